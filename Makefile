@@ -112,7 +112,6 @@ test: tools xtask
 	$(XTASK) bpf
 	$(XTASK) limits
 	$(XTASK) promises
-	$(XTASK) words
 	$(XTASK) map
 	.ci/deny offline
 	@$(MAKE) --no-print-directory test-page

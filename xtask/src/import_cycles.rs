@@ -35,7 +35,6 @@ const TESTS: &str = "#[cfg(test)]\nmod tests {";
 
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
-/// Checks every crate.
 pub(crate) fn check() -> Result<()> {
     let root = repository::root();
     let crates = root.join("crates");

@@ -19,7 +19,6 @@ mod same_outputs;
 mod source_rules;
 mod sql_inputs;
 mod test_programs;
-mod words;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -58,15 +57,6 @@ enum Chore {
     },
     /// Check that each promise of docs/specification.md names tests that exist.
     Promises,
-    /// Check that no text has words that docs/glossary.md has replaced.
-    Words {
-        /// Lower the numbers in xtask/words-left.txt to what is left.
-        #[arg(long)]
-        write: bool,
-        /// Print what is found below this path, too.
-        #[arg(long)]
-        list: Option<String>,
-    },
     /// Make a recording of any size out of a real one by repeating it.
     Amplify(amplify::Arguments),
     /// Measure Hyperscope, trace-cmd and cat on the same recordings.
@@ -104,7 +94,6 @@ fn main() -> ExitCode {
         Chore::Limits { write } => limits::check(write),
         Chore::Map { write } => map::check(write).and(doc_paths::check()),
         Chore::Promises => promises::check(),
-        Chore::Words { write, list } => words::check(write, list.as_deref()),
         Chore::Amplify(arguments) => amplify::run(&arguments),
         Chore::Compare(arguments) => compare::run(&arguments),
         Chore::Measure(arguments) => compare::measure_self(&arguments),

@@ -23,7 +23,6 @@ const INPUTS: &[&str] = &[
     "vite.config.ts",
 ];
 
-/// The pages.
 const PAGES: [&str; 2] = ["dist/report.html", "dist/fleet.html"];
 
 /// Before the hash in a page.

@@ -28,7 +28,6 @@ pub(crate) struct Running {
     deadline: Deadline,
     /// From the interrupt until it is killed.
     grace: Duration,
-    /// When it was interrupted.
     interrupted: Option<Instant>,
     is_late: bool,
     status: Option<ExitStatus>,

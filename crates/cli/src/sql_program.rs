@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-/// Its name.
 pub(crate) const NAME: &str = "hyperscope-sql";
 
 /// Next to this program, or where the shell would look.

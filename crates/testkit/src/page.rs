@@ -171,7 +171,6 @@ impl PageBuilder {
         self
     }
 
-    /// The page.
     #[must_use]
     pub fn build(self) -> BuiltPage {
         let mut page = bytes::uint(self.abi.order, self.start, 8);

@@ -86,7 +86,6 @@ pub struct PerfEvent {
     pub regs: [u64; 2],
     /// `perf_event_attr::clockid`.
     pub clock_id: i32,
-    /// Its ids.
     pub ids: Vec<u64>,
     /// Its name, for the feature that describes events.
     pub name: String,
@@ -174,7 +173,6 @@ impl PerfDataBuilder {
         self.feature(12, all.bytes);
     }
 
-    /// It without its records.
     #[must_use]
     pub fn without_records(self) -> Self {
         Self { records: Vec::new(), ..self }

@@ -74,7 +74,6 @@ pub struct AbFailure {
 /// A metric under A and one other configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AbMetric {
-    /// Its name.
     pub name: String,
     /// Its place among the values of a run.
     pub place: usize,
@@ -103,7 +102,6 @@ impl AbMetric {
         self.p_adjusted.is_some_and(|p| p < ALPHA)
     }
 
-    /// Whether it is a time.
     #[must_use]
     pub fn is_time(&self) -> bool {
         self.name.ends_with("_ns")

@@ -113,7 +113,6 @@ pub enum Amount {
 /// A piece of evidence: what was measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {
-    /// What it is.
     pub what: String,
     /// How much.
     pub amount: Amount,
@@ -130,7 +129,6 @@ impl Fact {
 pub struct Advice {
     /// Name of the rule; see [`RULES`].
     pub rule: &'static str,
-    /// The VM.
     pub vm: String,
     /// Whose exits the VM has.
     pub isa: Isa,

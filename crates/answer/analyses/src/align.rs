@@ -82,7 +82,6 @@ pub struct AlignRow {
 /// What one method gives for one guest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MethodResult {
-    /// The method.
     pub method: Method,
     /// By CPU and time; empty if the method can't be used.
     pub rows: Vec<AlignRow>,

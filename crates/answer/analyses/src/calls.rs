@@ -102,7 +102,6 @@ pub struct TracerCost {
 /// A call that returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Called {
-    /// Its thread.
     pub thread: u32,
     /// The CPU, of an idle thread: those share the id 0.
     pub idle_cpu: Option<u16>,
@@ -133,7 +132,6 @@ impl<S: CallSink> CallSink for &mut S {
     }
 }
 
-/// The calls in one recording.
 #[derive(Debug)]
 pub struct RecordedCalls {
     /// Which tracer recorded them; `None`: none did.

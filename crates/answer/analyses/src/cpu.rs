@@ -13,7 +13,7 @@ use timeline::{Losses, Vm};
 
 use crate::align::GuestAlignment;
 use crate::extent::{bounds_ns, span_ns};
-use crate::recorded::Recorded;
+use crate::recorded::RecordedParts;
 use crate::states::{
     GuestCpu, GuestEventKinds, GuestFit, OccupantSpan, Part, Roles, StateSink, StateSpan, States,
     VcpuRef, VcpuState,
@@ -40,7 +40,6 @@ pub struct VcpuUse {
     pub times: StateTimes,
     /// How long the guest's own recording says what it did; `None`: there is none.
     pub guest_known_ns: Option<u64>,
-    /// What that has events for.
     pub guest_events: GuestEventKinds,
 }
 
@@ -49,7 +48,6 @@ pub struct VcpuUse {
 pub struct VmUse {
     /// Index of its host's recording.
     pub recording: usize,
-    /// Its name.
     pub name: String,
     /// How many vCPUs it has.
     pub vcpus: usize,
@@ -68,9 +66,7 @@ pub struct VmUse {
 pub struct ThreadUse {
     /// Index of the recording.
     pub recording: usize,
-    /// The thread.
     pub thread: u32,
-    /// Its name.
     pub name: Option<String>,
     /// What it does for which VM.
     pub part: Part,
@@ -100,7 +96,6 @@ pub struct TaskUse {
     pub recording: usize,
     /// The thread; 0: the idle threads of all CPUs.
     pub task: u32,
-    /// Its name.
     pub name: Option<String>,
     /// The time for which the guest believed it to run, by what its vCPUs did then.
     pub times: StateTimes,
@@ -113,7 +108,6 @@ pub struct TaskUse {
 pub struct HostCpuUse {
     /// Index of the recording.
     pub recording: usize,
-    /// The CPU.
     pub cpu: u16,
     /// Time by the parts of the threads that ran.
     pub by_part: BTreeMap<Part, u64>,
@@ -124,7 +118,6 @@ pub struct HostCpuUse {
 /// The use of CPUs in some recordings that are read as one.
 #[derive(Debug)]
 pub struct CpuUse {
-    /// By VM.
     pub vms: Vec<VmUse>,
     /// By vCPU.
     pub vcpus: Vec<VcpuUse>,
@@ -141,7 +134,7 @@ pub struct CpuUse {
     /// By guest's recording, the host's recording and the VM's name.
     pub guests: Vec<(usize, usize, String)>,
     /// By recording: which states of vCPUs it has events for.
-    pub recorded: Vec<Recorded>,
+    pub recorded: Vec<RecordedParts>,
     /// By recording.
     pub losses: Vec<Losses>,
     /// From the first event of all recordings to the last.

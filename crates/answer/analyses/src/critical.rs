@@ -83,7 +83,6 @@ pub struct CriticalPart {
     pub machine: String,
     /// The thread; `interrupt` for none.
     pub thread: String,
-    /// What that is.
     pub on: Actor,
     /// What it did.
     pub state: CriticalState,
@@ -110,7 +109,6 @@ pub struct CriticalStep {
     pub of_thread: Option<(u16, u32)>,
 }
 
-/// One wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CriticalWait {
     /// The machine of the thread that waited.
@@ -136,7 +134,6 @@ pub struct Critical {
     pub threads: Vec<CriticalThread>,
     /// What for; the longest first. They add up to the time waited.
     pub parts: Vec<CriticalPart>,
-    /// The longest waits.
     pub longest: Vec<CriticalWait>,
     /// Whether times are nanoseconds; else they are ticks.
     pub nanoseconds: bool,

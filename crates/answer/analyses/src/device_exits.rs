@@ -13,16 +13,13 @@ pub struct DeviceAddresses {
     pub vcpus: Option<BTreeSet<u32>>,
     /// Guest physical addresses of its registers and its memory.
     pub memory: Vec<RangeInclusive<u64>>,
-    /// Its ports.
     pub ports: Vec<RangeInclusive<u64>>,
 }
 
-/// Exits at one device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceExits {
     /// At addresses of its registers and memory: kicks, register accesses and page faults.
     pub memory: u64,
-    /// At its ports.
     pub ports: u64,
     /// Of its guest's vCPUs, at whatever device and at none.
     pub all: u64,
@@ -73,7 +70,6 @@ struct DeviceExitCounter<'d> {
 #[derive(Clone, Debug, Default)]
 struct OfVcpu {
     all: u64,
-    /// One a device.
     by_device: Vec<Accesses>,
 }
 

@@ -43,7 +43,6 @@ impl Default for Distribution {
 }
 
 impl Distribution {
-    /// Adds a value.
     #[inline]
     pub fn add(&mut self, value: u64) {
         self.count += 1;
@@ -137,7 +136,6 @@ impl Distribution {
         self.count
     }
 
-    /// Their sum.
     #[must_use]
     pub fn sum(&self) -> u64 {
         self.sum

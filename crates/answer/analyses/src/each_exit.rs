@@ -13,7 +13,7 @@ use timeline::reasons::{Code, ReasonNames};
 use timeline::{Detail, ExitSink, ExitSpan};
 
 use crate::exit_question::{ExitQuestion, FoundExits};
-use crate::recorded::Recorded;
+use crate::recorded::RecordedParts;
 use crate::vms::VmsByVcpu;
 use packed::{PackedExits, ValueTable};
 
@@ -25,7 +25,6 @@ pub const MAX_LISTED_EXITS: usize = 400_000;
 /// What the lists of recordings may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListRoom {
-    /// Exits.
     pub exits: usize,
     /// Bytes of memory.
     pub bytes: usize,
@@ -45,7 +44,6 @@ impl ListRoom {
 /// Exits of one vCPU that have level, reason and code in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ListedGroup {
-    /// The VM.
     pub vm: String,
     /// The vCPU's number in it.
     pub vcpu: u32,
@@ -65,7 +63,7 @@ pub struct ExitList {
     /// Number of the recording, as [`EachExitOf`] was given it.
     pub recording: u32,
     /// Which parts of an exit the recording has events for.
-    pub recorded: Recorded,
+    pub recorded: RecordedParts,
     /// Texts that exits refer to: what they were about, where the guest was.
     pub values: Vec<String>,
     groups: BTreeMap<ListedGroup, PackedExits>,
@@ -137,7 +135,7 @@ impl ExitQuestion for EachExitOf {
         let texts = sink.values.all().iter().map(|value| text_of(*value, found.recording));
         ExitList {
             recording: self.0,
-            recorded: Recorded::new(found.recording, found.pass.seen),
+            recorded: RecordedParts::new(found.recording, found.pass.seen),
             values: if is_whole { texts.collect() } else { Vec::new() },
             exits: groups.values().map(PackedExits::len).sum(),
             bytes: if is_whole { bytes } else { 0 },

@@ -23,7 +23,6 @@ pub trait ExitQuestion {
 /// A recording whose exits were read.
 #[derive(Debug)]
 pub struct FoundExits<'r> {
-    /// The recording.
     pub recording: &'r Recording,
     /// Its VMs.
     pub vms: Vec<Vm>,

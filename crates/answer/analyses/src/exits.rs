@@ -11,7 +11,7 @@ use timeline::{Detail, ExitSink, ExitSpan, Losses, VcpuInfo, Vm};
 use crate::exit_question::{ExitQuestion, FoundExits, ask};
 use crate::group::{By, Group};
 use crate::known_parts::KnownParts;
-use crate::recorded::Recorded;
+use crate::recorded::RecordedParts;
 use crate::tally::Tally;
 use crate::vms::VmsByVcpu;
 
@@ -127,7 +127,7 @@ pub struct Exits {
     /// How long the recording is, or the part of it that was read: first event to last.
     pub span_ns: u64,
     /// Which parts of an exit the recording has events for.
-    pub recorded: Recorded,
+    pub recorded: RecordedParts,
     /// Whether times are nanoseconds; else they are ticks of the recording's clock.
     pub nanoseconds: bool,
 }
@@ -135,7 +135,6 @@ pub struct Exits {
 /// One group of exits.
 #[derive(Clone, Debug)]
 pub struct ExitRow {
-    /// What the group is.
     pub group: Group,
     /// Its exits mean waiting for work.
     pub waiting: bool,
@@ -145,7 +144,7 @@ pub struct ExitRow {
 
 impl ExitRow {
     /// Smaller for what counts more.
-    fn rank(&self, recorded: &Recorded) -> impl Ord + use<> {
+    fn rank(&self, recorded: &RecordedParts) -> impl Ord + use<> {
         let cost_ns = KnownParts::new(&self.tally, recorded).cost_ns.filter(|_| !self.waiting);
         let most_ns = cost_ns.unwrap_or_else(|| self.tally.durations.sum());
         (self.waiting, Reverse(most_ns), Reverse(self.tally.count), self.group.clone())
@@ -177,7 +176,7 @@ impl ExitQuestion for ExitsBy<'_> {
 
     fn answer(&self, found: &FoundExits<'_>, counts: ExitCounts) -> Exits {
         let FoundExits { recording, vms, pass } = found;
-        let recorded = Recorded::new(recording, pass.seen);
+        let recorded = RecordedParts::new(recording, pass.seen);
         let mut rows = rows(recording, self.0, vms, &pass.vcpus, &counts.tallies);
         rows.sort_by_key(|row| row.rank(&recorded));
         Exits {

@@ -17,7 +17,7 @@ use hypertrace::{Decoder, Event, Losses, Mark, Marks};
 use rustc_hash::FxHashMap;
 use sources::{Collected, Recording, TimeRange};
 use timeline::reading::each_trace_event;
-use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, WantsTraceEvents};
+use timeline::trace_events::{EventRequest, Gap, TraceEvent, TraceEventSink, WantsTraceEvents};
 
 use self::hypercalls::Hypercalls;
 use self::stored::Ordered;
@@ -72,7 +72,6 @@ pub trait GuestEventSink: Send {
 /// How frames came here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// A hypercall each.
     Hypercall,
     /// Memory that guest and host share.
     Memory,
@@ -97,7 +96,6 @@ pub struct StreamSummary {
     pub from: VcpuThread,
     /// How its frames came.
     pub route: Route,
-    /// Its frames.
     pub frames: u64,
     /// Events in them.
     pub events: u64,
@@ -330,11 +328,11 @@ impl<S: GuestEventSink> Reader<'_, S> {
 }
 
 impl<S: GuestEventSink> WantsTraceEvents for Reader<'_, S> {
-    fn wanted(&self, at: usize, format: &EventFormat) -> Option<Wanted> {
+    fn wanted(&self, at: usize, format: &EventFormat) -> Option<EventRequest> {
         let fields = &["nr", "a0", "a1", "a2", "a3"];
         let is_wanted =
             is_hypercall(format) && !self.is_collected.get(at).copied().unwrap_or(false);
-        is_wanted.then_some(Wanted { tag: FRAME, fields })
+        is_wanted.then_some(EventRequest { tag: FRAME, fields })
     }
 }
 

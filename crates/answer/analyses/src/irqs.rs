@@ -41,7 +41,6 @@ pub enum By {
 pub struct HandlerRow {
     /// Index of the recording.
     pub recording: usize,
-    /// The kind.
     pub kind: HandlerKind,
     /// Number of the interrupt, or of the soft one; `None`: it has none.
     pub number: Option<u64>,

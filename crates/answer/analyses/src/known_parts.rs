@@ -2,7 +2,7 @@
 
 use timeline::{ExitSpan, Parts};
 
-use crate::recorded::Recorded;
+use crate::recorded::RecordedParts;
 use crate::tally::Tally;
 
 /// The parts of a row as far as the recording has events for them: what it has none for is `None`,
@@ -21,7 +21,6 @@ pub struct KnownParts {
     pub user_ns: Option<u64>,
     /// In place of `user_ns`, where the return from user space was not recorded.
     pub user_and_return_ns: Option<u64>,
-    /// Off the CPU.
     pub off_cpu_ns: Option<u64>,
     /// Of that, able to run.
     pub runnable_ns: Option<u64>,
@@ -36,7 +35,7 @@ pub struct KnownParts {
 impl KnownParts {
     /// What is known of the sums of a row.
     #[must_use]
-    pub fn new(tally: &Tally, recorded: &Recorded) -> Self {
+    pub fn new(tally: &Tally, recorded: &RecordedParts) -> Self {
         let doubt = (tally.user_return_unseen > 0, tally.poll_unknown > 0);
         Self::from_parts(&tally.parts, tally.before_exit_ns, doubt, recorded)
     }
@@ -44,7 +43,7 @@ impl KnownParts {
     /// What is known of one exit whose entry was seen.
     #[inline]
     #[must_use]
-    pub fn of_exit(exit: &ExitSpan, recorded: &Recorded) -> Self {
+    pub fn of_exit(exit: &ExitSpan, recorded: &RecordedParts) -> Self {
         let doubt = (exit.user_return_unseen, exit.poll_unknown);
         Self::from_parts(&exit.parts, exit.before_exit_ns, doubt, recorded)
     }
@@ -55,7 +54,7 @@ impl KnownParts {
         parts: &Parts,
         before_exit_ns: u64,
         (user_return_unseen, poll_unknown): (bool, bool),
-        recorded: &Recorded,
+        recorded: &RecordedParts,
     ) -> Self {
         let Parts { kernel_ns, user_ns, runnable_ns, blocked_ns, halt_poll_ns } = *parts;
         let return_seen = recorded.user_return && !user_return_unseen;
@@ -84,7 +83,7 @@ impl KnownParts {
 mod tests {
     use super::*;
 
-    const ALL: Recorded = Recorded {
+    const ALL: RecordedParts = RecordedParts {
         user: true,
         user_return: true,
         off_cpu: true,
@@ -114,14 +113,14 @@ mod tests {
 
     #[test]
     fn what_is_kernel_or_user_space_ran_all_the_same() {
-        let parts = KnownParts::new(&tally(), &Recorded { user: false, ..ALL });
+        let parts = KnownParts::new(&tally(), &RecordedParts { user: false, ..ALL });
         assert_eq!((parts.kernel_ns, parts.not_split_ns), (None, 10));
         assert_eq!(parts.cost_ns, Some(7 + 10 + 20));
     }
 
     #[test]
     fn what_may_have_waited_has_no_cost() {
-        let parts = KnownParts::new(&tally(), &Recorded { off_cpu: false, ..ALL });
+        let parts = KnownParts::new(&tally(), &RecordedParts { off_cpu: false, ..ALL });
         assert_eq!((parts.kernel_ns, parts.not_split_ns, parts.cost_ns), (None, 10, None));
     }
 
@@ -130,7 +129,7 @@ mod tests {
     fn known_parts_are_the_whole() {
         for bits in 0..64_u8 {
             let has = |bit: u8| bits >> bit & 1 == 1;
-            let recorded = Recorded {
+            let recorded = RecordedParts {
                 user: has(0),
                 user_return: has(1),
                 off_cpu: has(2),

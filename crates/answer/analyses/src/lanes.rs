@@ -23,7 +23,6 @@ use std::collections::HashMap;
 use merge::Items;
 use of_states::Subject;
 
-/// What a lane is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LaneKind {
     /// A CPU of the recorded machine: which thread runs.
@@ -57,7 +56,6 @@ impl LaneKind {
 pub struct Lane {
     /// The machine that was recorded: `host`, or a guest's name.
     pub machine: String,
-    /// What it is of.
     pub kind: LaneKind,
     /// Its name within the machine.
     pub name: String,
@@ -142,7 +140,6 @@ pub struct Span {
     pub from_ns: u64,
     /// First moment after it.
     pub to_ns: u64,
-    /// The state.
     pub state: State,
     /// What it was about, as [`LaneSet::label`] numbers it; 0: nothing.
     pub label: u32,
@@ -271,7 +268,6 @@ impl LaneSet {
         self.merged_below_ns.checked_mul(2)
     }
 
-    /// The lanes.
     #[must_use]
     pub fn lanes(&self) -> &[Lane] {
         &self.lanes

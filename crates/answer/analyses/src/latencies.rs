@@ -20,7 +20,6 @@ pub use grid::{Heat, HeatCell, HeatKey, LATENCY_ROWS_PER_OCTAVE, latency_row};
 pub struct HeatName {
     /// Number of the recording, in the order in which they were added.
     pub recording: u32,
-    /// The VM.
     pub vm: String,
     /// Level of the guest that exited.
     pub level: u8,

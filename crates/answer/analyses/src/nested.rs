@@ -20,7 +20,7 @@ use crate::exit_question::{ExitQuestion, FoundExits, ask};
 use crate::known_parts::KnownParts;
 use crate::nested_steps::{Follower, RawReason, Step};
 use crate::nested_touches::{Touches, VmcbWrites};
-use crate::recorded::Recorded;
+use crate::recorded::RecordedParts;
 
 /// Exits of one reason of level 2 on one vCPU.
 #[derive(Clone, Debug, Default)]
@@ -74,7 +74,7 @@ impl Spent {
         self.poll_unknown |= other.poll_unknown;
     }
 
-    fn known(&self, recorded: &Recorded) -> ExitCost {
+    fn known(&self, recorded: &RecordedParts) -> ExitCost {
         let doubt = (false, self.poll_unknown);
         let known = KnownParts::from_parts(&self.parts, self.before_exit_ns, doubt, recorded);
         let polled_ns = known.halt_poll_ns.unwrap_or(0);
@@ -200,7 +200,6 @@ pub struct Nested {
 /// Exits of one VM by level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LevelCount {
-    /// The VM.
     pub vm: String,
     /// Its own exits.
     pub level1: u64,
@@ -251,7 +250,6 @@ pub struct AncillaryRow {
     pub code: Code,
     /// Exits.
     pub count: u64,
-    /// Their durations.
     pub durations: Distribution,
     /// What they cost.
     pub cost: ExitCost,
@@ -328,7 +326,7 @@ impl ExitQuestion for OfLevelTwo {
         let FoundExits { recording, vms, pass } = found;
         exits.vcpus.values_mut().for_each(OneVcpu::finish);
         let mut names = ReasonNames::new(recording);
-        let recorded = Recorded::new(recording, pass.seen);
+        let recorded = RecordedParts::new(recording, pass.seen);
         let mut rows = Vec::new();
         let mut levels = Vec::new();
         for vm in vms {
@@ -390,7 +388,7 @@ impl Level2 {
 }
 
 fn row(
-    (vm, recorded): (&Vm, &Recorded),
+    (vm, recorded): (&Vm, &RecordedParts),
     (isa, code): RawReason,
     sums: Level2,
     names: &mut ReasonNames,

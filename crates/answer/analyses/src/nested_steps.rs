@@ -10,13 +10,9 @@ pub(crate) type RawReason = (u8, u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// An exit of level 2, reflected into level 1 or not.
-    Level2 {
-        /// It was.
-        reflected: bool,
-    },
+    Level2 { reflected: bool },
     /// An exit of level 1 that a reflected exit of level 2, begun at `since_ns`, brought about.
     Ancillary {
-        /// Its reason.
         level2_reason: RawReason,
         /// See above.
         since_ns: u64,
@@ -32,10 +28,7 @@ pub enum Step {
         level1_ns: u64,
     },
     /// After a reflected exit level 2 was not seen to run again.
-    Unfinished {
-        /// Its reason.
-        level2_reason: RawReason,
-    },
+    Unfinished { level2_reason: RawReason },
     /// An exit of level 1 that belongs to none of level 2.
     Level1,
 }

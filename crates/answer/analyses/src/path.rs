@@ -32,7 +32,7 @@ use ftrace::eventfmt::EventFormat;
 use sources::Recording;
 use timeline::reading::each_trace_event;
 use timeline::trace_events::{
-    Gap, TraceEvent, TraceEventPass, TraceEventSink, Wanted, WantsTraceEvents,
+    EventRequest, Gap, TraceEvent, TraceEventPass, TraceEventSink, WantsTraceEvents,
 };
 use timeline::{Losses, Vm};
 
@@ -166,7 +166,6 @@ impl ExampleOf {
 /// One request of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Example {
-    /// Which one.
     pub kind: ExampleOf,
     /// Its steps, in order.
     pub steps: Vec<ExampleStep>,
@@ -185,7 +184,6 @@ impl Example {
     }
 }
 
-/// A step of an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExampleStep {
     /// When, on the host's clock.
@@ -194,7 +192,6 @@ pub struct ExampleStep {
     pub what: String,
     /// Who did it.
     pub on: Actor,
-    /// Where.
     pub place: Place,
 }
 
@@ -225,7 +222,6 @@ pub struct Path {
 }
 
 impl Path {
-    /// The example of that kind.
     #[must_use]
     pub fn example(&self, kind: ExampleOf) -> Option<&Example> {
         self.examples.iter().find(|example| example.kind == kind)
@@ -313,7 +309,7 @@ impl<'e, H: HandoverSink> RequestsAndHandovers<'e, PathTable, H> {
 }
 
 impl<S: RequestSink, H: HandoverSink> WantsTraceEvents for RequestsAndHandovers<'_, S, H> {
-    fn wanted(&self, at: usize, format: &EventFormat) -> Option<Wanted> {
+    fn wanted(&self, at: usize, format: &EventFormat) -> Option<EventRequest> {
         self.requests.wanted(at, format)
     }
 }

@@ -47,7 +47,6 @@ impl Processor {
             .or_else(|| Self::of_events(recording))
     }
 
-    /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

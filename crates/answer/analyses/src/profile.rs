@@ -32,7 +32,7 @@ use sources::{Recording, Samples};
 use symbols::{BuildId, KernelCode};
 use timeline::Losses;
 
-use self::found::Found;
+use self::found::ProfileParts;
 pub use self::guest_stacks::GuestStacks;
 pub use self::guest_symbols::GuestSymbols;
 pub use self::instruction::InstructionAt;
@@ -209,7 +209,6 @@ pub struct ProfileRow {
     pub host_code: bool,
     /// What says so.
     pub evidence: Evidence,
-    /// Its time.
     pub time: SampledTime,
 }
 
@@ -222,7 +221,6 @@ pub struct ProfileVcpu {
     pub vcpu: u32,
     /// Name of the host's thread that it is.
     pub comm: Option<String>,
-    /// That thread.
     pub thread: u32,
     /// From its first event to its last.
     pub time_ns: u64,
@@ -300,7 +298,7 @@ pub fn profile(
 ) -> Profile {
     let ProfileQuestion { samples, given, stacks } = question;
     let View { recordings, .. } = view;
-    let mut found = Found::gather(view, samples, progress);
+    let mut found = ProfileParts::gather(view, samples, progress);
     found.give_symbols(given, recordings);
     rows_of(found, recordings, stacks)
 }
@@ -316,7 +314,7 @@ pub fn profile_of_instructions(
 ) -> Profile {
     let ProfileQuestion { samples, given, stacks } = question;
     let View { recordings, .. } = view;
-    let mut found = Found::gather(view, samples, progress);
+    let mut found = ProfileParts::gather(view, samples, progress);
     found.give_symbols(given, recordings);
     found.kept_code = Some(code_and_before);
     rows_of(found, recordings, stacks)
@@ -330,11 +328,15 @@ pub(crate) fn profile_of<'s>(
     samples: &'s [Option<Samples>],
 ) -> Profile {
     let View { recordings, .. } = view;
-    let found = Found::of_all(sums, states, view, samples);
+    let found = ProfileParts::of_all(sums, states, view, samples);
     rows_of(found, recordings, GuestStacks::Corrected)
 }
 
-fn rows_of(mut found: Found<'_>, recordings: &[Recording], guest_stacks: GuestStacks) -> Profile {
+fn rows_of(
+    mut found: ProfileParts<'_>,
+    recordings: &[Recording],
+    guest_stacks: GuestStacks,
+) -> Profile {
     let mut by_vcpu: BTreeMap<VcpuRef, Vec<(Stratum, StratumSum)>> = BTreeMap::new();
     for (stratum, sum) in std::mem::take(&mut found.strata) {
         by_vcpu.entry(stratum.vcpu).or_default().push((stratum, sum));

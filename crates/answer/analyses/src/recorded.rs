@@ -7,7 +7,7 @@ use timeline::{Kind, KindSet};
 
 /// Which parts of exits the recording has events for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recorded {
+pub struct RecordedParts {
     /// Exits to user space are recorded (`kvm_userspace_exit`).
     pub user: bool,
     /// The return from there is recorded too.
@@ -24,7 +24,7 @@ pub struct Recorded {
     pub nested: bool,
 }
 
-impl Recorded {
+impl RecordedParts {
     /// What a recording in which these kinds of events were seen has events for.
     #[must_use]
     pub fn new(recording: &Recording, seen: KindSet) -> Self {
@@ -66,7 +66,6 @@ impl<'r> Enabled<'r> {
     }
 }
 
-/// Whether events of a format are of a kind.
 fn is_of(format: &EventFormat, kind: Kind) -> bool {
     match kind {
         Kind::SchedOut => format.full_name() == SCHED_SWITCH,

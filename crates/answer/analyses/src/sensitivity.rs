@@ -26,7 +26,6 @@ fn unit_ns(slice: &DelaySlice, reason: usize) -> Option<(f64, f64)> {
 pub struct DelayPoint {
     /// The delay asked for; 0: none.
     pub delay_ns: u64,
-    /// Slices.
     pub slices: usize,
     /// Exits delayed.
     pub delayed: u64,

@@ -25,7 +25,7 @@ use timeline::reading::{Reading, Task};
 use timeline::trace_events::TraceEventPass;
 use timeline::{VcpuInfo, Vm, group_vms};
 
-use crate::recorded::Recorded;
+use crate::recorded::RecordedParts;
 use crate::view::View;
 use apart::on_own_thread;
 use pass::Pass;
@@ -46,7 +46,7 @@ pub struct States {
     /// By recording: its vCPUs put together.
     pub vms: Vec<Vec<Vm>>,
     /// By recording: which states of vCPUs it has events for.
-    pub recorded: Vec<Recorded>,
+    pub recorded: Vec<RecordedParts>,
     /// By recording made in a guest: what it has events for.
     pub guest_events: Vec<Option<GuestEventKinds>>,
     /// By guest's recording that was laid over its host's, how well it fits.
@@ -155,7 +155,7 @@ fn states_of<S: StateSink>(view: View<'_>, pass: Pass<'_, S>, events: TraceEvent
     States {
         vcpus: outcome.vcpus,
         vms,
-        recorded: seen.map(|(recording, &seen)| Recorded::new(recording, seen)).collect(),
+        recorded: seen.map(|(recording, &seen)| RecordedParts::new(recording, seen)).collect(),
         guest_events: outcome.guest_events,
         placed: outcome.placed,
         makers: outcome.makers,

@@ -35,7 +35,6 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Adds an exit.
     #[inline]
     pub fn add(&mut self, span: &ExitSpan) {
         self.count += 1;

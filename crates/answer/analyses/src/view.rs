@@ -8,7 +8,6 @@ use crate::machine_names::MachineName;
 /// Recordings that are read as one.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'s> {
-    /// The recordings.
     pub recordings: &'s [Recording],
     /// Who is whose guest: those whose alignment was applied. None where each recording goes by its own clock.
     pub guests: &'s [GuestAlignment],

@@ -17,7 +17,7 @@ use ftrace::eventfmt::EventFormat;
 use sources::Recording;
 use timeline::Losses;
 use timeline::reading::each_trace_event;
-use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, WantsTraceEvents};
+use timeline::trace_events::{EventRequest, Gap, TraceEvent, TraceEventSink, WantsTraceEvents};
 
 use self::buffers::AddedBuffer;
 use self::disk_requests::{DiskRequest, DiskRequests};
@@ -104,7 +104,7 @@ impl VirtioSink {
 }
 
 impl WantsTraceEvents for VirtioSink {
-    fn wanted(&self, at: usize, format: &EventFormat) -> Option<Wanted> {
+    fn wanted(&self, at: usize, format: &EventFormat) -> Option<EventRequest> {
         wanted(format).filter(|_| self.with_queues.get(at) == Some(&true))
     }
 }

@@ -31,7 +31,7 @@ use timeline::cycles::VcpuCycles;
 use timeline::reading::each_trace_event;
 use timeline::reasons::{Code, ReasonNames};
 use timeline::trace_events::{
-    Gap, ThreadNames, TraceEvent, TraceEventSink, Wanted, WantsTraceEvents,
+    EventRequest, Gap, ThreadNames, TraceEvent, TraceEventSink, WantsTraceEvents,
 };
 use timeline::{Detail, Losses, Vm, group_vms};
 
@@ -55,7 +55,6 @@ pub use self::sums::CallSum;
 /// Exits of a VM that its VMM handled, with a reason and an address in common.
 #[derive(Clone, Debug)]
 pub struct VmmExits {
-    /// The VM.
     pub vm: String,
     /// 1: a guest of the recorded machine; 2: any guest inside those.
     pub level: u8,
@@ -100,14 +99,12 @@ pub struct VmmCalls {
 pub struct NamedThread {
     /// Its id.
     pub tid: u32,
-    /// Its name.
     pub name: Option<String>,
 }
 
 /// Waits for one futex that one thread ended.
 #[derive(Clone, Debug)]
 pub struct VmmLock {
-    /// The VM.
     pub vm: String,
     /// The futex, in the VMM's memory.
     pub address: u64,
@@ -128,9 +125,7 @@ pub struct VmmLock {
 /// A VMM's thread that runs no vCPU.
 #[derive(Clone, Debug)]
 pub struct VmmThread {
-    /// The VM.
     pub vm: String,
-    /// The thread.
     pub thread: NamedThread,
     /// Where its time went.
     pub split: ThreadSplit,
@@ -316,7 +311,7 @@ impl<'s> Pass<'s> {
 }
 
 impl WantsTraceEvents for Pass<'_> {
-    fn wanted(&self, _: usize, format: &EventFormat) -> Option<Wanted> {
+    fn wanted(&self, _: usize, format: &EventFormat) -> Option<EventRequest> {
         wanted(self.recording, format)
     }
 }

@@ -9,7 +9,6 @@ use raw_bytes::ByteOrder;
 use sources::{Block, Damage, Recording};
 use timeline::rounds::{self, Batch, Consume, Decode, Input};
 
-/// An event.
 #[derive(Clone, Copy, Debug)]
 pub struct RawEvent<'a> {
     /// Number of its recording.
@@ -20,17 +19,14 @@ pub struct RawEvent<'a> {
     pub stamp_ns: u64,
     /// The thread that ran.
     pub thread: u32,
-    /// Its format.
     pub format: &'a EventFormat,
     /// Its bytes.
     pub payload: &'a [u8],
-    /// Their byte order.
     pub order: ByteOrder,
 }
 
 /// Takes events, those of a CPU in order.
 pub(crate) trait RawSink: Send {
-    /// An event.
     fn event(&mut self, event: &RawEvent<'_>);
 
     /// Events of a CPU were lost before this moment.

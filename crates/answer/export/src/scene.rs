@@ -36,7 +36,6 @@ pub enum Role {
 /// Tracks that belong together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Its name.
     pub name: String,
     /// What its tracks show.
     pub role: Role,
@@ -49,7 +48,6 @@ pub struct Track {
     pub group: usize,
     /// Number of its recording.
     pub recording: usize,
-    /// Its name.
     pub name: String,
     /// What it shows.
     pub role: Role,

@@ -8,7 +8,6 @@ use crate::{Flow, Scene};
 /// A value of a slice or an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arg<'a> {
-    /// A number.
     Number(u64),
     /// A number that may be negative.
     Signed(i64),
@@ -41,7 +40,6 @@ pub struct Slice<'a> {
 /// A moment on a track.
 #[derive(Clone, Copy, Debug)]
 pub struct Instant<'a> {
-    /// When.
     pub stamp_ns: u64,
     /// What it is called.
     pub name: &'a str,

@@ -18,7 +18,6 @@ use crate::repack::{PAGE_SIZE, Pages, Part};
 /// What to write of a recording.
 #[derive(Clone, Copy, Debug)]
 pub struct TraceDatExport<'a> {
-    /// The recording.
     pub recording: &'a Recording,
     /// Which events: by name, CPU and time; conditions on fields are not applied.
     pub filter: &'a Filter,
@@ -28,10 +27,8 @@ pub struct TraceDatExport<'a> {
     pub on_clock: Option<&'a str>,
 }
 
-/// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Events.
     pub events: u64,
     /// Pages, records and blocks that could not be read; the last two are marked as losses.
     pub damaged: u64,

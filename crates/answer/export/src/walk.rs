@@ -106,7 +106,7 @@ pub fn write_timeline<W: TimelineWriter>(
         question.waits.iter().for_each(|wait| write_wait(&mut walk, wait));
     }
     if walk.out.result.is_ok() {
-        let wanted = Wanted::new(question, scene.scheduled);
+        let wanted = ShownEvents::new(question, scene.scheduled);
         let any = |at: usize, format: &EventFormat| {
             wanted.is_instant(at, format.id()) || wanted.is_scheduling(at, format.id())
         };
@@ -120,12 +120,12 @@ pub fn write_timeline<W: TimelineWriter>(
 
 /// Of each recording, the ids of events that are shown, and of those of scheduling.
 #[derive(Debug)]
-struct Wanted {
+struct ShownEvents {
     instants: Vec<FxHashSet<u16>>,
     scheduling: Vec<FxHashSet<u16>>,
 }
 
-impl Wanted {
+impl ShownEvents {
     fn new(question: &Question<'_>, scheduled: Option<usize>) -> Self {
         let ids = |at: usize, wants: &dyn Fn(&EventFormat) -> bool| {
             let formats =
@@ -248,7 +248,7 @@ pub(crate) struct Walk<'q, W> {
     rates: Vec<ExitRate>,
     /// By track of a task: how far it has been written.
     written_ns: FxHashMap<usize, u64>,
-    wanted: Wanted,
+    wanted: ShownEvents,
 }
 
 impl<'q, W: TimelineWriter> Walk<'q, W> {
@@ -265,7 +265,7 @@ impl<'q, W: TimelineWriter> Walk<'q, W> {
             thread: 0,
             rates: vec![ExitRate::default(); scene.tracks.len()],
             written_ns: FxHashMap::default(),
-            wanted: Wanted::new(question, scene.scheduled),
+            wanted: ShownEvents::new(question, scene.scheduled),
         }
     }
 
@@ -418,7 +418,6 @@ fn values<'e>(event: &RawEvent<'e>) -> Values<'e> {
     values
 }
 
-/// Those that are texts.
 fn texts<'e>(values: &Values<'e>) -> SmallVec<[Option<Cow<'e, str>>; INLINE]> {
     let text = |value: &Option<Value<'e>>| match value {
         Some(Value::Text(bytes)) => Some(String::from_utf8_lossy(bytes)),

@@ -29,7 +29,6 @@ impl HostValues {
 /// How hosts were compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Design {
-    /// Each with itself.
     Paired,
     /// Those of one side with those of the other, within strata.
     Welch,
@@ -38,7 +37,6 @@ pub enum Design {
 }
 
 impl Design {
-    /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -15,7 +15,7 @@ use crate::metric::Metric;
 use crate::rows::{HostRatio, Row};
 use crate::selection::Selection;
 use crate::sessions::{Session, Sessions};
-use crate::sums::{Key, LATE, Place, Places, Sums, Wanted, read};
+use crate::sums::{Key, LATE, Place, Places, SessionChoice, Sums, read};
 use crate::totals::{Parts, total_ratio};
 
 /// What is to be compared.
@@ -42,9 +42,7 @@ pub struct Question {
 /// A side as it was found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SideFacts {
-    /// Hosts.
     pub hosts: usize,
-    /// Sessions.
     pub sessions: usize,
     /// How long they were recorded without a loss.
     pub covered_ns: u64,
@@ -81,7 +79,7 @@ pub fn fleet_diff<S: Storage>(storage: &S, question: Question) -> io::Result<Fle
     sessions.check([Some(a), Some(b), question.control.as_ref()], &[&question.strata])?;
     let fleet = Fleet::new(&question, &sessions);
     let hists = question.metrics.contains(&Metric::P99);
-    let wanted = Wanted { places: fleet.places(), hosts: fleet.hosts.len(), hists };
+    let wanted = SessionChoice { places: fleet.places(), hosts: fleet.hosts.len(), hists };
     let sums = read(storage, &tables, &wanted, &|_| true)?;
     let mut rows = fleet.rows(&question, &sums);
     correct(&mut rows, question.alpha);
@@ -99,7 +97,6 @@ pub fn fleet_diff<S: Storage>(storage: &S, question: Question) -> io::Result<Fle
     Ok(FleetDiff { grid, ..fleet.done(question, &sums, rows) })
 }
 
-/// A host.
 #[derive(Debug)]
 struct Host {
     name: String,

@@ -8,7 +8,6 @@ pub(crate) enum Fact {
 }
 
 impl Fact {
-    /// As a text.
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),

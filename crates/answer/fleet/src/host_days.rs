@@ -11,7 +11,7 @@ use crate::day_levels::HostStep;
 use crate::metric::Metric;
 use crate::selection::Selection;
 use crate::sessions::{Session, Sessions};
-use crate::sums::{Key, Place, Places, Wanted, read};
+use crate::sums::{Key, Place, Places, SessionChoice, read};
 
 /// Nanoseconds of a day.
 const DAY_NS: i64 = 86_400_000_000_000;
@@ -23,7 +23,6 @@ pub(crate) struct Choice<'q> {
     pub(crate) selection: Option<&'q Selection>,
     /// Those that lost a greater share of their events don't count.
     pub(crate) most_lost: f64,
-    /// Days of a step.
     pub(crate) step_days: u32,
 }
 
@@ -113,7 +112,7 @@ impl<'s> HostDays<'s> {
                 date_in(name).is_some_and(|date| date >= from.as_str() && date <= to.as_str())
             };
             let hists = metrics.contains(&Metric::P99);
-            let wanted = Wanted { places, hosts: self.hosts.len(), hists };
+            let wanted = SessionChoice { places, hosts: self.hosts.len(), hists };
             let sums = read(storage, tables, &wanted, &is_wanted)?;
             for (host, [side, ..]) in (0u32..).zip(&sums) {
                 for (key, group) in &side.groups {

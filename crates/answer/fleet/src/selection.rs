@@ -107,7 +107,6 @@ impl Selection {
         })
     }
 
-    /// Whether it holds of what has these facts.
     pub(crate) fn holds<'f>(&self, fact: &dyn Fn(&str) -> Option<&'f Fact>) -> bool {
         self.root.holds(fact) == Some(true)
     }

@@ -11,7 +11,6 @@ use printable::calendar::date_of;
 use crate::fact::Fact;
 use crate::selection::{Selection, SelectionError};
 
-/// A session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Session {
     pub(crate) session: String,
@@ -51,7 +50,6 @@ impl Session {
     }
 }
 
-/// All sessions.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     pub(crate) all: Vec<Session>,
@@ -143,7 +141,6 @@ impl Sessions {
     }
 }
 
-/// The files of a table.
 pub(crate) fn files<'t>(tables: &'t [TableFiles], name: &str) -> Vec<&'t Entry> {
     let matching_tables = tables.iter().filter(|table| table.table.name == name);
     matching_tables.flat_map(|table| &table.files).collect()

@@ -14,7 +14,6 @@ pub(crate) fn value(metric: Metric, value: Option<f64>) -> String {
     }
 }
 
-/// A ratio.
 pub(crate) fn times(ratio: f64) -> String {
     format!("{ratio:.3}x")
 }

@@ -42,9 +42,7 @@ pub struct SinceQuestion {
 pub struct FleetSince {
     /// What was asked.
     pub question: SinceQuestion,
-    /// Hosts.
     pub hosts: usize,
-    /// Sessions.
     pub sessions: usize,
     /// The first day and the last; empty: there are none.
     pub days: [String; 2],

@@ -126,7 +126,6 @@ pub(crate) struct HostSums {
 }
 
 impl HostSums {
-    /// Changes the sums of a kind.
     fn change(&mut self, kind: Kind<'_>, change: impl FnOnce(&mut GroupSums)) {
         match self.groups.get_mut(&kind as &dyn AsKind) {
             Some(sums) => change(sums),
@@ -138,7 +137,6 @@ impl HostSums {
 /// Where the rows of a session go.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
-    /// The host.
     pub(crate) host: usize,
     /// 0: A; 1: B.
     pub(crate) side: usize,
@@ -157,7 +155,7 @@ pub(crate) type Places = FxHashMap<String, FxHashMap<String, Place>>;
 
 /// Which sessions of how many hosts are to be added up.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct SessionChoice {
     pub(crate) places: Places,
     pub(crate) hosts: usize,
     /// Histograms, too: they take most of the time.
@@ -168,7 +166,7 @@ pub(crate) struct Wanted {
 pub(crate) fn read<S: Storage>(
     storage: &S,
     tables: &[TableFiles],
-    Wanted { places, hosts, hists }: &Wanted,
+    SessionChoice { places, hosts, hists }: &SessionChoice,
     is_wanted: &dyn Fn(&str) -> bool,
 ) -> io::Result<Sums> {
     let mut sums = vec![<[HostSums; 3]>::default(); *hosts];

@@ -153,7 +153,6 @@ impl AdviceReport {
         self.advice.extend(advice.into_iter().map(|advice| (at, advice)));
     }
 
-    /// The document.
     pub(crate) fn document_of(&self) -> Document<'_> {
         let rows = self.advice.iter();
         Document {

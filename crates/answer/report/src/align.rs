@@ -21,7 +21,6 @@ use crate::{Report, losses};
 pub struct AlignReport {
     /// Paths of all recordings.
     pub sources: Vec<String>,
-    /// The guests.
     pub guests: Vec<GuestAlignment>,
     /// What recordings lost.
     pub losses: Vec<Losses>,

@@ -30,7 +30,6 @@ pub struct CallsSource {
     pub machine: String,
     /// It was made in a guest.
     pub is_guest: bool,
-    /// Its calls.
     pub calls: RecordedCalls,
 }
 

@@ -26,7 +26,6 @@ use crate::{RecorderCost, Report};
 pub struct Source {
     /// The recording, as the user named it.
     pub path: String,
-    /// Its exits.
     pub exits: Exits,
     /// It was made inside a guest, whose exits are in its host's recording.
     pub of_guest: bool,

@@ -27,9 +27,7 @@ pub struct InfoReport {
 /// What is said of one recording.
 #[derive(Debug)]
 pub struct FileInfo {
-    /// The recording.
     pub recording: Recording,
-    /// Its contents.
     pub contents: Contents,
     /// VMs seen in it.
     pub vms: Vec<Vm>,

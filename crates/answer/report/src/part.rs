@@ -103,9 +103,7 @@ impl RangeRead {
 /// message.
 #[derive(Debug)]
 pub struct SelectedReport<'p, R> {
-    /// The report.
     pub report: &'p R,
-    /// What was read for it.
     pub part: &'p SelectionRead,
 }
 

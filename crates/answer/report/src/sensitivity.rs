@@ -14,13 +14,11 @@ use crate::table::Table;
 use crate::units::{plural, time};
 use crate::{RecorderCost, Report};
 
-/// The one table there is.
 const TABLE: &str = "points";
 
 /// What a workload pays for exits.
 #[derive(Debug)]
 pub struct SensitivityReport {
-    /// The VM.
     pub vm: String,
     /// Names of the reasons.
     pub reasons: Vec<String>,

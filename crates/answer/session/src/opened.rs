@@ -25,7 +25,6 @@ pub struct Session {
     pub(crate) guests: Vec<GuestAlignment>,
     /// By recording, both of its clocks, where guests were brought to their hosts'.
     pub(crate) clocks: Vec<Clocks>,
-    /// What of it is read.
     pub(crate) part: SelectionRead,
     /// By recording, what its recorder said; read when it is asked for.
     reported: OnceLock<Vec<Reported>>,
@@ -162,7 +161,6 @@ impl Session {
 
 /// What is known.
 impl Session {
-    /// The recordings.
     #[must_use]
     pub fn recordings(&self) -> &[Recording] {
         &self.recordings

@@ -28,7 +28,6 @@ pub struct Reported {
     pub host_id: Option<String>,
     /// The model of its CPUs.
     pub cpu_model: Option<String>,
-    /// Their microcode.
     pub microcode: Option<String>,
     /// What the recorder says went wrong with this recording.
     pub faults: Vec<String>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use live::Condition;
-use recorder::flight::{Asked, FlightPlan};
+use recorder::flight::{FlightEvent, FlightPlan};
 
 use super::OutputArgs;
 use super::record::duration;
@@ -87,7 +87,7 @@ const MIN_BYTES: u64 = 1 << 20;
 
 impl FlightRecorderArgs {
     /// What is to be kept, if it is a flight recorder.
-    pub(crate) fn plan(&self, request_sender: Sender<Asked>) -> Option<FlightPlan> {
+    pub(crate) fn plan(&self, request_sender: Sender<FlightEvent>) -> Option<FlightPlan> {
         Some(FlightPlan {
             asks: request_sender,
             window: self.flight?,

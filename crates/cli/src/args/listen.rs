@@ -21,7 +21,7 @@ pub(crate) struct ListenArgs {
     /// Where agents connect to: vsock[:PORT], tls-vsock[:PORT], tls:ADDRESS:PORT,
     /// tcp-plain:ADDRESS:PORT, unix:PATH
     #[arg(value_name = "ADDRESS", default_value = "vsock")]
-    pub(crate) at: Vec<channel::GuestAddress>,
+    pub(crate) at: Vec<channel::AgentAddress>,
     /// Record these events in guests: SYSTEM:NAME, NAME, SYSTEM, or patterns with * and ?
     #[arg(short, long = "event", value_name = "EVENT")]
     pub(crate) events: Vec<String>,

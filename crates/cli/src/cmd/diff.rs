@@ -110,7 +110,6 @@ fn refuse_losses(diff: &Diff) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A run that was opened.
 struct OpenRun {
     session: Session,
     samples: Vec<Option<Samples>>,

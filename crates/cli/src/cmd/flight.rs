@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use recorder::flight::{self, Answer};
+use recorder::flight::{self, DumpReply};
 use report::{Report, Table};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -36,7 +36,8 @@ fn run(args: &FlightArgs) -> anyhow::Result<()> {
 fn dump(args: &DumpArgs) -> anyhow::Result<()> {
     let out = output::open(args.output.output.as_deref(), [])?;
     let socket = recorder_of(args.pid)?;
-    let Answer { session, duration_ns, bytes, error } = flight::ask(&socket, args.why.as_deref())?;
+    let DumpReply { session, duration_ns, bytes, error } =
+        flight::ask(&socket, args.why.as_deref())?;
     if let Some(error) = error {
         bail!("the flight recorder made no session: {error}");
     }

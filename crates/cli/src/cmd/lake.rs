@@ -57,7 +57,6 @@ fn run(args: &LakeArgs) -> anyhow::Result<()> {
     }
 }
 
-/// A lake to change that has to be there.
 fn change_known(lake: &Path) -> anyhow::Result<Lake> {
     match lake_place::open(lake)? {
         // To be locked.

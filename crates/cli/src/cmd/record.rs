@@ -497,7 +497,6 @@ fn covered(guest: &GuestSummary, of_ns: Option<u64>) -> String {
     }
 }
 
-/// What was sampled.
 fn samples(sampler: &SamplerSummary) -> String {
     let lost = sampler.lost.map_or_else(|| "unknown".to_owned(), |lost| lost.to_string());
     let samples =

@@ -19,7 +19,7 @@ use report::{AlignReport, ExitsReport};
 use session::{Selection, Session, file_names, say_losses_of};
 
 use self::exits::AllExits;
-use self::known::Known;
+use self::known::PageFacts;
 use self::parts::{
     advice_of, calls_of, cpu_report, critical_of, diff_of, irqs_report, path_report, samples_of,
 };
@@ -97,7 +97,7 @@ fn run(args: &PageArgs) -> anyhow::Result<()> {
 }
 
 /// All that a page shows, and what was found on the way that more can be asked with.
-fn read(args: &PageArgs, session: &mut Session) -> anyhow::Result<(PageReport, Known)> {
+fn read(args: &PageArgs, session: &mut Session) -> anyhow::Result<(PageReport, PageFacts)> {
     let progress = Progress::new(session.view().stored_len().saturating_mul(PASSES));
     let on_progress = |bytes| progress.advance(bytes);
     // Durations are those of the recording's own clock, as in the other reports.
@@ -107,7 +107,7 @@ fn read(args: &PageArgs, session: &mut Session) -> anyhow::Result<(PageReport, K
     let session = &*session;
     let boot = session.recorded_boots(&on_progress)?;
     let AllExits { exits, nested, over_time_of, evidence } = of_exits;
-    let known = Known::from_exits(session, &exits.sources);
+    let known = PageFacts::from_exits(session, &exits.sources);
     let samples = samples_of(session.recordings());
     let found = over_time(session.view(), known.with_samples(&samples), room(args), &on_progress);
     let OverTime { cpu, lanes, arrows, calls, profile, paths, irqs } = found;

@@ -28,7 +28,6 @@ fn truth(path: &str) -> Value {
     serde_json::from_str(&fs::read_to_string(repository().join(path)).unwrap()).unwrap()
 }
 
-/// Exits by reason.
 fn count(exits: &Value, reason: &str) -> u64 {
     let rows = exits["rows"].as_array().unwrap().iter();
     rows.filter(|row| row["reason"] == reason).map(|row| row["count"].as_u64().unwrap()).sum()

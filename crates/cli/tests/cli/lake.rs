@@ -15,7 +15,6 @@ use crate::tool::{Run, command, hyperscope, output_of, repository};
 const RECORDING: &str = "fixtures/arm64/hypercalls/host.dat";
 const OTHER: &str = "fixtures/x86-svm/hypertrace.dat";
 
-/// A verb of a lake.
 fn lake(verb: &str, lake: &Path, args: &[&str]) -> Run {
     hyperscope(&[&["lake", verb, lake.to_str().unwrap()], args].concat())
 }

@@ -55,7 +55,6 @@ fn record(session: &Path) -> (Option<i32>, String) {
     (code, stderr)
 }
 
-/// All in a folder, with it itself.
 fn tree(folder: &Path) -> Vec<PathBuf> {
     let mut found = vec![folder.to_owned()];
     for entry in fs::read_dir(folder).unwrap().flatten() {

@@ -197,7 +197,6 @@ fn end(victim: Victim, recorder: u32, agent: u32) {
     }
 }
 
-/// Guards of a recorder.
 fn guards(recorder: u32) -> Vec<u32> {
     let wanted = format!("--guard\0{recorder}\0");
     let processes = fs::read_dir("/proc").unwrap().flatten();

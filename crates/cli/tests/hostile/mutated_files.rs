@@ -65,7 +65,6 @@ fn program() -> PathBuf {
     other.map_or_else(|| env!("CARGO_BIN_EXE_hyperscope").into(), PathBuf::from)
 }
 
-/// Runs a verb on a file.
 pub(crate) fn run(verb: &str, file: &Path, folder: &Path) -> Ended {
     let (out, messages) = (folder.join("out"), folder.join("messages"));
     // One that is named twice is refused.

@@ -14,7 +14,6 @@ use crate::tool::lock_tracing;
 
 /// A text of this many bytes is nearly all that a guest may send.
 const TEXT_BYTES: usize = 46 << 20;
-/// Bytes of a part of it.
 const PART_BYTES: usize = 29 << 10;
 /// What a recorder may take with it: the text once, and half as much for all else.
 const MAX_KIB: u64 = (TEXT_BYTES as u64 * 3 / 2) >> 10;

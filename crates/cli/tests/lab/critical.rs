@@ -56,7 +56,6 @@ impl Found {
         })
     }
 
-    /// Parts with that thread, state and reason.
     fn part(&self, thread: &str, state: &str, reason: Option<&str>) -> (u64, u64) {
         self.sum(|part| {
             part["thread"] == thread && part["state"] == state && part["reason"].as_str() == reason

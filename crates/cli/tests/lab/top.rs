@@ -55,7 +55,6 @@ const ONCE_NS: u64 = 20_000;
 
 /// Exits that the innermost guest makes, and how many there must be, at least.
 struct Work {
-    /// Its level.
     level: u8,
     made: &'static str,
     least: [(&'static str, u64); 2],

@@ -127,7 +127,6 @@ fn hears_of_killed(channel: &str, agent: &Agent, session: &Path) {
     assert!(took < Duration::from_secs(15), "{channel}: {took:?}");
 }
 
-/// Ends a recorder.
 fn end(mut recorder: Child) {
     signal(recorder.id(), "INT");
     recorder.wait().unwrap();

@@ -86,7 +86,7 @@ impl HeaderPlan {
                 head.read(walker, u64::try_from(value).unwrap_or(u64::MAX))
             }
             Self::Any(header) => {
-                let mut found = Found::default();
+                let mut found = HeadReader::default();
                 walker.fields(header, &mut found)?;
                 Ok(found.head)
             }
@@ -140,11 +140,11 @@ pub(crate) fn mask(bits: u32) -> u64 {
 
 /// What a walk over a head has found.
 #[derive(Default)]
-struct Found {
+struct HeadReader {
     head: Head,
 }
 
-impl Visit for Found {
+impl Visit for HeadReader {
     fn integer(&mut self, _: &str, value: i128, integer: Option<&Integer>, _: Option<&[Label]>) {
         let Some(integer) = integer else { return };
         let value = value as u64;

@@ -13,6 +13,7 @@
 //! Sources: the specifications of CTF 1.8.3 and CTF 2 (diamon.org/ctf).
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 #![deny(clippy::indexing_slicing, clippy::print_stdout, clippy::print_stderr)]
 
 mod bits;

@@ -15,6 +15,7 @@
 //! both sides.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 #![deny(
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,

@@ -32,6 +32,7 @@
 //! `tools/perf/Documentation/perf.data-file-format.txt` (header, sections, features, records of perf's own).
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 #![deny(
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,

@@ -5,6 +5,7 @@
 //! from a file reaches a slice unchecked.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 #![deny(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 
 mod counted;

@@ -6,6 +6,7 @@
 //! kind gives them in lists (`records::RecordSource`).
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 #![deny(clippy::indexing_slicing)]
 
 mod clock;

@@ -30,6 +30,7 @@
 //! ```
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 #![deny(
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,

@@ -16,7 +16,6 @@ const MIN_BLOCKS: usize = 6;
 /// Blocks of one experiment.
 const MAX_BLOCKS: usize = 10_000;
 
-/// One of the configurations.
 #[derive(Clone, Debug, Default)]
 pub struct Configuration {
     /// A line for the shell that sets it up before each of its runs.
@@ -49,7 +48,6 @@ pub struct Experiment {
     pub metrics: Vec<Metric>,
     /// Blocks at the beginning that don't count.
     pub warmup: usize,
-    /// When to stop.
     pub stop: Stop,
     /// No block begins later than this after the first one.
     pub budget: Option<Duration>,
@@ -109,7 +107,6 @@ impl ExperimentError {
     }
 }
 
-/// Which run it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunPlace {
     /// Its configuration.

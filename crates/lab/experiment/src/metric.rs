@@ -11,11 +11,11 @@ const MAX_PATTERN_BYTES: usize = 1 << 20;
 pub struct Metric {
     /// What it is called.
     pub name: String,
-    wanted: Wanted,
+    wanted: MetricPattern,
 }
 
 #[derive(Clone, Debug)]
-enum Wanted {
+enum MetricPattern {
     Pattern(Regex),
     /// Keys and places within a JSON document.
     Path(Vec<String>),
@@ -50,14 +50,16 @@ impl Metric {
         let wanted = match wanted.strip_prefix("json:") {
             Some(path) => {
                 let keys = path.trim_start_matches(['$', '.']).split('.').map(str::to_owned);
-                Wanted::Path(keys.collect())
+                MetricPattern::Path(keys.collect())
             }
             None => {
                 let pattern = RegexBuilder::new(wanted)
                     .multi_line(true)
                     .size_limit(MAX_PATTERN_BYTES)
                     .build();
-                Wanted::Pattern(pattern.map_err(|error| MetricError::Pattern(error.to_string()))?)
+                MetricPattern::Pattern(
+                    pattern.map_err(|error| MetricError::Pattern(error.to_string()))?,
+                )
             }
         };
         Ok(Self { name: name.to_owned(), wanted })
@@ -69,11 +71,11 @@ impl Metric {
     /// When there is none.
     pub fn find(&self, output: &str) -> Result<f64, MetricError> {
         let found = match &self.wanted {
-            Wanted::Pattern(pattern) => pattern.captures(output).and_then(|found| {
+            MetricPattern::Pattern(pattern) => pattern.captures(output).and_then(|found| {
                 let group = found.get(1).or_else(|| found.get(0))?;
                 group.as_str().trim().parse::<f64>().ok()
             }),
-            Wanted::Path(keys) => number_at(output, keys),
+            MetricPattern::Path(keys) => number_at(output, keys),
         };
         found
             .filter(|value| value.is_finite())

@@ -43,7 +43,6 @@ impl Apt {
         Ok(Self { folder, configuration })
     }
 
-    /// Its folders.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }

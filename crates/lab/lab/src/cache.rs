@@ -53,7 +53,6 @@ impl Cache {
         Ok(Self { root })
     }
 
-    /// Where it is.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root

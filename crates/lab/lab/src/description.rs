@@ -57,11 +57,9 @@ pub struct Description {
 /// A guest machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Guest {
-    /// Its board.
     pub board: Board,
     /// Its processors.
     pub cpus: u32,
-    /// Its memory.
     pub memory_mib: u32,
     /// Its network device.
     pub net: Option<Net>,

@@ -39,7 +39,6 @@ pub(crate) struct Ingredients {
     /// Where programs come from.
     pub(crate) root: Root,
     pub(crate) kernel: Kernel,
-    /// The kernel of guests.
     pub(crate) guest_kernel: Kernel,
     /// The first process and command server.
     pub(crate) labguest: PathBuf,

@@ -10,7 +10,6 @@ use object::read::elf::{FileHeader, SectionHeader};
 
 use crate::error::{LabError, Result};
 
-/// The modules of a kernel.
 #[derive(Debug)]
 pub(crate) struct KernelModules {
     /// Files by the module's name, with underscores.

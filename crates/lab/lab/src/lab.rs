@@ -27,7 +27,6 @@ pub struct Lab {
 /// What `lab status` shows of a lab.
 #[derive(Clone, Debug)]
 pub struct Status {
-    /// Its name.
     pub name: String,
     /// Its machines; unknown when it was never up.
     pub description: Option<Description>,
@@ -85,7 +84,6 @@ impl Lab {
         Ok(labs)
     }
 
-    /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

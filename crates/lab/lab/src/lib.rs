@@ -57,7 +57,7 @@ pub use machine::{Accelerator, Board, Net};
 pub use recording::LabRecording;
 pub use run::MODULE;
 pub use scenario::Scenario;
-pub use session::{Input, Outputs, Said, Session};
+pub use session::{CommandOutput, Input, Outputs, Session};
 pub use tool::Tool;
 pub use trace_cmd::until_it_accepts;
 pub use up::{ProgressFn, Step, UpOptions, fetch, missing_tools, need_module};

@@ -50,7 +50,6 @@ pub(crate) enum Memory {
     CopyOf(String),
 }
 
-/// A disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Disk {
     /// The file with what is on it, on the machine below.

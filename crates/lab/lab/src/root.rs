@@ -35,7 +35,6 @@ impl Root {
         Self { path, arch }
     }
 
-    /// A program by its name.
     pub(crate) fn program(&self, name: &str) -> Result<PathBuf> {
         self.existing(PROGRAM_FOLDERS.iter().map(|folder| format!("{folder}/{name}")))
             .ok_or_else(|| self.missing(name))

@@ -30,7 +30,6 @@ const BUNDLED: &[(&str, &str)] = &[
     ("nested-vgif", include_str!("../scenarios/nested-vgif.toml")),
 ];
 
-/// A scenario.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
@@ -51,7 +50,6 @@ pub struct Scenario {
     /// What its guest has beyond the usual.
     #[serde(default)]
     guest: GuestChanges,
-    /// What is recorded.
     pub(crate) record: Record,
     /// What is done before the recording begins.
     #[serde(default)]
@@ -155,15 +153,9 @@ pub(crate) enum Step {
     /// Run a command to its end.
     Run(RunStep),
     /// Start a machine, and wait until it is up.
-    Start {
-        /// Which.
-        level: u8,
-    },
+    Start { level: u8 },
     /// Shut a machine down, and wait until its QEMU has ended.
-    ShutDown {
-        /// Which.
-        level: u8,
-    },
+    ShutDown { level: u8 },
     /// Have level 2, which booted meanwhile, recorded: what its kernel recorded by itself, and what
     /// comes.
     TakeGuest,
@@ -178,7 +170,6 @@ pub(crate) enum Step {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunStep {
-    /// Where.
     pub(crate) level: u8,
     /// Only in labs of this architecture.
     pub(crate) arch: Option<Arch>,

@@ -57,8 +57,7 @@ pub struct Input {
 
 /// What a command that ran to its end has said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
-    /// How it ended.
+pub struct CommandOutput {
     pub ended: Ended,
     /// Its standard output.
     pub stdout: Vec<u8>,
@@ -141,7 +140,6 @@ impl Session {
         self.patience.set(Some(EDGE));
     }
 
-    /// It has.
     pub(crate) fn unlimit(&self) {
         self.patience.set(None);
     }
@@ -167,14 +165,14 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::exec`].
-    pub fn output(&mut self, exec: &Exec) -> Result<Said> {
+    pub fn output(&mut self, exec: &Exec) -> Result<CommandOutput> {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let mut outputs = Outputs {
             stdout: &mut |bytes| stdout.extend_from_slice(bytes),
             stderr: &mut |bytes| stderr.extend_from_slice(bytes),
         };
         let ended = self.exec(exec, &mut outputs)?;
-        Ok(Said { ended, stdout, stderr })
+        Ok(CommandOutput { ended, stdout, stderr })
     }
 
     /// Runs a command that must succeed; its standard output.

@@ -22,12 +22,10 @@ pub enum Tool {
     Lttng,
 }
 
-/// A file of a tool.
 #[derive(Clone, Debug)]
 pub(crate) struct ToolFile {
     /// Where it belongs in a guest.
     pub(crate) place: String,
-    /// Where it is.
     pub(crate) file: PathBuf,
     /// Where the libraries are that it needs, if it is a program.
     pub(crate) libraries: Option<Root>,

@@ -12,7 +12,6 @@ use serde_json::json;
 use crate::asked;
 use crate::measure::nanoseconds;
 
-/// The compiler.
 const COMPILER: &str = "tcc";
 /// Where sources and objects are.
 const FOLDER: &str = "/tmp/build";

@@ -12,9 +12,8 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use crate::number_argument::{number, refused};
 use crate::{load, score, usage};
 
-/// What is asked for.
 #[derive(Default)]
-struct Asked {
+struct LoadOptions {
     time: Duration,
     switches_a_second: u64,
     with_score: bool,
@@ -22,7 +21,7 @@ struct Asked {
 
 /// Runs it as `ms=TIME`, `switches=A_SECOND` and `score=1` say, and prints what it did as JSON.
 pub(crate) fn run(arguments: impl Iterator<Item = String>) -> io::Result<()> {
-    let mut options = Asked::default();
+    let mut options = LoadOptions::default();
     for argument in arguments {
         match number(&argument)? {
             ("ms", time) => options.time = Duration::from_millis(time),
@@ -35,7 +34,7 @@ pub(crate) fn run(arguments: impl Iterator<Item = String>) -> io::Result<()> {
     Ok(())
 }
 
-fn measure(options: &Asked) -> io::Result<Measured> {
+fn measure(options: &LoadOptions) -> io::Result<Measured> {
     let processors = processors()?;
     let last = processors.last().copied().unwrap_or(0);
     let before = usage::now()?;

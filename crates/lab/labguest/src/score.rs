@@ -62,7 +62,6 @@ impl State {
     }
 }
 
-/// One pass.
 fn pass(state: &mut State) {
     let mut at = 0;
     for step in 0..RECORDS {

@@ -17,7 +17,6 @@ const DEFAULT_MISS: Duration = Duration::from_secs(600);
 /// What is known of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cached {
-    /// It is here.
     File(PathBuf),
     /// No server had it, a little while ago.
     Missed,

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use symbols::{BuildId, ElfFunctions, Fetch, Wanted};
+use symbols::{BuildId, ElfFunctions, Fetch, WantedFile};
 use sys::FileMap;
 use tempfile::NamedTempFile;
 use ureq::Agent;
@@ -37,7 +37,6 @@ pub struct Coming<'c> {
 
 /// Who is kept informed.
 pub trait Watch: Send {
-    /// A file comes.
     fn coming(&mut self, file: &Coming<'_>);
     /// It is here, or nothing more comes of it.
     fn over(&mut self);
@@ -45,7 +44,6 @@ pub trait Watch: Send {
     fn warn(&mut self, line: &str);
 }
 
-/// A server.
 #[derive(Clone, Debug)]
 struct Server {
     url: String,
@@ -75,13 +73,13 @@ impl fmt::Debug for Debuginfod {
 }
 
 impl Fetch for Debuginfod {
-    fn fetch(&mut self, name: &str, build_id: &BuildId, wanted: Wanted) -> Option<PathBuf> {
+    fn fetch(&mut self, name: &str, build_id: &BuildId, wanted: WantedFile) -> Option<PathBuf> {
         if build_id.bytes().is_empty() {
             return None;
         }
         let kinds = match wanted {
-            Wanted::DebugFile => &[DEBUG_FILE][..],
-            Wanted::Either => &[DEBUG_FILE, PROGRAM],
+            WantedFile::DebugFile => &[DEBUG_FILE][..],
+            WantedFile::Either => &[DEBUG_FILE, PROGRAM],
         };
         kinds.iter().find_map(|kind| self.file(name, build_id, kind))
     }

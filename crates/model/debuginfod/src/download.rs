@@ -22,7 +22,6 @@ const PART_BYTES: usize = 64 << 10;
 pub(crate) struct Bounds {
     /// See [`STEP_BYTES`].
     pub(crate) timeout: Duration,
-    /// For all of it.
     pub(crate) time: Duration,
     pub(crate) bytes: u64,
 }

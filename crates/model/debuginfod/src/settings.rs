@@ -26,7 +26,6 @@ pub struct Settings {
     pub most_file_time: Duration,
     /// How long all files may take together.
     pub most_time: Duration,
-    /// Bytes of one file.
     pub most_file_bytes: u64,
 }
 

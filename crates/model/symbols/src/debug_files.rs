@@ -10,7 +10,7 @@ use perfdata::BuildId;
 use sys::FileMap;
 
 use crate::elf::ElfFunctions;
-use crate::fetch::{Fetch, Installed, Wanted};
+use crate::fetch::{Fetch, Installed, WantedFile};
 use crate::files::MappedFile;
 
 /// A file with functions.
@@ -73,8 +73,8 @@ impl DebugFiles {
     }
 
     /// The best that is to be had of a file: its functions, and the file whose offsets are those recorded.
-    pub(crate) fn find(&mut self, file: &MappedFile, is_here: bool) -> Found {
-        let Some(build_id) = &file.build_id else { return Found::default() };
+    pub(crate) fn find(&mut self, file: &MappedFile, is_here: bool) -> FoundFiles {
+        let Some(build_id) = &file.build_id else { return FoundFiles::default() };
         let path = Path::new(OsStr::from_bytes(&file.path));
         let original =
             (is_here && path.is_absolute()).then(|| ElfOnDisk::open(path, build_id)).flatten();
@@ -82,14 +82,15 @@ impl DebugFiles {
             .as_ref()
             .is_some_and(|original| original.functions.is_whole && !original.functions.is_empty())
         {
-            return Found { original, debug: None };
+            return FoundFiles { original, debug: None };
         }
         let debug = self.in_folders(build_id).or_else(|| {
-            let wanted = if original.is_some() { Wanted::DebugFile } else { Wanted::Either };
+            let wanted =
+                if original.is_some() { WantedFile::DebugFile } else { WantedFile::Either };
             let path = self.fetch.as_mut()?.fetch(&file.name(), build_id, wanted)?;
             ElfOnDisk::open(&path, build_id)
         });
-        Found { original, debug }
+        FoundFiles { original, debug }
     }
 
     fn in_folders(&self, build_id: &BuildId) -> Option<ElfOnDisk> {
@@ -102,14 +103,14 @@ impl DebugFiles {
 
 /// What was found of a file.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct FoundFiles {
     /// The file itself.
     pub(crate) original: Option<ElfOnDisk>,
     /// Its debug file.
     pub(crate) debug: Option<ElfOnDisk>,
 }
 
-impl Found {
+impl FoundFiles {
     /// What has the functions, and the address that an offset of the file has in it.
     pub(crate) fn functions(&self) -> Option<&ElfOnDisk> {
         let has_some = |file: &&ElfOnDisk| !file.functions.is_empty();

@@ -7,7 +7,7 @@ use perfdata::BuildId;
 
 /// What would help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum WantedFile {
     /// The debug file: the file itself is here, and has too few names.
     DebugFile,
     /// The debug file, else the file itself.
@@ -18,7 +18,7 @@ pub enum Wanted {
 pub trait Fetch: Send {
     /// The path of a file with a build id; `None`: it isn't to be had. `name` is what it was called where it was
     /// mapped, for people to read.
-    fn fetch(&mut self, name: &str, build_id: &BuildId, wanted: Wanted) -> Option<PathBuf>;
+    fn fetch(&mut self, name: &str, build_id: &BuildId, wanted: WantedFile) -> Option<PathBuf>;
 }
 
 static INSTALLED: Mutex<Option<Box<dyn Fetch>>> = Mutex::new(None);
@@ -34,7 +34,7 @@ pub fn fetch_by(fetch: Box<dyn Fetch>) {
 pub(crate) struct Installed;
 
 impl Fetch for Installed {
-    fn fetch(&mut self, name: &str, build_id: &BuildId, wanted: Wanted) -> Option<PathBuf> {
+    fn fetch(&mut self, name: &str, build_id: &BuildId, wanted: WantedFile) -> Option<PathBuf> {
         let mut installed = INSTALLED.lock();
         installed.as_mut()?.fetch(name, build_id, wanted)
     }

@@ -22,6 +22,7 @@
 //! Lists, records, names and files are not trusted: their sizes are bounded, and what is damaged names nothing.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 #![deny(
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,
@@ -45,7 +46,7 @@ mod processes;
 pub use debug_files::DebugFiles;
 pub use demangle::demangle;
 pub use elf::{ElfError, ElfFunctions, Function, Segment};
-pub use fetch::{Fetch, Wanted, fetch_by};
+pub use fetch::{Fetch, WantedFile, fetch_by};
 pub use files::{Files, MappedFile};
 pub use ftrace::eventfmt::{Coverage, Kallsyms};
 pub use kernel_code::KernelCode;

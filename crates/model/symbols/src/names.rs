@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use perfdata::BuildId;
 
-use crate::debug_files::{DebugFiles, Found};
+use crate::debug_files::{DebugFiles, FoundFiles};
 use crate::demangle::demangle;
 use crate::files::MappedFile;
 use crate::kernel_code::elf_machine;
@@ -58,7 +58,7 @@ pub struct FileCode<'n> {
 /// What was found of a file, and the names that it gave.
 #[derive(Debug, Default)]
 struct Table {
-    found: Found,
+    found: FoundFiles,
     /// By number of the function.
     names: HashMap<usize, Arc<str>>,
 }

@@ -13,7 +13,7 @@ use ftrace::eventfmt::EventFormat;
 
 use crate::exit_span::{ExitSpan, Outcome};
 use crate::thread_event::{Kind, KindSet, ThreadEvent};
-use crate::trace_events::{Gap, TraceEvent, Wanted};
+use crate::trace_events::{EventRequest, Gap, TraceEvent};
 use crate::vcpu::{ExitSink, VcpuActivity, VcpuThread};
 use crate::vcpus::{VcpuInfo, Vcpus};
 
@@ -103,13 +103,13 @@ impl VcpuCycles {
     /// What is wanted of an event of a machine whose times are nanoseconds, or ticks, if it matters to
     /// vCPUs. Its tags are below [`OWN_TAGS`].
     #[must_use]
-    pub fn wanted(format: &EventFormat, is_nanoseconds: bool) -> Option<Wanted> {
+    pub fn wanted(format: &EventFormat, is_nanoseconds: bool) -> Option<EventRequest> {
         events::wanted(format, is_nanoseconds, false)
     }
 
     /// [`VcpuCycles::wanted`] where [`ExitSpan::guest_pc`] is asked for, too: else it is 0.
     #[must_use]
-    pub fn wanted_with_pc(format: &EventFormat, is_nanoseconds: bool) -> Option<Wanted> {
+    pub fn wanted_with_pc(format: &EventFormat, is_nanoseconds: bool) -> Option<EventRequest> {
         events::wanted(format, is_nanoseconds, true)
     }
 

@@ -73,6 +73,7 @@
 //! them and finds where they break.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod align;
 pub mod arch;

@@ -27,12 +27,12 @@ pub struct Losses {
     /// Events the kernel dropped by its counts of whole CPUs.
     counted_at_end: u64,
     /// Events that it kept, by CPU and buffer, and those found.
-    kept_counts: Vec<Kept>,
+    kept_counts: Vec<BufferCounts>,
 }
 
 /// Events of one CPU in one buffer.
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+struct BufferCounts {
     cpu: u32,
     buffer: usize,
     /// By the kernel's count.
@@ -40,7 +40,7 @@ struct Kept {
     found: u64,
 }
 
-impl Kept {
+impl BufferCounts {
     /// The counts of all CPUs whose streams are read; none where a part of the recording is.
     fn for_recording(recording: &Recording) -> Vec<Self> {
         let buffers = &recording.info().buffers;
@@ -70,7 +70,7 @@ impl Losses {
             resolution_ns: info.resolution_ns,
             tracer: info.tracer,
             notes: info.notes.clone(),
-            kept_counts: Kept::for_recording(recording),
+            kept_counts: BufferCounts::for_recording(recording),
             ..Self::default()
         };
         losses.damage.extend(recording.damage().iter().cloned());

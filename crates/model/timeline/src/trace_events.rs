@@ -33,7 +33,7 @@ pub const MAX_FIELDS: usize = 5;
 
 /// An event that is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct EventRequest {
     /// What the caller calls it; handed back in [`TraceEvent::tag`].
     pub tag: u16,
     /// Fields whose numbers are wanted; `"exit_reason|ret"` takes the first of the two that the event has,
@@ -116,7 +116,7 @@ pub trait TraceEventSink: Send {
 pub trait WantsTraceEvents: TraceEventSink {
     /// Whether events of this format are wanted of the recording with this index, and which of their fields. Asked once
     /// for each format, before anything is read.
-    fn wanted(&self, recording: usize, format: &EventFormat) -> Option<Wanted>;
+    fn wanted(&self, recording: usize, format: &EventFormat) -> Option<EventRequest>;
 }
 
 /// What a pass over moments leaves besides what its sink gathered.

@@ -12,7 +12,6 @@ pub(crate) enum Admission {
     Command,
     /// Take the pages of a session whose number it knows.
     PagesOnly,
-    /// Nothing.
     Nothing,
 }
 

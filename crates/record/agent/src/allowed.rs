@@ -2,7 +2,7 @@
 
 use std::io;
 
-use channel::{GuestAddress, HostAddress, KeyFiles};
+use channel::{AgentAddress, HostAddress, KeyFiles};
 
 /// What is allowed; nothing, unless the owner says so on the agent's command line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,10 +17,10 @@ pub struct Allowed {
 ///
 /// # Errors
 /// What to write in place of the address.
-pub(crate) fn check_keys_are_used(address: &GuestAddress, keys: &KeyFiles) -> io::Result<()> {
+pub(crate) fn check_keys_are_used(address: &AgentAddress, keys: &KeyFiles) -> io::Result<()> {
     let instead = match address {
-        GuestAddress::Vsock { port } => format!("tls-vsock:{port}"),
-        GuestAddress::Connect(HostAddress::Vsock { port, .. }) => {
+        AgentAddress::Vsock { port } => format!("tls-vsock:{port}"),
+        AgentAddress::Connect(HostAddress::Vsock { port, .. }) => {
             format!("connect:tls-vsock:{port}")
         }
         _ => return Ok(()),

@@ -1,6 +1,6 @@
 //! Why the agent can't do what it is there for.
 
-use channel::GuestAddress;
+use channel::AgentAddress;
 use tracefs::TracefsError;
 
 /// The agent's errors.
@@ -13,7 +13,7 @@ pub enum AgentError {
     #[error("cannot use the channel {address}: {source}")]
     Channel {
         /// The channel.
-        address: GuestAddress,
+        address: AgentAddress,
         /// What the system said.
         source: std::io::Error,
     },

@@ -26,7 +26,6 @@ const CODE: &str = "samples.kcore";
 /// What is recorded into a folder, and how long.
 #[derive(Debug)]
 pub struct ToFolder {
-    /// The folder.
     pub folder: PathBuf,
     /// The events.
     pub start: Start,

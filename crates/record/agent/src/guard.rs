@@ -10,7 +10,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{ChildStdin, Command, Stdio};
 
-use channel::GuestAddress;
+use channel::AgentAddress;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tracefs::Tracefs;
 
@@ -26,7 +26,7 @@ pub struct Guard(Option<ChildStdin>);
 impl Guard {
     /// Starts one for this process, which serves hosts on a channel, or none.
     #[must_use]
-    pub fn start(channel: Option<&GuestAddress>) -> Self {
+    pub fn start(channel: Option<&AgentAddress>) -> Self {
         let child = Command::new(PROGRAM)
             .args(["--guard", &std::process::id().to_string()])
             .args(channel.map(ToString::to_string))
@@ -54,7 +54,7 @@ impl Guard {
 ///
 /// # Errors
 /// When tracefs can't be used any more.
-pub fn guard(pid: u32, channel: Option<&GuestAddress>) -> Result<()> {
+pub fn guard(pid: u32, channel: Option<&AgentAddress>) -> Result<()> {
     // Whoever stops a service signals all of its processes; the agent may still need its guard then.
     let _ignored = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     let session = last_session(std::io::stdin().lock());

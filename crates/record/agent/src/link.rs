@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use channel::wire::{DeviceRange, GuestHello, Message};
 use channel::{
-    Arrival, Arrivals, Control, GuestAddress, GuestMemory, GuestPorts, HostAddress, KeyFiles,
+    AgentAddress, Arrival, Arrivals, Control, GuestMemory, GuestPorts, HostAddress, KeyFiles,
     Listener, PageRing, PageSink, Peer, Received, Stream, StreamSink,
 };
 use os::waits::{Deadline, Signal, Wait};
@@ -24,7 +24,7 @@ use crate::watchers::Watchers;
 /// A channel.
 #[derive(Debug)]
 pub struct Link {
-    address: GuestAddress,
+    address: AgentAddress,
     kind: Kind,
     allowed: Allowed,
     watchers: Watchers,
@@ -56,20 +56,20 @@ impl Link {
     ///
     /// # Errors
     /// When this machine does not have it, or has keys that it would not use.
-    pub fn open(address: &GuestAddress, allowed: Allowed) -> Result<Self> {
+    pub fn open(address: &AgentAddress, allowed: Allowed) -> Result<Self> {
         let failed = |source| AgentError::Channel { address: address.clone(), source };
         check_keys_are_used(address, &KeyFiles::usual()).map_err(failed)?;
         let kind = match address {
-            GuestAddress::VirtioSerial => GuestPorts::find().map(Kind::Ports).ok_or_else(|| {
+            AgentAddress::VirtioSerial => GuestPorts::find().map(Kind::Ports).ok_or_else(|| {
                 failed(io::Error::new(
                     io::ErrorKind::NotFound,
                     "this machine has no virtio port hyperscope.control",
                 ))
             })?,
-            GuestAddress::SharedMemory { at } => {
+            AgentAddress::SharedMemory { at } => {
                 Kind::Memory(GuestMemory::open(at.as_deref()).map_err(failed)?)
             }
-            GuestAddress::Connect(to) => Kind::Connect(to.clone()),
+            AgentAddress::Connect(to) => Kind::Connect(to.clone()),
             listening => match Listener::for_address(listening).map_err(failed)? {
                 Some(listener) => {
                     let arrivals = Arrivals::new(listener, may_connect).map_err(failed)?;
@@ -236,7 +236,6 @@ impl Host<'_> {
         channel::device_ranges(&self.link.address)
     }
 
-    /// Sends a message.
     pub(crate) fn send(&mut self, session: u64, message: &Message) -> Result<()> {
         Ok(self.control.send(session, message)?)
     }

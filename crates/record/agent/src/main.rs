@@ -13,7 +13,7 @@ use std::time::Duration;
 use agent::trace_cmd::{self, Server};
 use agent::{Allowed, Format, Guard, Link, Options, ToFolder};
 use channel::wire::Start;
-use channel::{GuestAddress, GuestPorts, KeyFiles};
+use channel::{AgentAddress, GuestPorts, KeyFiles};
 
 const HELP: &str = "\
 Records this guest on its host's behalf, as long as a `hyperscope record --guest` asks for it.
@@ -90,10 +90,10 @@ enum Failure {
     Agent(agent::AgentError),
 }
 
-enum Asked {
-    Guard(u32, Option<GuestAddress>),
-    Serve(Option<GuestAddress>, Allowed),
-    ServeTraceCmd(GuestAddress),
+enum Invocation {
+    Guard(u32, Option<AgentAddress>),
+    Serve(Option<AgentAddress>, Allowed),
+    ServeTraceCmd(AgentAddress),
     Record(Box<ToFolder>),
     ShowSteal(Options),
     Print(String),
@@ -101,24 +101,26 @@ enum Asked {
 
 fn run() -> Result<(), Failure> {
     let (address, allowed) = match arguments().map_err(Failure::Usage)? {
-        Asked::Guard(pid, channel) => {
+        Invocation::Guard(pid, channel) => {
             return agent::guard(pid, channel.as_ref()).map_err(Failure::Agent);
         }
-        Asked::Serve(address, allowed) => (address.unwrap_or_else(usual), allowed),
-        Asked::ServeTraceCmd(address) => {
+        Invocation::Serve(address, allowed) => (address.unwrap_or_else(usual), allowed),
+        Invocation::ServeTraceCmd(address) => {
             let server = Server::bind(&address).map_err(Failure::Agent)?;
             let _guard = Guard::start(None);
             report(&format!("waiting on {address} for trace-cmd record -A"));
             return agent::confined(move |_| server.run(&report)).map_err(Failure::Agent);
         }
-        Asked::Record(what) => {
+        Invocation::Record(what) => {
             let _guard = Guard::start(None);
             let shown = agent::record(&what).map_err(Failure::Agent)?;
             report(&shown);
             return Ok(());
         }
-        Asked::ShowSteal(options) => return agent::show_steal(&options).map_err(Failure::Agent),
-        Asked::Print(text) => {
+        Invocation::ShowSteal(options) => {
+            return agent::show_steal(&options).map_err(Failure::Agent);
+        }
+        Invocation::Print(text) => {
             print!("{text}");
             return Ok(());
         }
@@ -156,16 +158,16 @@ struct Steal {
     record: Option<PathBuf>,
 }
 
-fn arguments() -> Result<Asked, String> {
+fn arguments() -> Result<Invocation, String> {
     let mut arguments = Arguments::default();
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next().map_err(|error| error.to_string())? {
         use lexopt::Arg::{Long, Short};
         match argument {
-            Short('h') | Long("help") => return Ok(Asked::Print(HELP.into())),
+            Short('h') | Long("help") => return Ok(Invocation::Print(HELP.into())),
             Short('V') | Long("version") => {
                 let version = concat!("hyperscope-agent ", env!("CARGO_PKG_VERSION"), "\n");
-                return Ok(Asked::Print(version.into()));
+                return Ok(Invocation::Print(version.into()));
             }
             _ => {}
         }
@@ -211,7 +213,7 @@ fn time(parser: &mut lexopt::Parser) -> Result<Duration, String> {
     times::time(&text.to_string_lossy())
 }
 
-fn interpret(arguments: Arguments) -> Result<Asked, String> {
+fn interpret(arguments: Arguments) -> Result<Invocation, String> {
     let Arguments {
         address,
         for_trace_cmd,
@@ -225,7 +227,7 @@ fn interpret(arguments: Arguments) -> Result<Asked, String> {
     } = arguments;
     if let Some(pid) = guard_of {
         // Channels that have no other way to end are all written as they are read.
-        return Ok(Asked::Guard(pid, address.and_then(|address| address.parse().ok())));
+        return Ok(Invocation::Guard(pid, address.and_then(|address| address.parse().ok())));
     }
     let serves = address.as_deref() != Some("steal") && !for_trace_cmd && folder.is_none();
     if allowed != Allowed::default() && !serves {
@@ -237,7 +239,7 @@ fn interpret(arguments: Arguments) -> Result<Asked, String> {
                 "steal shows what the host publishes; nothing is recorded in this guest".into()
             );
         }
-        return Ok(Asked::ShowSteal(Options {
+        return Ok(Invocation::ShowSteal(Options {
             at: steal.memory,
             interval: steal.interval.unwrap_or(Duration::from_secs(1)),
             time,
@@ -253,29 +255,29 @@ fn interpret(arguments: Arguments) -> Result<Asked, String> {
             return Err("--to records without a host".into());
         }
         let start = Start { kallsyms: true, ..start };
-        return Ok(Asked::Record(Box::new(ToFolder { folder, start, sample_hz, time })));
+        return Ok(Invocation::Record(Box::new(ToFolder { folder, start, sample_hz, time })));
     }
     if start != Start::default() || sample_hz.is_some() || time.is_some() {
         return Err("what is recorded is the host's to say; --to FOLDER records without one".into());
     }
     if for_trace_cmd {
         let address = address.as_deref().unwrap_or("vsock");
-        return Ok(Asked::ServeTraceCmd(trace_cmd::address(address)?));
+        return Ok(Invocation::ServeTraceCmd(trace_cmd::address(address)?));
     }
-    let address = address.map(|text| text.parse::<GuestAddress>().map_err(|e| e.to_string()));
-    Ok(Asked::Serve(address.transpose()?, allowed))
+    let address = address.map(|text| text.parse::<AgentAddress>().map_err(|e| e.to_string()));
+    Ok(Invocation::Serve(address.transpose()?, allowed))
 }
 
 /// What somebody made for recording is the channel to use; else whatever needs nothing.
-fn usual() -> GuestAddress {
+fn usual() -> AgentAddress {
     if channel::has_shared_memory() {
-        return GuestAddress::SharedMemory { at: None };
+        return AgentAddress::SharedMemory { at: None };
     }
     match GuestPorts::find() {
-        Some(_) => GuestAddress::VirtioSerial,
+        Some(_) => AgentAddress::VirtioSerial,
         None if KeyFiles::usual().are_there() => {
-            GuestAddress::TlsVsock { port: channel::PORT, keys: KeyFiles::usual() }
+            AgentAddress::TlsVsock { port: channel::PORT, keys: KeyFiles::usual() }
         }
-        None => GuestAddress::Vsock { port: channel::PORT },
+        None => AgentAddress::Vsock { port: channel::PORT },
     }
 }

@@ -118,7 +118,7 @@ pub enum HostAddress {
 
 /// Where a guest's agent waits for its host, or finds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GuestAddress {
+pub enum AgentAddress {
     /// `vsock[:PORT]`: listen to the host.
     Vsock {
         /// The port.
@@ -219,7 +219,7 @@ impl FromStr for HostAddress {
     }
 }
 
-impl FromStr for GuestAddress {
+impl FromStr for AgentAddress {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
@@ -297,7 +297,7 @@ impl fmt::Display for HostAddress {
     }
 }
 
-impl fmt::Display for GuestAddress {
+impl fmt::Display for AgentAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Vsock { port } => write!(f, "vsock:{port}"),
@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn guests_listen_or_connect() {
-        let guest = |text: &str| text.parse::<GuestAddress>().map(|address| address.to_string());
+        let guest = |text: &str| text.parse::<AgentAddress>().map(|address| address.to_string());
         assert_eq!(guest("vsock").unwrap(), "vsock:8823");
         assert_eq!(guest("connect:vsock").unwrap(), "connect:vsock:2:8823");
         assert_eq!(guest("connect:vsock:7").unwrap(), "connect:vsock:2:7");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::wire::{DeviceRange, MAX_DEVICE_RANGES};
 
-use crate::address::{GuestAddress, HostAddress};
+use crate::address::{AgentAddress, HostAddress};
 use crate::memory;
 use crate::ports::GuestPorts;
 
@@ -23,19 +23,19 @@ pub(crate) const IOMEM: &str = "/proc/iomem";
 /// Addresses of the device that a channel goes through. None where none is the channel's own: a
 /// network's device carries what others say, too, and a socket or a file has none.
 #[must_use]
-pub fn device_ranges(channel: &GuestAddress) -> Vec<DeviceRange> {
+pub fn device_ranges(channel: &AgentAddress) -> Vec<DeviceRange> {
     let devices = match channel {
-        GuestAddress::SharedMemory { at } => memory::device_folder(at.as_deref()),
-        GuestAddress::VirtioSerial => GuestPorts::find().map(|ports| ports.folders()),
-        GuestAddress::Vsock { .. }
-        | GuestAddress::TlsVsock { .. }
-        | GuestAddress::Connect(HostAddress::Vsock { .. } | HostAddress::TlsVsock { .. }) => {
+        AgentAddress::SharedMemory { at } => memory::device_folder(at.as_deref()),
+        AgentAddress::VirtioSerial => GuestPorts::find().map(|ports| ports.folders()),
+        AgentAddress::Vsock { .. }
+        | AgentAddress::TlsVsock { .. }
+        | AgentAddress::Connect(HostAddress::Vsock { .. } | HostAddress::TlsVsock { .. }) => {
             Some(virtio_devices(Path::new(VSOCK)))
         }
-        GuestAddress::Tcp { .. }
-        | GuestAddress::Tls { .. }
-        | GuestAddress::Unix { .. }
-        | GuestAddress::Connect(_) => None,
+        AgentAddress::Tcp { .. }
+        | AgentAddress::Tls { .. }
+        | AgentAddress::Unix { .. }
+        | AgentAddress::Connect(_) => None,
     };
     let iomem = fs::read_to_string(IOMEM).unwrap_or_default();
     ranges_of(&devices.unwrap_or_default(), &iomem)

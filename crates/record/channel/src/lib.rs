@@ -29,7 +29,7 @@ mod tls;
 mod trace_cmd;
 pub mod wire;
 
-pub use address::{AddressError, GuestAddress, HostAddress, KeyFiles, PORT};
+pub use address::{AddressError, AgentAddress, HostAddress, KeyFiles, PORT};
 pub use arrivals::{Arrival, Arrivals};
 pub use control::{Control, Received};
 pub use device::device_ranges;

@@ -14,7 +14,7 @@ use rustix::net::{
 };
 use sys::vsock;
 
-use crate::address::{GuestAddress, HostAddress};
+use crate::address::{AgentAddress, HostAddress};
 use crate::peer::Peer;
 use crate::ports;
 use crate::stream::Stream;
@@ -77,22 +77,22 @@ impl Listener {
     ///
     /// # Errors
     /// As the functions above.
-    pub fn for_address(address: &GuestAddress) -> io::Result<Option<Self>> {
+    pub fn for_address(address: &AgentAddress) -> io::Result<Option<Self>> {
         Ok(Some(match address {
-            GuestAddress::Vsock { port } => Self::vsock(*port)?,
-            GuestAddress::TlsVsock { port, keys } => {
+            AgentAddress::Vsock { port } => Self::vsock(*port)?,
+            AgentAddress::TlsVsock { port, keys } => {
                 let keys = Keys::read(&keys.identity, &keys.peers)?;
                 Self::TlsVsock(vsock::Listener::bind(*port)?, keys.server()?)
             }
-            GuestAddress::Tcp { at } => Self::tcp(at)?,
-            GuestAddress::Tls { at, keys } => {
+            AgentAddress::Tcp { at } => Self::tcp(at)?,
+            AgentAddress::Tls { at, keys } => {
                 let keys = Keys::read(&keys.identity, &keys.peers)?;
                 Self::Tls(TcpListener::bind(at)?, keys.server()?)
             }
-            GuestAddress::Unix { path } => Self::unix(path)?,
-            GuestAddress::SharedMemory { .. }
-            | GuestAddress::VirtioSerial
-            | GuestAddress::Connect(_) => return Ok(None),
+            AgentAddress::Unix { path } => Self::unix(path)?,
+            AgentAddress::SharedMemory { .. }
+            | AgentAddress::VirtioSerial
+            | AgentAddress::Connect(_) => return Ok(None),
         }))
     }
 

@@ -18,6 +18,5 @@ pub trait Opening: Sized {
     /// When the other side is gone, or what it sends is no message.
     fn hear_first(&mut self) -> io::Result<Option<Self::First>>;
 
-    /// The stream itself, where it is one.
     fn stream(&self) -> Option<&Stream>;
 }

@@ -22,7 +22,6 @@ const CONTROL: &str = "hyperscope.control";
 /// What names of page ports begin with; a number follows.
 const PAGES: &str = "hyperscope.cpu";
 
-/// The ports of this guest.
 #[derive(Clone, Debug)]
 pub struct GuestPorts {
     class: PathBuf,
@@ -108,7 +107,6 @@ pub struct PortSockets {
 }
 
 impl PortSockets {
-    /// Those in a folder.
     #[must_use]
     pub fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned() }

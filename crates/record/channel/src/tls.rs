@@ -37,7 +37,7 @@ const HANDSHAKE: Duration = Duration::from_secs(5);
 pub(crate) struct Keys {
     certificate: CertificateDer<'static>,
     key: PrivateKeyDer<'static>,
-    known: Arc<Known>,
+    known: Arc<PinnedCertificates>,
 }
 
 impl Keys {
@@ -57,7 +57,11 @@ impl Keys {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         let provider = Arc::new(fastest_first(ring::default_provider(), has_aes()));
-        Ok(Self { certificate, key, known: Arc::new(Known { certificates: known, provider }) })
+        Ok(Self {
+            certificate,
+            key,
+            known: Arc::new(PinnedCertificates { certificates: known, provider }),
+        })
     }
 
     /// What a side that connects needs.
@@ -183,12 +187,12 @@ fn fingerprint(connection: &Connection) -> Option<Fingerprint> {
 
 /// Certificates that are believed, and nothing else about them.
 #[derive(Debug)]
-struct Known {
+struct PinnedCertificates {
     certificates: Vec<CertificateDer<'static>>,
     provider: Arc<CryptoProvider>,
 }
 
-impl Known {
+impl PinnedCertificates {
     fn check(&self, shown: &CertificateDer<'_>) -> Result<(), Error> {
         if self.certificates.iter().any(|known| known == shown) {
             return Ok(());
@@ -212,7 +216,7 @@ fn too_old() -> Result<HandshakeSignatureValid, Error> {
     Err(Error::PeerIncompatible(rustls::PeerIncompatible::Tls12NotOffered))
 }
 
-impl ServerCertVerifier for Known {
+impl ServerCertVerifier for PinnedCertificates {
     fn verify_server_cert(
         &self,
         shown: &CertificateDer<'_>,
@@ -247,7 +251,7 @@ impl ServerCertVerifier for Known {
     }
 }
 
-impl ClientCertVerifier for Known {
+impl ClientCertVerifier for PinnedCertificates {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

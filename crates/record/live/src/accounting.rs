@@ -37,7 +37,7 @@ impl Default for Limits {
 #[derive(Debug)]
 pub struct Accounting {
     programs: Programs,
-    names: Known,
+    names: KnownNames,
     before: Before,
     bank: usize,
     begin_ns: u64,
@@ -49,12 +49,12 @@ pub struct Accounting {
 
 /// Names of VMs and reasons.
 #[derive(Debug)]
-struct Known {
+struct KnownNames {
     owners: Owners,
     reasons: ReasonNames,
 }
 
-impl Names for Known {
+impl Names for KnownNames {
     fn vm(&self, process: u32) -> String {
         self.owners.name(process)
     }
@@ -82,7 +82,7 @@ impl Accounting {
         programs.attach()?;
         let mut accounting = Self {
             programs,
-            names: Known { owners: Owners::default(), reasons },
+            names: KnownNames { owners: Owners::default(), reasons },
             before: Before::default(),
             bank: 0,
             begin_ns,

@@ -42,7 +42,6 @@ enum Figure {
 pub struct Held {
     /// The condition, as it was written.
     pub condition: String,
-    /// The VM.
     pub vm: String,
     /// The figure in words, with its unit.
     pub value: String,

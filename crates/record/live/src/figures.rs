@@ -32,13 +32,11 @@ pub struct ExitFigures {
 /// Something before, and at the trigger; none: there was none of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change<T> {
-    /// Before.
     pub before: Option<T>,
     /// At the trigger.
     pub at: Option<T>,
 }
 
-/// What has changed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     /// How long the time before was.

@@ -22,7 +22,6 @@ pub enum By {
 /// What happened from one moment to another. Times are those of the monotonic clock.
 #[derive(Clone, Debug, Default)]
 pub struct Interval {
-    /// Its begin.
     pub begin_ns: u64,
     /// Its end, which does not belong to it.
     pub end_ns: u64,
@@ -60,13 +59,10 @@ pub struct Row {
 /// A vCPU.
 #[derive(Clone, Debug, Default)]
 pub struct Vcpu {
-    /// Its VM.
     pub vm: String,
-    /// The process of that.
     pub process: u32,
     /// Its number.
     pub vcpu: Option<u32>,
-    /// Its thread.
     pub thread: u32,
     /// The thread has ended.
     pub gone: bool,
@@ -84,7 +80,6 @@ pub struct Vcpu {
 pub struct RanInstead {
     /// The thread; 0: the CPU was idle until the vCPU got it.
     pub thread: u32,
-    /// Its process.
     pub process: u32,
     /// Its name; none where it was gone.
     pub name: Option<String>,
@@ -94,7 +89,6 @@ pub struct RanInstead {
     pub time_ns: u64,
 }
 
-/// What it cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// CPU time of this process.
@@ -144,7 +138,6 @@ impl Interval {
 
 /// Names that an interval needs.
 pub(crate) trait Names {
-    /// The VM of a process.
     fn vm(&self, process: u32) -> String;
     /// The instruction set of an exit with this `isa` field.
     fn isa(&self, isa: u8) -> Isa;

@@ -37,7 +37,6 @@ fn byte(bytes: &[u8], at: usize) -> u8 {
     bytes.get(at).copied().unwrap_or_default()
 }
 
-/// What a row is of.
 pub(crate) fn key(bytes: &[u8; KEY_BYTES]) -> RowKey {
     RowKey {
         thread: half(bytes, 0),
@@ -47,7 +46,6 @@ pub(crate) fn key(bytes: &[u8; KEY_BYTES]) -> RowKey {
     }
 }
 
-/// A row.
 pub(crate) fn sums(bytes: &[u8; ROW_BYTES]) -> Sums {
     let words: [u64; BUCKETS_AT / 8] = std::array::from_fn(|at| word(bytes, 8 * at));
     let [count, paired, time_ns, before_exit_ns, guest_ns, rest @ ..] = words;

@@ -65,7 +65,6 @@ const OPTIONAL: [(&str, &str); 17] = [
 ];
 /// One of these: their arguments differ.
 const SWITCHES: [&str; 2] = ["on_switch", "on_switch_before_5_18"];
-/// All that are loaded.
 const LOADED: [&str; 14] = [
     "on_thread_end",
     "on_waking",

@@ -5,7 +5,6 @@ use timeline::VcpuActivity;
 use crate::states::{ACTIVITIES, States};
 use crate::sums::Sums;
 
-/// All of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// Exits by thread, level and reason.
@@ -46,7 +45,6 @@ pub struct Taker {
     pub time_ns: u64,
 }
 
-/// What a row is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowKey {
     /// The vCPU's thread.
@@ -64,7 +62,6 @@ pub struct RowKey {
 pub struct VcpuState {
     /// Its process: the VMM.
     pub process: u32,
-    /// The thread.
     pub thread: u32,
     /// The vCPU's number, where the kernel has it.
     pub vcpu: Option<u32>,

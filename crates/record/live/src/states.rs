@@ -47,7 +47,6 @@ impl States {
         self.nested_ns = self.nested_ns.saturating_add(took_ns);
     }
 
-    /// The time of one.
     #[must_use]
     pub fn time_ns(&self, activity: VcpuActivity) -> u64 {
         self.times_ns[activity as usize]
@@ -59,7 +58,6 @@ impl States {
         *to = to.saturating_add(took_ns);
     }
 
-    /// Of all.
     #[must_use]
     pub fn total_ns(&self) -> u64 {
         self.times_ns.iter().copied().fold(0, u64::saturating_add)

@@ -25,7 +25,6 @@ pub struct Sums {
     pub user_return_unseen: u64,
     /// Paired exits whose polling could not be separated from the rest.
     pub poll_unknown: u64,
-    /// Of times.
     pub times: Histogram,
 }
 

@@ -36,7 +36,7 @@ enum Piece {
 }
 
 /// What a window leaves of a page.
-enum Left {
+enum PageCut {
     All,
     Nothing(u64),
     Some { page: Vec<u8>, cut: u64 },
@@ -76,7 +76,7 @@ impl CutPages {
             let begin = if at == End::First { *from } else { *end - page_bytes };
             file.read_exact_at(&mut page, begin)?;
             let remainder = left_of(&page, layout, window);
-            if matches!(remainder, Left::All) {
+            if matches!(remainder, PageCut::All) {
                 break;
             }
             match at {
@@ -84,9 +84,9 @@ impl CutPages {
                 End::Last => *end -= page_bytes,
             }
             match remainder {
-                Left::All => break,
-                Left::Nothing(events) => self.events_cut += events,
-                Left::Some { page, cut } => {
+                PageCut::All => break,
+                PageCut::Nothing(events) => self.events_cut += events,
+                PageCut::Some { page, cut } => {
                     self.events_cut += cut;
                     at.add_piece(&mut self.pieces, Piece::Written(page.into()));
                     break;
@@ -137,8 +137,8 @@ impl End {
 }
 
 /// A page that can't be read stays: whoever reads the session says what is wrong with it.
-fn left_of(bytes: &[u8], layout: &PageLayout, window: Window) -> Left {
-    let Ok(page) = Page::parse(bytes, layout) else { return Left::All };
+fn left_of(bytes: &[u8], layout: &PageLayout, window: Window) -> PageCut {
+    let Ok(page) = Page::parse(bytes, layout) else { return PageCut::All };
     let (mut early, mut late, mut inside) = (0, 0, 0_u64);
     let mut written = Vec::new();
     let mut writer = PageWriter::new(*layout);
@@ -157,11 +157,11 @@ fn left_of(bytes: &[u8], layout: &PageLayout, window: Window) -> Left {
         }
     });
     match (read, early + late, inside) {
-        (Err(_), ..) | (Ok(()), 0, 1..) => Left::All,
-        (Ok(()), cut, 0) => Left::Nothing(cut),
+        (Err(_), ..) | (Ok(()), 0, 1..) => PageCut::All,
+        (Ok(()), cut, 0) => PageCut::Nothing(cut),
         (Ok(()), cut, _) => {
             writer.flush(&mut written);
-            Left::Some { page: written, cut }
+            PageCut::Some { page: written, cut }
         }
     }
 }
@@ -274,7 +274,7 @@ mod tests {
         };
         let lossy = page(Missed::Events(7));
         let missed = |window: Window| match left_of(&lossy, &LAYOUT, window) {
-            Left::Some { page, cut } => (Page::parse(&page, &LAYOUT).unwrap().missed, cut),
+            PageCut::Some { page, cut } => (Page::parse(&page, &LAYOUT).unwrap().missed, cut),
             _ => panic!("nothing was cut, or all"),
         };
         let late = Window { begin: None, end: Some(101) };

@@ -26,14 +26,13 @@ mod task_names;
 
 pub use session_json::{FlightSummary, Trigger, TriggerKind};
 
-pub use crate::flight_plan::{Answer, Ask, Asked, FlightPlan};
+pub use crate::flight_plan::{Ask, DumpReply, FlightEvent, FlightPlan};
 
 pub use self::control::{Control, answer_of, ask, running};
 pub use self::dump::{DumpJob, Dumped};
 pub use self::recorder::Flight;
 pub(crate) use self::rolling::Rolling;
 
-/// A trigger of now.
 #[must_use]
 pub fn trigger_now(kind: TriggerKind, text: Option<String>) -> Trigger {
     Trigger { kind, text, unix_ns: crate::nanoseconds::unix_ns(), vm: None }

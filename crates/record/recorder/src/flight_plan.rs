@@ -19,10 +19,9 @@ pub struct FlightPlan {
     pub most_bytes: u64,
     /// Sessions that are there at most: a new one takes the place of the oldest.
     pub most_sessions: u32,
-    /// Bytes of all sessions, at most.
     pub most_session_bytes: u64,
     /// Is sent to when there is something to do for whoever calls `Flight::tick`.
-    pub asks: Sender<Asked>,
+    pub asks: Sender<FlightEvent>,
 }
 
 impl FlightPlan {
@@ -37,13 +36,13 @@ impl FlightPlan {
 
 /// What a flight recorder has to do.
 #[derive(Debug)]
-pub enum Asked {
+pub enum FlightEvent {
     /// Somebody wants a session.
     Dump(Ask),
     /// There are as many pages as a segment may have: it is time for `Flight::tick`.
     Full,
     /// Something that whoever looks at the recorder wants to know: a guest has come, or is gone.
-    Said(String),
+    Notice(String),
 }
 
 /// Somebody wants a session.
@@ -52,12 +51,12 @@ pub struct Ask {
     /// Why.
     pub trigger: Trigger,
     /// Who waits for what comes of it; none: nobody does.
-    pub reply: Option<Sender<Answer>>,
+    pub reply: Option<Sender<DumpReply>>,
 }
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct DumpReply {
     /// The session's folder; none: there is none.
     pub session: Option<PathBuf>,
     /// The time that it is of.

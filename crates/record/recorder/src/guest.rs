@@ -23,7 +23,7 @@ pub(crate) use self::recorded::{GuestRecorded, HostClock, Parts, TSC};
 pub(crate) use self::recording::{
     Agent, AgentReport, GuestIdentity, GuestPages, GuestRecording, GuestStatus, PageLimits,
 };
-pub(crate) use self::segments::Kept;
+pub(crate) use self::segments::OpenSegments;
 pub(crate) use self::texts::GuestTexts;
 
 /// Sizes of pages that a ring buffer may have.

@@ -18,7 +18,7 @@ use crate::assemble::Tick;
 use crate::ending::{Ending, StartLimit};
 use crate::error::{RecordError, Result, same_name};
 use crate::guest::{
-    self, AgentReport, GuestRecorded, GuestRecording, GuestStatus, HostClock, Kept, Parts,
+    self, AgentReport, GuestRecorded, GuestRecording, GuestStatus, HostClock, OpenSegments, Parts,
     ReadyGuest,
 };
 use crate::hyperscope_agent::{self, LATE};
@@ -300,7 +300,7 @@ impl Guests {
     pub(crate) fn open_segments(
         &self,
         wait: Duration,
-    ) -> Vec<std::result::Result<(Parts, Kept), String>> {
+    ) -> Vec<std::result::Result<(Parts, OpenSegments), String>> {
         let until = Deadline::after(wait);
         let snapshots: Vec<_> =
             self.recorded.iter().map(|guest| (guest, guest.snapshot())).collect();

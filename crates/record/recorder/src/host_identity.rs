@@ -13,7 +13,6 @@ const PURPOSE: &str = "hyperscope host id/1:";
 /// Bytes of files that are looked at: the first CPU is at the beginning.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// That of this host.
 pub(crate) fn here() -> HostIdentity {
     let about = uname();
     let [name, kernel_release, arch] = [about.nodename(), about.release(), about.machine()]

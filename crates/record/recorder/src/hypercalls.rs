@@ -38,7 +38,6 @@ pub(crate) fn forget(session: &Folder) {
     let _ = session.remove(FILE);
 }
 
-/// Has a collector end.
 pub(crate) fn end(collector: Collector) -> EndingTask<CollectorSummary> {
     EndingTask::begin("collected", move || match collector.end() {
         Ok(collected) => Ok(summary(&collected)),

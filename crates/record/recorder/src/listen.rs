@@ -45,7 +45,7 @@ use crate::session_number;
 #[derive(Clone, Debug)]
 pub struct ListenPlan {
     /// Where agents connect to.
-    pub at: Vec<channel::GuestAddress>,
+    pub at: Vec<channel::AgentAddress>,
     /// What is recorded.
     pub in_guests: InGuests,
     /// Guests that are recorded at a time, at most.
@@ -81,7 +81,6 @@ pub enum ListenEvent {
     Refused {
         /// Where it comes from.
         from: String,
-        /// Why.
         why: String,
     },
 }

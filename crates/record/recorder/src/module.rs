@@ -83,7 +83,12 @@ impl Module {
     ///
     /// # Errors
     /// When that can't be written.
-    pub(crate) fn begin(self, session: &Folder, stop: &Signal, quota: u64) -> Result<Recorded> {
+    pub(crate) fn begin(
+        self,
+        session: &Folder,
+        stop: &Signal,
+        quota: u64,
+    ) -> Result<RecordedModule> {
         let Self { address, path, map } = self;
         let file = format!("guest-{}.hypertrace", address.name);
         let to = session.path().join(&file);
@@ -105,13 +110,13 @@ impl Module {
         let pid = address.vm.as_ref().map(|vm| vm.pid);
         let task = Task::spawn("module".into(), Confined::Reader, move || taker.run(&stop))
             .map_err(RecordError::io("start a thread for", &path))?;
-        Ok(Recorded { name: address.name, file, memory: path, pid, counts, task })
+        Ok(RecordedModule { name: address.name, file, memory: path, pid, counts, task })
     }
 }
 
 /// A guest whose module's frames are taken.
 #[derive(Debug)]
-pub(crate) struct Recorded {
+pub(crate) struct RecordedModule {
     name: String,
     file: String,
     memory: PathBuf,
@@ -129,7 +134,7 @@ struct Counts {
     bytes: AtomicU64,
 }
 
-impl Recorded {
+impl RecordedModule {
     /// Bytes that are in the file.
     pub(crate) fn bytes(&self) -> u64 {
         self.counts.bytes.load(Ordering::Relaxed)
@@ -289,7 +294,7 @@ mod tests {
         });
         let counts = Arc::new(Counts::default());
         counts.frames.store(7, Ordering::Relaxed);
-        let recorded = Recorded {
+        let recorded = RecordedModule {
             name: "web".into(),
             file: "guest-web.hypertrace".into(),
             memory: "/dev/shm/web".into(),

@@ -14,7 +14,7 @@ use vms::{GuestAddress, NoGuest};
 
 use crate::ending::{Ending, STOP_MESSAGE, Stop, stop_signal};
 use crate::error::{RecordError, Result, same_name};
-use crate::flight_plan::{Asked, FlightPlan};
+use crate::flight_plan::{FlightEvent, FlightPlan};
 use crate::guest::ReadyGuest;
 use crate::guests::{self, CONNECTS, Guests, HostTrace, SharedGuests};
 use crate::plan::RecordPlan;
@@ -254,7 +254,7 @@ impl Pending {
 
 /// What a flight recorder knows of one of its guests.
 struct FlightGuest {
-    messages: Sender<Asked>,
+    messages: Sender<FlightEvent>,
     window: Duration,
     /// What is kept of its recordings that are over: their names, and since when.
     gone: VecDeque<(String, Instant)>,
@@ -293,7 +293,7 @@ impl FlightGuest {
 
     fn send(&self, text: String) {
         // The receiver is gone once the recorder has ended.
-        let _ = self.messages.send(Asked::Said(text));
+        let _ = self.messages.send(FlightEvent::Notice(text));
     }
 }
 

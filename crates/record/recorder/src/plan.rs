@@ -14,7 +14,6 @@ use crate::samples::Sampling;
 /// The function's third argument is that block since Linux 5.12.
 pub const NESTED_WRITES: &str = "enter_svm_guest_mode clean=+0xc0($arg3):x32";
 
-/// What is recorded.
 #[derive(Clone, Debug, Default)]
 pub struct RecordPlan {
     /// Events, systems and patterns.

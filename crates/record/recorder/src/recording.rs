@@ -53,7 +53,7 @@ pub struct Recording {
     /// Only the threads of one VM are recorded.
     of_vm: bool,
     to: SessionFolder,
-    start: Begun,
+    start: StartTimes,
     /// The number by which files of guests name this recording.
     trace_id: u64,
     /// Says what this recorder has, until all of it is gone.
@@ -62,7 +62,7 @@ pub struct Recording {
 
 /// When a recording began.
 #[derive(Clone, Copy, Debug)]
-struct Begun {
+struct StartTimes {
     at: Instant,
     unix_ns: u64,
     /// CPU time that this process had had by then.
@@ -71,7 +71,7 @@ struct Begun {
     clocks: Option<UnixPair>,
 }
 
-impl Begun {
+impl StartTimes {
     fn now(clock: &Clock) -> Self {
         Self {
             at: Instant::now(),
@@ -128,7 +128,7 @@ impl Recording {
         };
         let session = TraceSession::set_up(tracefs, &request)?;
         let quota = Quota::new(plan.quota_bytes, outside);
-        let start = Begun::now(session.clock());
+        let start = StartTimes::now(session.clock());
         Ok(Self {
             pages: HostPages::new(quota, plan.flush.unwrap_or(flusher::FLUSH))?,
             session,
@@ -161,7 +161,8 @@ impl Recording {
             self.session.only_threads(&threads(&self.vms))?;
         }
         self.session.enable_events()?;
-        self.start = Begun { unix_ns: self.start.unix_ns, ..Begun::now(self.session.clock()) };
+        self.start =
+            StartTimes { unix_ns: self.start.unix_ns, ..StartTimes::now(self.session.clock()) };
         self.session.on()?;
         self.streams.begin(loaded, &self.to)?;
         let (clock, side) = (&*self.session.clock().name, &mut self.guest_side);
@@ -240,7 +241,6 @@ impl Recording {
         &self.session.clock().name
     }
 
-    /// Events that are on.
     #[must_use]
     pub fn events(&self) -> &[String] {
         self.session.events()

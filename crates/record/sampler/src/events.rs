@@ -58,7 +58,6 @@ const AGES: [Age; 3] = [
     Age { lost: false, build_ids: false },
 ];
 
-/// The event on each CPU.
 #[derive(Debug)]
 pub(crate) struct CpuEvents {
     event: SampledEvent,

@@ -58,7 +58,6 @@ impl KeptCode {
         self.runs.iter().map(|(address, bytes)| (*address, &bytes[..]))
     }
 
-    /// Bytes of all.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.bytes

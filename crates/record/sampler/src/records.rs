@@ -14,7 +14,6 @@ const LOST_COUNT: usize = 8;
 pub(crate) const ORDER: ByteOrder =
     if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
 
-/// What was counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) samples: u64,

@@ -38,10 +38,8 @@ pub trait SampleSink: Send {
     }
 }
 
-/// All as files.
 #[derive(Debug)]
 pub struct SampleFiles {
-    /// The samples.
     pub samples: OutFile,
     /// How clocks go.
     pub clocks: OutFile,

@@ -14,9 +14,7 @@ use crate::slots::{MAX_POSITION, complete, filling};
 /// `HSCTRACE` as a little-endian word.
 const MAGIC: u64 = u64::from_le_bytes(*b"HSCTRACE");
 const VERSION: u64 = 1;
-/// Bytes of the header.
 const HEADER_BYTES: usize = 4096;
-/// Words of a slot.
 const SLOT_WORDS: usize = 16;
 const SLOT_BYTES: usize = 8 * SLOT_WORDS;
 /// Words of a slot after its sequence number: what is filled, and the frame's.
@@ -59,7 +57,6 @@ pub enum NoFrames {
 /// Where to begin to take frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TakeFrom {
-    /// At the oldest that is there.
     Oldest,
     /// This many before the next one, or at the oldest.
     Last(u64),
@@ -74,7 +71,6 @@ pub struct Frame {
     pub is_whole: bool,
     /// What is filled of the words, in the writer's terms.
     pub filled: u64,
-    /// Its words.
     pub words: [u64; CONTENT_WORDS - 1],
 }
 

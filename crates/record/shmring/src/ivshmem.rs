@@ -12,7 +12,6 @@ pub const PCI_DEVICES: &str = "/sys/bus/pci/devices";
 const VENDOR: u64 = 0x1af4;
 const DEVICE: u64 = 0x1110;
 
-/// A shared memory device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedMemoryDevice {
     /// Its PCI address, the name of its folder.

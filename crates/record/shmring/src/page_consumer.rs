@@ -59,7 +59,6 @@ pub enum Written {
 /// Sums over all a consumer did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Pages taken.
     pub taken_pages: u64,
     /// Pages overwritten before they were taken.
     pub missed_pages: u64,
@@ -70,9 +69,7 @@ pub struct Totals {
 /// Pages and bytes that the producer says it could not put into the ring. From the guest, unchecked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProducerLosses {
-    /// Pages.
     pub pages: u64,
-    /// Bytes.
     pub bytes: u64,
 }
 

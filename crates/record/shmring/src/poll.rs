@@ -14,7 +14,6 @@ const LONGEST_US: u64 = 20_000;
 pub enum Pause {
     /// Look again at once.
     Spin,
-    /// Sleep.
     Sleep(Duration),
 }
 

@@ -68,5 +68,4 @@ pub enum PublishError {
     Format(String),
 }
 
-/// A result with this error.
 pub type Result<T> = std::result::Result<T, PublishError>;

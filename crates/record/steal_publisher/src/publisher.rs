@@ -53,7 +53,6 @@ pub struct Summary {
     pub pages: u64,
     /// Events that were lost.
     pub lost_events: u64,
-    /// Looks.
     pub looks: u64,
     /// CPU time that all this took, in nanoseconds; the kernel's for writing events is not in it.
     pub cpu_ns: u64,
@@ -113,7 +112,6 @@ impl Publisher {
     }
 }
 
-/// One guest.
 #[derive(Debug)]
 struct Guest {
     vm: Vm,

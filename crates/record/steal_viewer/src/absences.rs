@@ -14,7 +14,6 @@ pub struct Absence {
     pub vcpu: u32,
     /// Its beginning, on the guest's TSC.
     pub start_tsc: u64,
-    /// Its end.
     pub end_tsc: u64,
     /// What the vCPU's thread did.
     pub parts: Exits,

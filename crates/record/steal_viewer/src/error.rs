@@ -33,5 +33,4 @@ pub enum StealError {
     Output(#[source] io::Error),
 }
 
-/// A result with this error.
 pub type Result<T> = std::result::Result<T, StealError>;

@@ -25,7 +25,6 @@ use crate::error::{Result, StealError};
 use crate::rate::Rate;
 use crate::table::Names;
 
-/// Bytes of a page.
 const PAGE_BYTES: u32 = 4096;
 /// What the machine is called that the vCPUs run on.
 const CALLED: &str = "this";

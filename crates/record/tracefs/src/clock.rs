@@ -26,7 +26,6 @@ pub struct Clock {
     pub name: String,
     /// The kernel's line of all clocks.
     pub line: String,
-    /// The conversion of a TSC.
     pub tsc_conversion: Option<TscConversion>,
 }
 

@@ -89,7 +89,6 @@ pub enum TracefsError {
     },
 }
 
-/// Results of tracefs.
 pub type Result<T> = std::result::Result<T, TracefsError>;
 
 impl TracefsError {

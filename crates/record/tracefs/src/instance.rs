@@ -26,7 +26,6 @@ pub fn usual_buffer_kib(cpus: usize) -> u64 {
     (ALL_BUFFERS_KIB / cpus.max(1) as u64).clamp(min, max)
 }
 
-/// An instance.
 #[derive(Debug)]
 pub struct Instance {
     path: PathBuf,

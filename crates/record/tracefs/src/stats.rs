@@ -11,7 +11,6 @@ use crate::probes::MissedHits;
 /// One CPU's counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuStats {
-    /// The CPU.
     pub cpu: u32,
     /// Events that were overwritten or refused because the buffer was full.
     pub overrun: u64,

@@ -14,7 +14,6 @@ use crate::mounted::{folders, read};
 pub struct EventText {
     /// Its system: `kvm`.
     pub system: String,
-    /// The text.
     pub text: String,
 }
 

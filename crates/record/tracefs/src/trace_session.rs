@@ -20,7 +20,6 @@ use crate::stats::{CpuStats, StatsFile};
 use crate::texts::Texts;
 use crate::tracer::FunctionTracer;
 
-/// What is to be traced.
 #[derive(Clone, Debug, Default)]
 pub struct TraceRequest<'r> {
     /// Events, systems and patterns; each must name an event.
@@ -314,7 +313,6 @@ impl TraceSession {
         &self.cpus
     }
 
-    /// Where tracefs is.
     #[must_use]
     pub fn tracefs(&self) -> &Tracefs {
         &self.tracefs

@@ -18,7 +18,6 @@ pub struct FunctionTracer {
     pub returns: bool,
     /// Functions; none: all that the kernel can trace.
     pub functions: Vec<String>,
-    /// Of these not.
     pub except: Vec<String>,
     /// With returns: only what is called from these, and they themselves.
     pub within: Vec<String>,

@@ -10,7 +10,6 @@ use crate::meant::{Ambiguous, called, reached};
 pub struct GuestAddress {
     /// What it is called here; it can be part of a file's name.
     pub name: String,
-    /// The channel.
     pub channel: HostAddress,
     /// The VM that it is, as far as that is known.
     pub vm: Option<Vm>,

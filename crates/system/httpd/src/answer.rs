@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use crate::connection::Connection;
 
-/// An answer.
 #[derive(Debug)]
 pub struct Answer {
     /// Of HTTP.
@@ -52,7 +51,6 @@ impl Answer {
         Self { status: 200, content_type: "application/json", body: Body::Bytes(text) }
     }
 
-    /// A sentence with a status.
     #[must_use]
     pub fn sentence(status: u16, words: &str) -> Self {
         let body = Body::Bytes(format!("{words}\n").into_bytes());

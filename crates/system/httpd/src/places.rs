@@ -11,7 +11,6 @@ use parking_lot::{Condvar, Mutex};
 /// A place that became free so recently promises another one soon.
 const TURNOVER: Duration = Duration::from_millis(100);
 
-/// All places.
 #[derive(Debug)]
 pub(crate) struct Places {
     most: usize,

@@ -51,7 +51,6 @@ pub(crate) enum Refusal {
     TooSlow,
     /// Another method than GET.
     Method,
-    /// It has a body.
     Body,
     /// It posts more than may be posted.
     TooMuch,

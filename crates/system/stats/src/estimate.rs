@@ -7,7 +7,6 @@ use crate::student;
 /// A mean, and the interval that holds the true one with 95% confidence.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
-    /// The mean.
     pub mean: f64,
     /// Lower end of the interval; none when there is but one value.
     pub low: Option<f64>,

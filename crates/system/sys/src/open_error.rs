@@ -19,7 +19,6 @@ pub struct OpenError {
 pub enum OpenFault {
     /// The system refused, and said this.
     Io(std::io::Error),
-    /// It is a directory.
     Directory,
     /// A pipe, or what a file unpacks to, delivered more than [`bound_spool`](crate::bound_spool) allows: this many
     /// bytes.

@@ -9,7 +9,7 @@ use timeline::{Detail, ExitSink, ExitSpan, Outcome};
 use super::sums::ExitSums;
 use super::thresholds::{MIN_POLL_NS, SHORT_IDLE_NS};
 use crate::exit_question::{ExitQuestion, FoundExits};
-use crate::recorded::Recorded;
+use crate::recorded::RecordedParts;
 
 /// Exits are told apart by what they were about for this many registers, ports and addresses of a
 /// recording; those of further ones are added up by reason.
@@ -96,7 +96,7 @@ pub struct ExitEvidence {
     /// One per VM.
     pub vms: Vec<VmEvidence>,
     /// Which parts of an exit the recording has events for.
-    pub recorded: Recorded,
+    pub recorded: RecordedParts,
     /// Whether times are nanoseconds.
     pub nanoseconds: bool,
 }
@@ -104,7 +104,6 @@ pub struct ExitEvidence {
 /// What the vCPUs of a VM took of its host's CPUs, and waited for them: what advice is to make less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// Exits.
     pub exits: u64,
     /// CPU time outside of the guest: what exits cost, idles included, and halt polling.
     pub outside_ns: u64,
@@ -129,7 +128,6 @@ impl ExitEvidence {
         }
     }
 
-    /// Whether there are exits at all.
     #[must_use]
     pub fn has_exits(&self) -> bool {
         self.vms.iter().any(|vm| !vm.places.is_empty())
@@ -173,7 +171,7 @@ impl ExitQuestion for EvidenceOf {
         };
         ExitEvidence {
             vms: found.vms.iter().map(of_vm).collect(),
-            recorded: Recorded::new(found.recording, found.pass.seen),
+            recorded: RecordedParts::new(found.recording, found.pass.seen),
             nanoseconds: found.recording.is_nanoseconds(),
         }
     }

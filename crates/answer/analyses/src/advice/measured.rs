@@ -9,7 +9,7 @@ use super::thresholds::{MIN_EXITS, matters};
 use super::{About, Advice, Fact, SavingOf};
 use crate::cpu::TakenCpu;
 use crate::nested::NestedRow;
-use crate::recorded::Recorded;
+use crate::recorded::RecordedParts;
 
 /// What was measured of one VM.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(super) struct Measured<'m> {
     /// Its exits.
     pub(super) evidence: &'m VmEvidence,
     /// Which parts of an exit the recording has events for.
-    pub(super) recorded: &'m Recorded,
+    pub(super) recorded: &'m RecordedParts,
     /// Time that its vCPUs had CPUs: in the guest, and for what exits take. What shares are of.
     pub(super) running_ns: u64,
     /// Exits of guests inside it, the costliest first.

@@ -3,7 +3,7 @@
 use timeline::{ExitSpan, Handler, Outcome, Parts};
 
 use super::{Amount, Fact, SavingOf};
-use crate::recorded::Recorded;
+use crate::recorded::RecordedParts;
 
 /// Sums over exits; times cover paired exits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl ExitSums {
     }
 
     /// Cost where it is known, else time: what the exits take.
-    pub(super) fn taken_ns(&self, recorded: &Recorded) -> u64 {
+    pub(super) fn taken_ns(&self, recorded: &RecordedParts) -> u64 {
         if recorded.off_cpu { self.cost_ns() } else { self.time_ns }
     }
 
@@ -72,18 +72,18 @@ impl ExitSums {
     }
 
     /// What of the VMM's work is known to be on a CPU; never more than [`Self::taken_ns`].
-    pub(super) fn user_ns(&self, recorded: &Recorded) -> u64 {
+    pub(super) fn user_ns(&self, recorded: &RecordedParts) -> u64 {
         self.parts.user_ns.min(self.taken_ns(recorded))
     }
 }
 
 /// What [`ExitSums::taken_ns`] is.
-pub(super) const fn kind_of(recorded: &Recorded) -> SavingOf {
+pub(super) const fn kind_of(recorded: &RecordedParts) -> SavingOf {
     if recorded.off_cpu { SavingOf::Cost } else { SavingOf::Time }
 }
 
 /// How many exits, what they take, and what part of the VM's time that is.
-pub(super) fn facts(sums: &ExitSums, recorded: &Recorded, running_ns: u64) -> Vec<Fact> {
+pub(super) fn facts(sums: &ExitSums, recorded: &RecordedParts, running_ns: u64) -> Vec<Fact> {
     let taken_ns = sums.taken_ns(recorded);
     let name = if recorded.off_cpu { "their cost" } else { "their time, waiting included" };
     vec![

@@ -3,7 +3,6 @@
 /// What came of it: `hyperscope bench advice` in the lab, as `docs/advice.md` has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verified {
-    /// The rule.
     pub rule: &'static str,
     /// Savings that were in the predicted interval.
     pub held: usize,

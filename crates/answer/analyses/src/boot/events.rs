@@ -118,7 +118,6 @@ struct Reader<'r> {
     order: ByteOrder,
     type_at: NumberAt,
     pid_at: NumberAt,
-    /// By event id.
     by_id: Vec<Option<(Kind, &'r EventFormat)>>,
 }
 
@@ -224,7 +223,6 @@ impl Consume<BootEventBatch> for BootEventConsumer {
 /// What one phase's events weigh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weight {
-    /// Events.
     pub events: u64,
     /// Their bytes in the kernel's buffer: payloads and the heads of four bytes before them.
     pub bytes: u64,

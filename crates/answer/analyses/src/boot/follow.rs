@@ -20,7 +20,6 @@ const DOWN: [&str; 4] = ["reboot", "poweroff", "halt", "shutdown"];
 /// Initcalls within each other: loading a module within one is as deep as it gets.
 const MAX_DEPTH: usize = 64;
 
-/// Follows the boot events.
 pub(super) fn follow(guest: &Recording, events: &BootEvents, marks: &BootMarks) -> BootedMachine {
     let mut machine =
         BootedMachine { nanoseconds: guest.is_nanoseconds(), ..BootedMachine::default() };

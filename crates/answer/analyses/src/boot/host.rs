@@ -10,7 +10,7 @@ use super::guest_events::GuestReports;
 use super::sums::{Add, Sums};
 use super::tally::Tally;
 use super::{BootMarks, BootedMachine, HostCost, Phase, PhaseKind, edges, measured_mut, segments};
-use crate::recorded::Recorded;
+use crate::recorded::RecordedParts;
 
 /// Codes of exits that are told apart; a kernel has some hundred, a damaged recording any number.
 const MAX_CODES: usize = 1024;
@@ -81,7 +81,7 @@ struct Exits<'p> {
     /// By vCPU: segments between cuts, with what happened in them.
     by_vcpu: FxHashMap<usize, Vec<(usize, &'p Tally)>>,
     names: ReasonNames,
-    recorded: Recorded,
+    recorded: RecordedParts,
 }
 
 impl<'p> Exits<'p> {
@@ -90,7 +90,7 @@ impl<'p> Exits<'p> {
         for ((vcpu, segment), tally) in &pass.sink.tallies {
             by_vcpu.entry(*vcpu).or_default().push((*segment, tally));
         }
-        let (names, recorded) = (ReasonNames::new(host), Recorded::new(host, pass.seen));
+        let (names, recorded) = (ReasonNames::new(host), RecordedParts::new(host, pass.seen));
         Self { pass, by_vcpu, names, recorded }
     }
 

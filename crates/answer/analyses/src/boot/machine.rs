@@ -6,7 +6,6 @@ use super::events::Weight;
 use super::tracing::EventCost;
 use crate::known_parts::KnownParts;
 
-/// What a phase is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PhaseKind {
     /// Before the guest's first event: firmware, and the kernel until it can trace.
@@ -44,7 +43,6 @@ impl PhaseKind {
 /// A phase: from its own beginning to that of the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Phase {
-    /// What it is.
     pub kind: PhaseKind,
     /// Which: a level's name, a program's path, a mark's text, a step of a shutdown.
     pub name: String,

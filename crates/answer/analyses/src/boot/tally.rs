@@ -8,7 +8,7 @@ use timeline::{ExitSpan, Outcome, Parts};
 use super::sums::Add;
 use super::{HostCost, ReasonCost};
 use crate::known_parts::KnownParts;
-use crate::recorded::Recorded;
+use crate::recorded::RecordedParts;
 
 /// Costs in the making: by raw code.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +36,7 @@ impl Tally {
         }
     }
 
-    pub(super) fn named(&self, names: &mut ReasonNames, recorded: &Recorded) -> HostCost {
+    pub(super) fn named(&self, names: &mut ReasonNames, recorded: &RecordedParts) -> HostCost {
         let mut waiting_ns = 0_u64;
         let mut reasons = Vec::new();
         for ((isa, code), (exits, time_ns)) in &self.codes {

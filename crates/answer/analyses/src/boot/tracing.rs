@@ -19,7 +19,6 @@ pub struct EventCost {
     pub event: String,
     /// How often it was made in each stretch that was measured.
     pub repeats: u32,
-    /// Rounds.
     pub rounds: usize,
     /// The median over all rounds, in picoseconds; below 0 where noise is more than what it costs.
     pub median_ps: i64,

@@ -2,7 +2,7 @@
 
 use ftrace::eventfmt::EventFormat;
 use sources::Recording;
-use timeline::trace_events::{TraceEventPass, Wanted};
+use timeline::trace_events::{EventRequest, TraceEventPass};
 
 use super::CallTracer;
 
@@ -22,8 +22,8 @@ pub(super) const RETTIME: usize = 4;
 
 /// What is wanted of an event. Fields go by their names: kernels move them, and add others (a return
 /// value since 6.5, arguments since 6.15).
-pub(super) fn wanted(format: &EventFormat) -> Option<Wanted> {
-    let want = |tag, fields| Some(Wanted { tag, fields });
+pub(super) fn wanted(format: &EventFormat) -> Option<EventRequest> {
+    let want = |tag, fields| Some(EventRequest { tag, fields });
     match (format.system(), format.name()) {
         ("ftrace", "funcgraph_entry" | "funcgraph_retaddr_entry") => {
             want(ENTRY, &["func", "depth"])

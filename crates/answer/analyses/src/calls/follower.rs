@@ -2,7 +2,7 @@
 
 use ftrace::eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
-use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, WantsTraceEvents};
+use timeline::trace_events::{EventRequest, Gap, TraceEvent, TraceEventSink, WantsTraceEvents};
 
 use super::events::{CALL, CALLTIME, ENTRY, EXIT, OVERRUN, RETTIME, SWITCH, wanted};
 use super::functions::Functions;
@@ -326,7 +326,7 @@ impl<'k, S: CallSink> CallFollower<'k, S> {
 }
 
 impl<S: CallSink> WantsTraceEvents for CallFollower<'_, S> {
-    fn wanted(&self, _: usize, format: &EventFormat) -> Option<Wanted> {
+    fn wanted(&self, _: usize, format: &EventFormat) -> Option<EventRequest> {
         wanted(format)
     }
 }

@@ -23,7 +23,6 @@ use crate::hypertrace::{
 /// What a guest is called whose vCPU has this thread.
 type GuestOf<'g> = &'g (dyn Fn(VcpuThread) -> String + Sync);
 
-/// Calls of one guest.
 #[derive(Debug)]
 pub struct GuestCalls {
     /// What it is called.

@@ -17,7 +17,6 @@ pub struct Saving {
     pub is_requested: bool,
     /// Functions that it matches, of those that were called.
     pub functions: u64,
-    /// Their events.
     pub events: u64,
     /// Events of it and of all patterns before it in the list.
     pub cumulative_events: u64,

@@ -69,9 +69,7 @@ pub(super) struct Frame {
 /// What the kernel measured of a call, on a clock of its own.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
-    /// When it was called.
     pub call_ns: u64,
-    /// When it returned.
     pub return_ns: u64,
 }
 

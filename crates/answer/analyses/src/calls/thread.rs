@@ -92,7 +92,6 @@ impl Thread {
         (self.switches && self.off_since_ns.is_none()).then_some(self.cpu)
     }
 
-    /// It is seen on a CPU.
     pub(super) fn seen(&mut self, cpu: u16, stamp_ns: u64) {
         self.cpu = cpu;
         self.last_ns = self.last_ns.max(stamp_ns);

@@ -20,11 +20,9 @@ pub struct TakenCpu {
     pub vm_waited_ns: u64,
     /// The thread that ran; 0: the CPU was idle until the vCPU got it.
     pub thread: u32,
-    /// Its name.
     pub name: Option<String>,
     /// For how long.
     pub ns: u64,
-    /// When that was.
     pub spread: Spread,
 }
 

@@ -1,9 +1,8 @@
 //! Time by state of a vCPU.
 
-use crate::recorded::Recorded;
+use crate::recorded::RecordedParts;
 use crate::states::VcpuState;
 
-/// Time by state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StateTimes {
     by_state: [u64; VcpuState::ALL.len()],
@@ -27,7 +26,7 @@ impl StateTimes {
     }
 
     /// Settles what is known of the time of exits, now that all events were seen.
-    pub(super) fn settle(&mut self, recorded: &Recorded) {
+    pub(super) fn settle(&mut self, recorded: &RecordedParts) {
         self.runs_unsplit = recorded.off_cpu;
         for state in VcpuState::ALL {
             let settled = state.settled(recorded);

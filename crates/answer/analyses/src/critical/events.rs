@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use sources::{Recording, X86_VECTORS};
 use timeline::Kind;
 use timeline::arch::{self, Rule};
-use timeline::trace_events::{TraceEvent, Wanted};
+use timeline::trace_events::{EventRequest, TraceEvent};
 
 /// What an event means; the comments say which fields are read, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,6 @@ pub(super) enum Meaning {
     DiskComplete,
     /// A timer's function begins.
     Timer,
-    /// It ends.
     TimerEnds,
     /// `kvm_exit` and its like: the fields of its rule.
     Exit,
@@ -78,7 +77,7 @@ const ANY: &[(&str, Meaning, &[&str])] = &[
 #[derive(Debug, Default)]
 pub(super) struct Events {
     list: Vec<(Meaning, Option<&'static Rule>)>,
-    by_id: FxHashMap<(usize, u16), Wanted>,
+    by_id: FxHashMap<(usize, u16), EventRequest>,
 }
 
 impl Events {
@@ -93,14 +92,14 @@ impl Events {
                 };
                 let Ok(tag) = u16::try_from(events.list.len()) else { return events };
                 events.list.push((meaning, rule));
-                events.by_id.insert((at, id), Wanted { tag, fields });
+                events.by_id.insert((at, id), EventRequest { tag, fields });
             }
         }
         events
     }
 
     /// What is wanted of a recording's event.
-    pub(super) fn wanted(&self, recording: usize, id: u16) -> Option<Wanted> {
+    pub(super) fn wanted(&self, recording: usize, id: u16) -> Option<EventRequest> {
         self.by_id.get(&(recording, id)).copied()
     }
 

@@ -4,7 +4,7 @@ use ftrace::eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
 use timeline::arch::FLAG;
 use timeline::cycles::exit_code;
-use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, WantsTraceEvents};
+use timeline::trace_events::{EventRequest, Gap, TraceEvent, TraceEventSink, WantsTraceEvents};
 
 use super::context::{CpuContext, in_interrupt};
 use super::disks::{Disk, Disks, Issued};
@@ -291,7 +291,7 @@ fn request(event: &TraceEvent) -> Option<(Disk, u64)> {
 }
 
 impl<S: WaitSink + PieceSink + Send> WantsTraceEvents for Follower<'_, S> {
-    fn wanted(&self, at: usize, format: &EventFormat) -> Option<Wanted> {
+    fn wanted(&self, at: usize, format: &EventFormat) -> Option<EventRequest> {
         self.events.wanted(at, format.id())
     }
 }

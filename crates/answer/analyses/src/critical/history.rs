@@ -21,7 +21,6 @@ pub(super) enum Cause {
     Thread(u32),
     /// An interrupt on a CPU of its machine.
     Interrupt {
-        /// The CPU.
         cpu: u16,
         /// What it was about.
         kind: InterruptKind,
@@ -33,13 +32,13 @@ pub(super) enum Cause {
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activity {
-    /// It runs.
-    Runs { cpu: u16 },
+    Runs {
+        cpu: u16,
+    },
     /// It was taken off its CPU though it could have run on.
     Preempted,
     /// It was woken, and waits for a CPU.
     Woken(Cause),
-    /// It sleeps.
     Sleeps,
     /// Events were lost.
     Lost,
@@ -123,7 +122,6 @@ impl<S: Copy> Log<S> {
     }
 }
 
-/// All of it.
 #[derive(Debug, Default)]
 pub(super) struct History {
     threads: FxHashMap<Thread, Log<Activity>>,

@@ -25,7 +25,6 @@ pub(super) struct Named {
     pub(super) is_recorder: bool,
 }
 
-/// All names.
 pub(super) struct Names<'n> {
     machines: &'n Machines<'n>,
     /// By recording.

@@ -49,7 +49,6 @@ impl CriticalState {
     }
 }
 
-/// Who.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Who {
     Thread(Thread),
@@ -59,7 +58,6 @@ pub(super) enum Who {
     Interrupt(u16),
 }
 
-/// Why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Why {
     Nothing,
@@ -133,9 +131,7 @@ impl Spent {
 /// How an interval of time counts for the thread whose time it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Counts {
-    /// It ran.
     Ran,
-    /// It waited.
     Waited,
     /// What it did is not known.
     Unknown,

@@ -35,7 +35,6 @@ pub(super) struct OwnTime {
     pub(super) off_cpu_ns: u64,
 }
 
-/// One wait.
 #[derive(Clone, Debug)]
 pub(super) struct Wait {
     pub(super) target: Thread,
@@ -90,7 +89,6 @@ impl Wait {
     }
 }
 
-/// All sums.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     /// By what it was, and since when the threads of it had the names that they had.
@@ -113,7 +111,6 @@ impl Sums {
         Self { names, ..Self::default() }
     }
 
-    /// The names.
     pub(super) fn take_names(&mut self) -> Vec<ThreadNames> {
         std::mem::take(&mut self.names)
     }

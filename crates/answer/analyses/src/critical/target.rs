@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::reading::each_trace_event;
 use timeline::trace_events::{
-    Gap, ThreadNames, TraceEvent, TraceEventSink, Wanted, WantsTraceEvents,
+    EventRequest, Gap, ThreadNames, TraceEvent, TraceEventSink, WantsTraceEvents,
 };
 
 use super::names::Names;
@@ -30,9 +30,9 @@ pub struct CriticalTask(
 pub(super) struct Switches(pub(super) FxHashMap<Thread, u64>);
 
 impl WantsTraceEvents for Switches {
-    fn wanted(&self, _: usize, format: &EventFormat) -> Option<Wanted> {
+    fn wanted(&self, _: usize, format: &EventFormat) -> Option<EventRequest> {
         let is_switch = format.full_name() == "sched:sched_switch";
-        is_switch.then_some(Wanted { tag: 0, fields: &["prev_pid", "next_pid"] })
+        is_switch.then_some(EventRequest { tag: 0, fields: &["prev_pid", "next_pid"] })
     }
 }
 

@@ -20,7 +20,6 @@ const MAX_DEPTH: usize = 64;
 /// Steps of one walk: more than a recording of some gigabytes can have.
 const MAX_STEPS: usize = 1 << 26;
 
-/// Who is followed.
 #[derive(Clone, Copy, Debug)]
 enum Follow {
     Thread(Thread),
@@ -77,7 +76,6 @@ pub(super) enum Target {
     Shown(Thread),
 }
 
-/// One walk.
 pub(super) struct Walk<'w, 'm, P> {
     pub(super) history: &'w History,
     pub(super) machines: &'w Machines<'m>,

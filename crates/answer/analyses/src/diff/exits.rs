@@ -13,7 +13,7 @@ use super::question::{
 use super::series::{Series, Sums};
 use super::stacks::Stacks;
 use crate::known_parts::KnownParts;
-use crate::recorded::Recorded;
+use crate::recorded::RecordedParts;
 use crate::tally::Tally;
 use crate::vms::VmsByVcpu;
 
@@ -137,7 +137,7 @@ fn measure(input: RunInput<'_>, progress: &(dyn Fn(u64) + Sync)) -> Run {
     let pass = each_exit(recording, false, ExitSeries::default(), progress);
     let vms = group_vms(recording, &pass.vcpus);
     let homes = VmsByVcpu::new(&vms);
-    let recorded = Recorded::new(recording, pass.seen);
+    let recorded = RecordedParts::new(recording, pass.seen);
     let mut names = ReasonNames::new(recording);
     let mut wholes = vec![Series::default(), Series::default()];
     let mut groups: BTreeMap<(Vec<KeyValue>, bool), (Series, Flags)> = BTreeMap::new();
@@ -195,7 +195,7 @@ fn group(
     key: Vec<KeyValue>,
     (series, flags): (Series, Flags),
     whole_index: Option<usize>,
-    recorded: &Recorded,
+    recorded: &RecordedParts,
 ) -> MeasuredGroup {
     let tally = Tally {
         user_return_unseen: u64::from(flags.user_return_unseen),

@@ -154,7 +154,6 @@ impl Cumulative {
     }
 }
 
-/// The ends of a bucket.
 fn ends(bucket: usize) -> (f64, f64) {
     let min = bucket.checked_sub(1).map_or(0.0, |before| upper_end(before) as f64 + 1.0);
     (min, upper_end(bucket) as f64 + 1.0)

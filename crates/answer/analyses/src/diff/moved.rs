@@ -18,7 +18,6 @@ const MOST: usize = 10;
 /// A function that moved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moved {
-    /// The function.
     pub function: String,
     /// Who called it most, on the first side and on the second.
     pub from: MovedFrom,

@@ -31,7 +31,6 @@ pub struct Question {
     pub settle: fn(&mut [&mut MeasuredGroup]),
 }
 
-/// What there is of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunInput<'r> {
     /// Its recordings, the host's first, with guests as they were aligned, if they were.
@@ -63,7 +62,6 @@ pub struct Metric {
 pub enum Unit {
     /// Nanoseconds, or ticks of a clock that has none.
     Time,
-    /// Those, per second.
     TimePerSecond,
     /// Events per second.
     CountPerSecond,
@@ -93,7 +91,6 @@ pub struct Run {
     pub vms: Vec<RunVm>,
     /// First moment and last.
     pub span_ns: (u64, u64),
-    /// Its groups.
     pub groups: Vec<MeasuredGroup>,
     /// What shares are of.
     pub wholes: Vec<Series>,
@@ -142,7 +139,6 @@ impl Lost {
 /// Time in a function that was called by another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallTime {
-    /// The function.
     pub function: String,
     /// Its caller; empty: it is where the stack begins.
     pub below: String,
@@ -150,7 +146,6 @@ pub struct CallTime {
     pub part: String,
     /// The time, in it and in what it calls: of every second block of the run, and of the others.
     pub time_ns: [u64; 2],
-    /// Samples of that.
     pub samples: u64,
 }
 
@@ -166,11 +161,9 @@ pub struct RunVm {
 /// A property of a group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KeyValue {
-    /// It has none.
     None,
     /// The VM, by its place in [`Run::vms`].
     Vm(usize),
-    /// A number.
     Number(u64),
     /// A name.
     Text(String),

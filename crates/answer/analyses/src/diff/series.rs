@@ -118,7 +118,6 @@ impl Series {
         &self.histogram
     }
 
-    /// All durations.
     #[must_use]
     pub const fn durations(&self) -> &Distribution {
         &self.durations

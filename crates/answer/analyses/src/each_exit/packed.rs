@@ -17,7 +17,6 @@ const MAX_VALUES: usize = 1 << 14;
 /// Bytes that a value takes in its table and as a text.
 const VALUE_BYTES: usize = 96;
 
-/// What is kept of an exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeptExit {
     /// Time of `kvm_exit`.

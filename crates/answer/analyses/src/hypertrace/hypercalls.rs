@@ -10,7 +10,6 @@ use super::VcpuThread;
 
 type OfOneCollector<'c> = Peekable<Box<dyn Iterator<Item = (Option<u64>, Hypercall)> + Send + 'c>>;
 
-/// All collectors' hypercalls.
 pub(super) struct Hypercalls<'c>(Vec<(u16, OfOneCollector<'c>)>);
 
 impl<'c> Hypercalls<'c> {

@@ -8,7 +8,6 @@ use super::sources::{Sources, softirq_name};
 use super::sums::{HandlerSums, Key};
 use super::{By, HandlerKind, HandlerRow};
 
-/// All names.
 pub(super) struct Names<'n> {
     pub(super) recordings: &'n [Recording],
     pub(super) sources: &'n Sources,

@@ -50,7 +50,6 @@ impl OpenHandlers {
         self.entries.get_mut(at)
     }
 
-    /// A handler begins.
     pub(super) fn begin(&mut self, handler: Handler, count: &mut impl FnMut(&Handler)) {
         if self.open.len() >= MAX_OPEN {
             self.abandon();

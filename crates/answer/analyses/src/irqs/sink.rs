@@ -61,7 +61,6 @@ impl IrqSink {
         sink
     }
 
-    /// What was found.
     pub(super) fn finish(mut self) -> HandlersFound {
         for (cpu, open) in self.cpus {
             open.finish(&mut |handler| self.sums.add(cpu.recording, handler));

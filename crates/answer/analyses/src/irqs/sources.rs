@@ -6,7 +6,6 @@ use timeline::NamedNumber;
 
 use crate::states::HandlerSources;
 
-/// What kind of handler it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum HandlerKind {
     /// Of a device's interrupt (`irq:irq_handler_entry`).
@@ -98,7 +97,6 @@ impl HandlerSources for Sources {
     }
 }
 
-/// The vector that an event is of.
 fn vector(format: &EventFormat) -> Option<&str> {
     let name = format.name();
     let stem = name.strip_suffix("_entry").or_else(|| name.strip_suffix("_exit"))?;

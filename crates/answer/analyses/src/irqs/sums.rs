@@ -81,7 +81,6 @@ pub(super) struct Key {
 /// Rows of sums, at most: a recording that is made up has no more either.
 const MAX_ROWS: usize = 1 << 13;
 
-/// All sums.
 #[derive(Debug)]
 pub(super) struct AllSums {
     pub(super) by: By,

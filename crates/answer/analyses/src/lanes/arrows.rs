@@ -151,7 +151,6 @@ impl ArrowSink {
         self.left_out += (before - self.all.len()) as u64;
     }
 
-    /// The arrows of the lanes that are there.
     pub(crate) fn answer(self, set: &LaneSet, places: LanePlaces) -> Arrows {
         let arrow = |handover: &Handover| {
             let on = if handover.in_interrupt { Actor::Interrupt } else { Actor::Host };

@@ -71,7 +71,6 @@ pub(super) struct Items {
     recent: VecDeque<Item>,
     /// What was merged into each recent item that is not a single span, but for the last item.
     recent_sums: VecDeque<Box<[u8]>>,
-    /// Bytes of those.
     sums_bytes: usize,
     /// What was merged into the last item.
     last_sums: Option<Box<Merged>>,
@@ -95,7 +94,6 @@ impl Items {
         self.packed.bytes() + self.recent.capacity() * size_of::<Item>() + self.sums_bytes
     }
 
-    /// The last one.
     pub(super) fn last(&self) -> Option<&Item> {
         self.recent.back()
     }

@@ -59,7 +59,6 @@ impl Chunk {
         self.bytes.len() + size_of::<Self>()
     }
 
-    /// One of its columns.
     pub(super) fn column(&self, at: usize) -> &[u8] {
         let end = |at: usize| self.ends.get(at).map_or(0, |&end| end as usize);
         let from = at.checked_sub(1).map_or(0, end);

@@ -18,7 +18,6 @@ pub enum State {
     Running,
     /// The thread was in a function of the kernel itself.
     KernelFunction,
-    /// It was in a function of KVM.
     KvmFunction,
     /// It was in a function of another module.
     ModuleFunction,

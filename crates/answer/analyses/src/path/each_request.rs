@@ -7,7 +7,6 @@ use super::table::actors;
 use super::{Actor, Place, follow};
 use crate::view::View;
 
-/// A step of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestStep<'r> {
     /// When, on the host's clock.
@@ -16,11 +15,9 @@ pub struct RequestStep<'r> {
     pub what: &'r str,
     /// Who did it.
     pub on: Actor,
-    /// Where.
     pub place: Place,
 }
 
-/// A request that is done.
 #[derive(Debug)]
 pub struct DoneRequest<'r> {
     /// The VM, as the exits report calls it; `None` where the request is no VM's.
@@ -35,7 +32,6 @@ pub struct DoneRequest<'r> {
 
 /// Takes requests one by one, each when it is done.
 pub trait DoneRequestSink: Send {
-    /// A request is done.
     fn request(&mut self, request: &DoneRequest<'_>);
 }
 

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::Kind;
 use timeline::arch::{self, AccessKind};
-use timeline::trace_events::Wanted;
+use timeline::trace_events::EventRequest;
 
 use super::labels::{Label, Labels};
 use super::{NoSuchEvent, PathEnds};
@@ -163,9 +163,9 @@ impl Events {
     }
 
     /// What is wanted of a recording's event.
-    pub(super) fn wanted(&self, recording: usize, id: u16) -> Option<Wanted> {
+    pub(super) fn wanted(&self, recording: usize, id: u16) -> Option<EventRequest> {
         let tag = *self.by_id.get(&(recording, id))?;
-        Some(Wanted { tag, fields: self.by_tag(tag)?.fields })
+        Some(EventRequest { tag, fields: self.by_tag(tag)?.fields })
     }
 
     /// Whether a step is an interrupt raised for a guest.

@@ -19,12 +19,12 @@ type Steps = Box<[(u64, Place)]>;
 
 /// A request that is kept.
 #[derive(Debug)]
-struct Kept {
+struct ExampleRequest {
     length_ns: u64,
     steps: Steps,
 }
 
-impl Kept {
+impl ExampleRequest {
     fn new(length_ns: u64, steps: &[Step]) -> Self {
         Self { length_ns, steps: steps.iter().map(|step| (step.stamp_ns, step.place)).collect() }
     }
@@ -33,25 +33,25 @@ impl Kept {
 /// Some requests of one way: the first ones, one of each length, the slowest.
 #[derive(Debug, Default)]
 pub(super) struct Examples {
-    first: Vec<Kept>,
+    first: Vec<ExampleRequest>,
     /// By length, within an eighth; ascending.
-    by_length: Vec<(u32, Kept)>,
-    worst: Option<Kept>,
+    by_length: Vec<(u32, ExampleRequest)>,
+    worst: Option<ExampleRequest>,
 }
 
 impl Examples {
     /// Takes a request if it is one to be kept; `room` is how many more may be, of all ways.
     pub(super) fn add(&mut self, length_ns: u64, steps: &[Step], room: &mut usize) {
         if self.worst.as_ref().is_none_or(|worst| worst.length_ns < length_ns) {
-            self.worst = Some(Kept::new(length_ns, steps));
+            self.worst = Some(ExampleRequest::new(length_ns, steps));
         }
         if self.first.is_empty() {
-            self.first.push(Kept::new(length_ns, steps));
+            self.first.push(ExampleRequest::new(length_ns, steps));
         } else if *room == 0 {
             // What is there has to do.
         } else if self.first.len() < MAX_FIRST {
             *room -= 1;
-            self.first.push(Kept::new(length_ns, steps));
+            self.first.push(ExampleRequest::new(length_ns, steps));
         } else {
             self.add_length(length_ns, steps, room);
         }
@@ -68,14 +68,14 @@ impl Examples {
                 return;
             }
             self.by_length.remove(0);
-            self.by_length.insert(at - 1, (class, Kept::new(length_ns, steps)));
+            self.by_length.insert(at - 1, (class, ExampleRequest::new(length_ns, steps)));
             return;
         }
         *room -= 1;
-        self.by_length.insert(at, (class, Kept::new(length_ns, steps)));
+        self.by_length.insert(at, (class, ExampleRequest::new(length_ns, steps)));
     }
 
-    fn all(&self) -> impl Iterator<Item = &Kept> {
+    fn all(&self) -> impl Iterator<Item = &ExampleRequest> {
         let by_length = self.by_length.iter().map(|(_, request)| request);
         self.first.iter().chain(by_length).chain(&self.worst)
     }
@@ -109,11 +109,17 @@ pub(super) fn choose(family: &Family<'_>, labels: &Labels) -> Vec<Example> {
     [median, slow, worst].into_iter().flatten().map(|choice| example(choice, labels)).collect()
 }
 
-fn nearest<'k>(some: impl Iterator<Item = &'k Kept>, length_ns: u64) -> Option<&'k Kept> {
+fn nearest<'k>(
+    some: impl Iterator<Item = &'k ExampleRequest>,
+    length_ns: u64,
+) -> Option<&'k ExampleRequest> {
     some.min_by_key(|request| request.length_ns.abs_diff(length_ns))
 }
 
-fn example((kind, way, request): (ExampleOf, &Way<'_>, &Kept), labels: &Labels) -> Example {
+fn example(
+    (kind, way, request): (ExampleOf, &Way<'_>, &ExampleRequest),
+    labels: &Labels,
+) -> Example {
     let step = |(at, what): (&(u64, Place), &(Label, Actor))| ExampleStep {
         ts_ns: at.0,
         what: labels.text(what.0).to_owned(),

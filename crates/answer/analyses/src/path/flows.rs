@@ -16,7 +16,6 @@ use crate::view::View;
 pub struct FlowEnd {
     /// When, on the host's clock.
     pub ts_ns: u64,
-    /// Where.
     pub place: Place,
     /// Who does it.
     pub on: Actor,

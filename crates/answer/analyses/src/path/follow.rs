@@ -4,7 +4,7 @@ use ftrace::eventfmt::EventFormat;
 use rustc_hash::{FxHashMap, FxHashSet};
 use timeline::Losses;
 use timeline::arch::AccessKind;
-use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, WantsTraceEvents};
+use timeline::trace_events::{EventRequest, Gap, TraceEvent, TraceEventSink, WantsTraceEvents};
 
 use super::Actor;
 use super::chain::{self, Chains, Step};
@@ -81,9 +81,7 @@ pub(super) struct Follower<'e, S> {
 /// What a step says that has a thread's name in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Says {
-    /// It is woken.
     IsWoken,
-    /// It runs.
     Runs,
     /// It, or an interrupt, wakes someone.
     Wakes(Actor),
@@ -245,7 +243,7 @@ impl<'e, S: RequestSink> Follower<'e, S> {
 }
 
 impl<S: RequestSink> WantsTraceEvents for Follower<'_, S> {
-    fn wanted(&self, at: usize, format: &EventFormat) -> Option<Wanted> {
+    fn wanted(&self, at: usize, format: &EventFormat) -> Option<EventRequest> {
         self.events.wanted(at, format.id())
     }
 }

@@ -44,17 +44,14 @@ impl HandoverKind {
 /// One thread makes another go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handover {
-    /// How.
     pub kind: HandoverKind,
     /// Who did it.
     pub from: Place,
     /// In an interrupt: it is the CPU's work, not that of the thread.
     pub in_interrupt: bool,
-    /// When.
     pub from_ns: u64,
     /// Who went on.
     pub to: Place,
-    /// When.
     pub to_ns: u64,
 }
 
@@ -66,12 +63,12 @@ pub(crate) trait HandoverSink: Send {
 
 /// Who began a hand-over.
 #[derive(Clone, Copy, Debug)]
-struct Begun {
+struct OpenHandover {
     at: At,
     in_interrupt: bool,
 }
 
-impl Begun {
+impl OpenHandover {
     /// Begun by the event; `flags` are its `common_flags`.
     fn by(event: &TraceEvent, flags: Option<u64>) -> Self {
         let in_interrupt = event.thread == 0 || in_hardirq(flags.unwrap_or(0));
@@ -91,11 +88,11 @@ impl Begun {
 pub(super) struct Handovers<'e, S> {
     events: &'e Events,
     machines: &'e Machines<'e>,
-    woken: FxHashMap<Thread, Begun>,
+    woken: FxHashMap<Thread, OpenHandover>,
     /// By thread that a vCPU has woken, the VM: it may raise interrupts for it.
     works_for: FxHashMap<Thread, u16>,
     /// By vCPU, of those that have any.
-    injected: FxHashMap<usize, Vec<Begun>>,
+    injected: FxHashMap<usize, Vec<OpenHandover>>,
     pub(super) sink: S,
 }
 
@@ -126,7 +123,7 @@ impl<'e, S: HandoverSink> Handovers<'e, S> {
             self.works_for.insert((event.recording, woken), vcpu.vm);
         }
         if !is_itself && self.woken.len() < MAX_WOKEN {
-            let beginning = Begun::by(event, event.value(1));
+            let beginning = OpenHandover::by(event, event.value(1));
             self.woken.entry((event.recording, woken)).or_insert(beginning);
         }
     }
@@ -142,12 +139,12 @@ impl<'e, S: HandoverSink> Handovers<'e, S> {
         let vm = own_vcpu.map(|vcpu| vcpu.vm).or_else(only);
         let vm = vm.or_else(|| self.works_for.get(&who).copied());
         let target = vm.and_then(|vm| self.machines.vcpu_by_id(vm, event.value(0)));
-        let beginning = Begun::by(event, event.value(2));
+        let beginning = OpenHandover::by(event, event.value(2));
         let is_own = own_vcpu.map(|vcpu| vcpu.index) == target && !beginning.in_interrupt;
         let Some(target) = target.filter(|_| !is_own) else { return };
         let injected = self.injected.entry(target).or_default();
         // Several events may record one as it makes its way: the first counts.
-        let is_known = |other: &Begun| other.at.place.thread == beginning.at.place.thread;
+        let is_known = |other: &OpenHandover| other.at.place.thread == beginning.at.place.thread;
         if injected.len() < MAX_INJECTED && !injected.iter().any(is_known) {
             injected.push(beginning);
         }

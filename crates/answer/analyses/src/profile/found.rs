@@ -23,9 +23,8 @@ use crate::view::View;
 /// Memory for places, and for times by slices, where samples are kept one by one.
 const SLICE_BYTES: usize = 64 << 20;
 
-/// All that was found.
 #[derive(Debug)]
-pub(super) struct Found<'s> {
+pub(super) struct ProfileParts<'s> {
     pub(super) states: States,
     pub(super) strata: FxHashMap<Stratum, StratumSum>,
     /// By recording and thread of a host that was sampled: its time on CPUs.
@@ -51,7 +50,7 @@ pub(super) struct Found<'s> {
     pub(super) kept_code: Option<(&'s [Option<KernelCode>], usize)>,
 }
 
-impl<'s> Found<'s> {
+impl<'s> ProfileParts<'s> {
     /// Goes over the recordings; see [`super::profile`]. Of samples without vCPUs, too.
     pub(super) fn gather(
         view: View<'s>,

@@ -49,7 +49,6 @@ struct GuestCursor {
     /// How far off the guest's clock may be.
     bound_ns: u64,
     next: usize,
-    /// When there are any.
     coverage: Coverage,
 }
 

@@ -45,12 +45,10 @@ impl Strata {
         Some(&mut self.all.get_mut(*self.places.get(stratum)?)?.1)
     }
 
-    /// All sums.
     pub(super) fn sums_mut(&mut self) -> impl Iterator<Item = &mut StratumSum> {
         self.all.iter_mut().map(|(_, sum)| sum)
     }
 
-    /// All sums by stratum.
     pub(super) fn into_map(self) -> FxHashMap<Stratum, StratumSum> {
         self.all.into_iter().collect()
     }

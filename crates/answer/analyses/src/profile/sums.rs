@@ -105,7 +105,6 @@ impl StratumSamples {
         ((samples + 3.0 * samples.sqrt() + 4.0) * self.period_ns as f64) as u64
     }
 
-    /// All times by slices.
     fn by_slices(&mut self) -> impl Iterator<Item = &mut SliceTimes> {
         self.seen
             .values_mut()
@@ -151,7 +150,6 @@ pub(super) struct StratumSum {
 }
 
 impl StratumSum {
-    /// Its samples of a kind.
     pub(super) const fn samples_of(&self, kind: SampleKind) -> &StratumSamples {
         match kind {
             SampleKind::Exits => &self.exits,
@@ -176,7 +174,6 @@ impl StratumSum {
         }
     }
 
-    /// All times by slices.
     fn by_slices(&mut self) -> impl Iterator<Item = &mut SliceTimes> {
         let kinds = [&mut self.exits, &mut self.host, &mut self.agent];
         kinds.into_iter().flat_map(StratumSamples::by_slices).chain([&mut self.by_slice])

@@ -23,7 +23,6 @@ impl<'s> ThreadSamples<'s> {
         Self(MachineSamples::new(View::on_own_clocks(recording), samples))
     }
 
-    /// Whether there are any.
     pub(crate) fn are_there(&self) -> bool {
         self.0.of_recording(0).is_some()
     }

@@ -18,7 +18,6 @@ pub struct ProfileThread {
     pub vm: String,
     /// What it does for it.
     pub part: Part,
-    /// The thread.
     pub thread: u32,
     /// Its name.
     pub comm: Option<String>,

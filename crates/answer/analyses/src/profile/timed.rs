@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use sources::Samples;
 
 use super::code::{Code, CodeAt};
-use super::found::Found;
+use super::found::ProfileParts;
 use super::sample_log::{Logged, Whose};
 use super::samples::Place;
 use super::sums::{SampleKind, Stratum, StratumSum};
@@ -65,7 +65,7 @@ pub(crate) fn each_sample(
     progress: &(dyn Fn(u64) + Sync),
     each: &mut dyn FnMut(&TimedSample<'_>),
 ) -> States {
-    let mut found = Found::gather_each(view, samples, progress);
+    let mut found = ProfileParts::gather_each(view, samples, progress);
     let (log, stride) = found.log.take().unwrap_or_default().finish();
     let mut reasons = found.reasons.drain(..).next();
     let mut reason = |exit: Option<(u8, u64)>| {
@@ -122,7 +122,7 @@ pub(crate) fn each_sample(
 
 /// The samples of a machine none of whose vCPUs is recorded.
 fn each_alone(
-    found: &Found<'_>,
+    found: &ProfileParts<'_>,
     log: &[Logged],
     stride: u64,
     each: &mut dyn FnMut(&TimedSample<'_>),
@@ -150,14 +150,14 @@ fn each_alone(
 
 /// Who has samples in the first recording.
 struct Owners<'f> {
-    found: &'f Found<'f>,
+    found: &'f ProfileParts<'f>,
     roles: Roles<'f>,
     /// By [`crate::states::VcpuRef::index`], the VM's place.
     vms: FxHashMap<u32, usize>,
 }
 
 impl<'f> Owners<'f> {
-    fn new(found: &'f Found<'f>) -> Self {
+    fn new(found: &'f ProfileParts<'f>) -> Self {
         let of_threads = found.threads.keys().filter(|(recording, _)| *recording == 0);
         let threads = of_threads.map(|(_, thread)| *thread);
         let processes = found.samples_of(0).map(Samples::processes);

@@ -16,7 +16,6 @@ use crate::states::{States, VcpuState};
 /// A machine that was sampled, and of which no vCPU is recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampledMachine {
-    /// Which recording.
     pub recording: usize,
     /// It was sampled by itself, as guests are.
     pub is_guest: bool,
@@ -62,7 +61,6 @@ impl SampledMachine {
 /// A thread of such a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampledThread {
-    /// The thread.
     pub thread: u32,
     /// Its name.
     pub comm: Option<String>,

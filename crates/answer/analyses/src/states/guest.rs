@@ -20,7 +20,6 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// Unknown.
     pub(super) const UNKNOWN: Self = Self { task: None, state: VcpuState::Guest };
 }
 

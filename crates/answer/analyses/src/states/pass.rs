@@ -6,7 +6,7 @@ use sources::Recording;
 use timeline::cycles::{CyclePass, CycleSink, VcpuCycle, VcpuCycles};
 use timeline::reasons::ReasonNames;
 use timeline::trace_events::{
-    Gap, TraceEvent, TraceEventPass, TraceEventSink, Wanted, WantsTraceEvents,
+    EventRequest, Gap, TraceEvent, TraceEventPass, TraceEventSink, WantsTraceEvents,
 };
 use timeline::{KindSet, VcpuInfo};
 
@@ -271,7 +271,7 @@ impl<S: StateSink> TraceEventSink for ByThread<'_, '_, S> {
 
 /// Of most events, only which thread ran.
 impl<S: StateSink> WantsTraceEvents for ByThread<'_, '_, S> {
-    fn wanted(&self, _: usize, format: &EventFormat) -> Option<Wanted> {
+    fn wanted(&self, _: usize, format: &EventFormat) -> Option<EventRequest> {
         wanted_of_cpus(self.pass.recordings.get(self.at)?, format)
     }
 }
@@ -299,7 +299,7 @@ fn emit_alone(
 }
 
 impl<S: StateSink> WantsTraceEvents for Pass<'_, S> {
-    fn wanted(&self, at: usize, format: &EventFormat) -> Option<Wanted> {
+    fn wanted(&self, at: usize, format: &EventFormat) -> Option<EventRequest> {
         let is_guest = matches!(self.guests.get(at), Some(Some(_)));
         wanted(self.recordings.get(at)?, format, is_guest, self.sink.needs())
     }

@@ -48,7 +48,6 @@ impl Part {
 /// The part a thread plays, and for which VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// The part.
     pub part: Part,
     /// Index of the VM among those of the recording.
     pub vm: Option<usize>,
@@ -112,7 +111,6 @@ impl<'s> Roles<'s> {
         roles
     }
 
-    /// The role of a thread.
     #[must_use]
     pub fn role_of(&self, thread: u32) -> Role {
         if thread == 0 {

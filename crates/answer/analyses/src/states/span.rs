@@ -4,7 +4,7 @@ use timeline::VmVcpu;
 use timeline::trace_events::{Gap, TraceEvent};
 
 use super::wanted::StateNeeds;
-use crate::recorded::Recorded;
+use crate::recorded::RecordedParts;
 
 /// What a vCPU does, as far as host and guest show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -85,7 +85,7 @@ impl VcpuState {
 
     /// The state once it is known what was recorded: what no event splits is not the kernel's.
     #[must_use]
-    pub fn settled(self, recorded: &Recorded) -> Self {
+    pub fn settled(self, recorded: &RecordedParts) -> Self {
         let is_kernel = self == Self::ExitKernel;
         if is_kernel && !recorded.is_split() { Self::NotSplit } else { self }
     }
@@ -131,7 +131,6 @@ impl VcpuRef {
 pub struct GuestCpu {
     /// Index of the recording.
     pub recording: u16,
-    /// The CPU.
     pub cpu: u16,
 }
 
@@ -157,7 +156,6 @@ pub struct StateSpan {
     pub from_ns: u64,
     /// Its end.
     pub to_ns: u64,
-    /// The state.
     pub state: VcpuState,
     /// 1: the guest itself; 2: a guest inside it ran, or left by this exit.
     pub level: u8,

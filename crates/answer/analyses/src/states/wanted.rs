@@ -5,7 +5,7 @@ use std::fmt;
 use ftrace::eventfmt::EventFormat;
 use sources::Recording;
 use timeline::cycles::{OWN_TAGS, SWITCH_TAG, VcpuCycles, is_host_work};
-use timeline::trace_events::Wanted;
+use timeline::trace_events::EventRequest;
 
 /// What an event says of the CPU of a guest that it was recorded on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +13,6 @@ use timeline::trace_events::Wanted;
 pub(super) enum ActivityEvent {
     /// An interrupt's handler begins.
     IrqBegins,
-    /// It ends.
     IrqEnds,
     /// Soft interrupts are worked off.
     SoftIrqBegins,
@@ -103,21 +102,21 @@ pub(super) fn wanted(
     format: &EventFormat,
     of_guest: bool,
     needs: StateNeeds<'_>,
-) -> Option<Wanted> {
+) -> Option<EventRequest> {
     if let Some(sources) = needs.handlers
         && let Some((sign, (source, fields))) = sign(format).zip(sources.source_of(format))
     {
         let work = if is_host_work(format) { WORK } else { 0 };
         let number = (u16::from(source) + 1).checked_mul(SOURCE)?.checked_add(OWN_TAGS)?;
-        return Some(Wanted { tag: number + work + sign as u16, fields });
+        return Some(EventRequest { tag: number + work + sign as u16, fields });
     }
     if format.full_name() == FORK {
-        return Some(Wanted { tag: FORK_TAG, fields: FORK_FIELDS });
+        return Some(EventRequest { tag: FORK_TAG, fields: FORK_FIELDS });
     }
     match sign(format).filter(|_| of_guest) {
         Some(sign) => {
             let work = if is_host_work(format) { WORK } else { 0 };
-            Some(Wanted { tag: OWN_TAGS + work + sign as u16, fields: &[] })
+            Some(EventRequest { tag: OWN_TAGS + work + sign as u16, fields: &[] })
         }
         None if needs.guest_pc => VcpuCycles::wanted_with_pc(format, recording.is_nanoseconds()),
         None => VcpuCycles::wanted(format, recording.is_nanoseconds()),
@@ -125,10 +124,10 @@ pub(super) fn wanted(
 }
 
 /// [`wanted`] of a host's event by those that follow its CPUs alone: of most, which thread ran.
-pub(super) fn wanted_of_cpus(recording: &Recording, format: &EventFormat) -> Option<Wanted> {
+pub(super) fn wanted_of_cpus(recording: &Recording, format: &EventFormat) -> Option<EventRequest> {
     let wanted = wanted(recording, format, false, StateNeeds::default())?;
     let says_more = matches!(wanted.tag, SWITCH_TAG | FORK_TAG);
-    Some(if says_more { wanted } else { Wanted { fields: &[], ..wanted } })
+    Some(if says_more { wanted } else { EventRequest { fields: &[], ..wanted } })
 }
 
 /// The sign that a tag stands for.

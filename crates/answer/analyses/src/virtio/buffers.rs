@@ -16,7 +16,6 @@ const DEVICE_NAME: usize = 7;
 /// Lists of which parts are recorded: where their marks and their lengths begin, and how many.
 const LISTS: [(usize, usize, usize); 3] = [(10, 16, 6), (22, 28, 6), (34, 35, 1)];
 
-/// A buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct AddedBuffer {
     pub(super) vq: u64,
@@ -65,7 +64,6 @@ impl AddedBuffer {
         Some(buffer)
     }
 
-    /// One of these lists.
     #[cfg(test)]
     pub(super) fn made(lists: [u64; 2], by_list: [Option<(u64, bool)>; LISTS.len()]) -> Self {
         let mut sums = [0; 2];

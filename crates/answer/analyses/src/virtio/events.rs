@@ -2,7 +2,7 @@
 
 use ftrace::eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
-use timeline::trace_events::{MAX_FIELDS, TraceEvent, Wanted};
+use timeline::trace_events::{EventRequest, MAX_FIELDS, TraceEvent};
 
 use super::by_thread::ByThread;
 
@@ -55,20 +55,20 @@ const PACKET_TAG: u16 = DISK_TAG + 1;
 const PACKET_EVENT: &str = "net_dev_start_xmit";
 
 /// What is read of an event.
-pub(super) fn wanted(format: &EventFormat) -> Option<Wanted> {
+pub(super) fn wanted(format: &EventFormat) -> Option<EventRequest> {
     let name = format.name();
     let (function, is_return) = match name.strip_suffix("_return") {
         Some(function) => (function, true),
         None => (name, false),
     };
     if function.starts_with("virtqueue_add_") {
-        return format.field("vq").map(|_| Wanted { tag: 0, fields: ADD_FIELDS });
+        return format.field("vq").map(|_| EventRequest { tag: 0, fields: ADD_FIELDS });
     }
     if name == DISK_EVENT {
-        return Some(Wanted { tag: DISK_TAG, fields: &["bytes", "dev"] });
+        return Some(EventRequest { tag: DISK_TAG, fields: &["bytes", "dev"] });
     }
     if name == PACKET_EVENT {
-        return Some(Wanted { tag: PACKET_TAG, fields: &["len", "data_len"] });
+        return Some(EventRequest { tag: PACKET_TAG, fields: &["len", "data_len"] });
     }
     let call = match function {
         "virtqueue_kick_prepare" => Call::KickPrepare,
@@ -87,7 +87,7 @@ pub(super) fn wanted(format: &EventFormat) -> Option<Wanted> {
         (CALL_TAG + at, &["vq"])
     };
     let has = |names: &&str| names.split('|').any(|name| format.field(name).is_some());
-    fields.first().is_some_and(has).then_some(Wanted { tag, fields })
+    fields.first().is_some_and(has).then_some(EventRequest { tag, fields })
 }
 
 /// Whether an event shows that queues were recorded.

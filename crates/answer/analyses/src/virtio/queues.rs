@@ -139,7 +139,6 @@ impl Live {
     }
 }
 
-/// All queues.
 #[derive(Debug)]
 pub(super) struct Queues {
     /// By recording.

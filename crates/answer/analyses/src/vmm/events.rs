@@ -4,7 +4,7 @@ use ftrace::eventfmt::EventFormat;
 use sources::Recording;
 use timeline::arch::{self, Rule, THREAD};
 use timeline::cycles::{OWN_TAGS, SWITCH_TAG, VcpuCycles};
-use timeline::trace_events::{TraceEvent, Wanted};
+use timeline::trace_events::{EventRequest, TraceEvent};
 use timeline::{Detail, Kind};
 
 /// Tag of `raw_syscalls:sys_enter`.
@@ -44,22 +44,21 @@ pub(super) enum VmmEvent {
     Other,
 }
 
-/// What is wanted of an event.
-pub(super) fn wanted(recording: &Recording, format: &EventFormat) -> Option<Wanted> {
+pub(super) fn wanted(recording: &Recording, format: &EventFormat) -> Option<EventRequest> {
     let is_called = |system, name| format.system() == system && format.name() == name;
     if is_called("raw_syscalls", "sys_enter") {
-        return Some(Wanted { tag: ENTERS, fields: ENTERS_FIELDS });
+        return Some(EventRequest { tag: ENTERS, fields: ENTERS_FIELDS });
     }
     if is_called("raw_syscalls", "sys_exit") {
-        return Some(Wanted { tag: LEAVES, fields: &[] });
+        return Some(EventRequest { tag: LEAVES, fields: &[] });
     }
     if is_called("signal", "signal_deliver") {
-        return Some(Wanted { tag: SIGNAL, fields: &["sa_handler"] });
+        return Some(EventRequest { tag: SIGNAL, fields: &["sa_handler"] });
     }
     if arch::rule_for(format).is_none()
         && let Some((detail, rule)) = arch::detail_for(format)
     {
-        return Some(Wanted { tag: DETAILS + detail as u16, fields: rule.fields() });
+        return Some(EventRequest { tag: DETAILS + detail as u16, fields: rule.fields() });
     }
     VcpuCycles::wanted(format, recording.is_nanoseconds())
 }

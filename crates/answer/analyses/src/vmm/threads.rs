@@ -57,14 +57,12 @@ impl ThreadClock {
         (self.cpu, self.on) = (Cpu::Running, cpu);
     }
 
-    /// It leaves its CPU.
     pub(super) fn leaves_cpu(&mut self, now_ns: u64, cpu: u16, sleeps: bool) {
         self.runs(now_ns, cpu);
         self.cpu = if sleeps { Cpu::Asleep } else { Cpu::Queued };
         self.asleep_since_ns = now_ns;
     }
 
-    /// It gets a CPU.
     pub(super) fn gets_cpu(&mut self, thread: u32, now_ns: u64, cpu: u16) {
         // A wake-up that was not recorded.
         self.wake(thread, now_ns, None);

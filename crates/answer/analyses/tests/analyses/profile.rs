@@ -162,7 +162,6 @@ fn sample(out: &mut Vec<u8>, thread: i32, (time_ns, mode, chain): (u64, u16, &[u
 const HOST_KERNEL: u16 = 1;
 const GUEST_KERNEL: u16 = 4;
 
-/// A perf.data with those samples of a thread.
 fn perf_data(thread: i32, samples: &[(u64, u16, &[u64])]) -> Vec<u8> {
     let attr = Attr {
         kind: event_type::SOFTWARE,

@@ -15,7 +15,6 @@ pub(crate) struct Grid {
     pub(crate) columns: Vec<GridColumn>,
 }
 
-/// A host.
 #[derive(Clone, Debug)]
 pub(crate) struct GridHost {
     pub(crate) name: String,
@@ -26,7 +25,6 @@ pub(crate) struct GridHost {
     pub(crate) sessions: [Vec<HostSession>; 2],
 }
 
-/// A session of a host.
 #[derive(Clone, Debug)]
 pub(crate) struct HostSession {
     pub(crate) session: String,

@@ -7,7 +7,6 @@ use crate::metric::Metric;
 use crate::rows::Row;
 use crate::shown::{chance, interval, level, times, value};
 
-/// The one table there is.
 pub(super) const TABLE: &str = "rows";
 
 /// A row.

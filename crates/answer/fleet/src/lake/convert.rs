@@ -32,11 +32,9 @@ pub struct Origin {
     pub host_id: Option<String>,
     /// The model of its CPUs.
     pub cpu_model: Option<String>,
-    /// Their microcode.
     pub microcode: Option<String>,
     /// How its trace clock goes with Unix time.
     pub clock: UnixClock,
-    /// Labels.
     pub labels: Vec<(String, String)>,
     /// CPU time of its recorder.
     pub recorder_cpu_ns: Option<u64>,
@@ -69,7 +67,6 @@ pub struct Question<'q> {
     pub events: &'q Filter,
 }
 
-/// What was written.
 #[derive(Clone, Debug)]
 pub struct Written {
     /// The session.

@@ -110,7 +110,6 @@ impl Rows<'_> {
 pub(crate) struct VmNumbers {
     /// By vCPU, its VM.
     pub(crate) of_vcpu: Vec<u32>,
-    /// Their names.
     pub(crate) names: Vec<String>,
 }
 

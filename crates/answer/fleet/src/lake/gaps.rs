@@ -2,7 +2,7 @@
 
 use ftrace::eventfmt::EventFormat;
 use timeline::reading::each_trace_event;
-use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, WantsTraceEvents};
+use timeline::trace_events::{EventRequest, Gap, TraceEvent, TraceEventSink, WantsTraceEvents};
 
 use crate::lake::clock::SLICE_NS;
 use crate::lake::convert::Context;
@@ -33,7 +33,7 @@ impl Coverage {
 struct Gaps<'c>(&'c mut [Coverage]);
 
 impl WantsTraceEvents for Gaps<'_> {
-    fn wanted(&self, _: usize, _: &EventFormat) -> Option<Wanted> {
+    fn wanted(&self, _: usize, _: &EventFormat) -> Option<EventRequest> {
         None
     }
 }

@@ -154,7 +154,6 @@ impl Sums {
         self.write_before(before_ns, names, tables)
     }
 
-    /// Writes all.
     pub(crate) fn write_all<W: Write + Send>(
         &mut self,
         names: &mut ReasonNames,

@@ -157,7 +157,7 @@ pub(crate) fn write_session<F: Files>(
         surveys.iter().map(count_of).fold(0, u64::saturating_add)
     };
     let ends = surveys.first().and_then(|survey| survey.ends_ns).unwrap_or_default();
-    let known = |flag_of: fn(&analyses::recorded::Recorded) -> bool| {
+    let known = |flag_of: fn(&analyses::recorded::RecordedParts) -> bool| {
         let mut hosts = surveys.iter().filter(|survey| !survey.homes.is_empty()).peekable();
         hosts.peek().is_some() && hosts.all(|survey| flag_of(&survey.recorded))
     };

@@ -2,7 +2,7 @@
 //! recorded, when it begins.
 
 use analyses::Isa;
-use analyses::recorded::Recorded;
+use analyses::recorded::RecordedParts;
 use sources::Recording;
 use timeline::reasons::ReasonNames;
 use timeline::{ExitSink, ExitSpan, Losses, Outcome, VcpuInfo, Vm, each_exit, group_vms};
@@ -10,7 +10,6 @@ use timeline::{ExitSink, ExitSpan, Losses, Outcome, VcpuInfo, Vm, each_exit, gro
 /// Where a vCPU belongs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Home {
-    /// Its VM.
     pub(crate) vm: String,
     /// Its number there.
     pub(crate) vcpu: i32,
@@ -24,7 +23,7 @@ pub(crate) struct Survey {
     pub(crate) vms: Vec<Vm>,
     /// Threads of vCPUs, by the same index.
     pub(crate) vcpus: Vec<VcpuInfo>,
-    pub(crate) recorded: Recorded,
+    pub(crate) recorded: RecordedParts,
     pub(crate) losses: Losses,
     /// Exits that lasted over a loss.
     pub(crate) dropped: u64,
@@ -68,7 +67,7 @@ impl Survey {
             homes,
             vms,
             vcpus: pass.vcpus,
-            recorded: Recorded::new(recording, pass.seen),
+            recorded: RecordedParts::new(recording, pass.seen),
             losses: pass.losses,
             dropped: count.dropped,
             isa: count.isa.map(|isa| names.isa(isa)),

@@ -7,7 +7,6 @@ use crate::metric::Metric;
 use crate::shown::{chance, interval, level, times, value};
 use crate::since::SinceQuestion;
 
-/// The one table there is.
 pub(super) const TABLE: &str = "changes";
 
 /// A change.

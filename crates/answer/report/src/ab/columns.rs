@@ -7,7 +7,6 @@ use analyses::diff::Scale;
 use super::number;
 use crate::column::{self, Column, Described, Unit};
 
-/// The one table there is.
 pub(super) const TABLE: &str = "metrics";
 
 /// A metric.

@@ -17,7 +17,6 @@ pub(super) struct Stack {
     pub total: u64,
     /// Of it in the function itself.
     pub self_amount: u64,
-    /// Of it off the CPU.
     pub off_cpu: u64,
     /// Stacks one deeper, the heaviest first.
     pub callees: Vec<usize>,

@@ -7,7 +7,6 @@ use crate::column::{Column, Described, Unit};
 
 pub(super) type Row<'r> = row::Row<'r, ThreadCalls>;
 
-/// The one table there is.
 pub(super) const TABLE: &str = "threads";
 
 impl<'r> Described for Row<'r> {

@@ -1,23 +1,23 @@
 //! Which states a recording has events for: what it has none for is null, not zero.
 
 use analyses::cpu::StateTimes;
-use analyses::recorded::Recorded;
+use analyses::recorded::RecordedParts;
 use analyses::states::{GuestEventKinds, VcpuState};
 
 /// What is known of some vCPUs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct RecordedEvents {
     /// What the host's recording has events for; `None`: there is none.
-    pub(super) host: Option<Recorded>,
+    pub(super) host: Option<RecordedParts>,
     /// What the guest's recording has events for; `None`: there is none.
     pub(super) guest: Option<GuestEventKinds>,
 }
 
-impl Known {
+impl RecordedEvents {
     /// Whether time in a state would be seen.
     pub(super) fn knows(&self, state: VcpuState) -> bool {
         use VcpuState as S;
-        let host = |is: fn(&Recorded) -> bool| self.host.as_ref().is_some_and(is);
+        let host = |is: fn(&RecordedParts) -> bool| self.host.as_ref().is_some_and(is);
         match state {
             S::GuestUser | S::GuestKernel => self.guest.is_some_and(|recording| recording.modes),
             S::GuestIrq => self.guest.is_some_and(|recording| recording.irqs),
@@ -25,7 +25,7 @@ impl Known {
             S::Guest => true,
             // What waits by its reason has halted, whether or not switches show it.
             S::Unknown | S::NotSplit | S::Halted => self.host.is_some(),
-            S::ExitKernel => host(Recorded::is_split),
+            S::ExitKernel => host(RecordedParts::is_split),
             S::BeforeExit => host(|recording| recording.host_work),
             S::ExitUser => host(|recording| recording.user),
             S::Preempted | S::Blocked => host(|recording| recording.off_cpu),

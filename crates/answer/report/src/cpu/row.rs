@@ -4,7 +4,7 @@ use analyses::cpu::{HostCpuUse, StateTimes, TakenCpu, TaskUse, ThreadUse, VcpuUs
 use analyses::states::{GuestEventKinds, Part};
 
 use super::CpuReport;
-use super::known::Known;
+use super::known::RecordedEvents;
 use crate::column::{self, Column};
 
 /// The parts that threads play for VMs.
@@ -29,7 +29,6 @@ pub(super) trait OfRecording {
     fn recording(&self) -> usize;
 }
 
-/// The recording, which tables have where rows are of several.
 pub(super) fn source<'r, T: OfRecording>(table: &'static str, several: bool) -> Column<Row<'r, T>> {
     let help = "Path of the recording, as it was named.";
     let column = Column::text(("source", "recording"), help, |row: &Row<'r, T>| {
@@ -40,10 +39,9 @@ pub(super) fn source<'r, T: OfRecording>(table: &'static str, several: bool) -> 
 
 /// Somebody whose time is divided into states.
 pub(super) trait InStates: Sized {
-    /// The time in each.
     fn times(&self) -> &StateTimes;
     /// What of it would be seen.
-    fn known(row: &Row<'_, Self>) -> Known;
+    fn known(row: &Row<'_, Self>) -> RecordedEvents;
 }
 
 macro_rules! of_recording {
@@ -59,8 +57,11 @@ macro_rules! of_recording {
 of_recording!(VmUse, VcpuUse, TakenCpu, ThreadUse, TaskUse, HostCpuUse);
 
 /// What is known of somebody in a host's recording, with what its guest's has events for.
-fn known_of_host<T: OfRecording>(row: &Row<'_, T>, guest: Option<GuestEventKinds>) -> Known {
-    Known { host: row.report.cpu.recorded.get(row.subject.recording()).copied(), guest }
+fn known_of_host<T: OfRecording>(
+    row: &Row<'_, T>,
+    guest: Option<GuestEventKinds>,
+) -> RecordedEvents {
+    RecordedEvents { host: row.report.cpu.recorded.get(row.subject.recording()).copied(), guest }
 }
 
 impl InStates for VmUse {
@@ -68,7 +69,7 @@ impl InStates for VmUse {
         &self.times
     }
 
-    fn known(row: &Row<'_, Self>) -> Known {
+    fn known(row: &Row<'_, Self>) -> RecordedEvents {
         known_of_host(row, row.subject.guest_known_ns.map(|_| row.subject.guest_events))
     }
 }
@@ -78,7 +79,7 @@ impl InStates for VcpuUse {
         &self.times
     }
 
-    fn known(row: &Row<'_, Self>) -> Known {
+    fn known(row: &Row<'_, Self>) -> RecordedEvents {
         known_of_host(row, row.subject.guest_known_ns.map(|_| row.subject.guest_events))
     }
 }
@@ -89,11 +90,11 @@ impl InStates for TaskUse {
     }
 
     /// A guest's thread is known by its guest; by the host as well if that was recorded.
-    fn known(row: &Row<'_, Self>) -> Known {
+    fn known(row: &Row<'_, Self>) -> RecordedEvents {
         let (cpu, recording) = (&row.report.cpu, row.subject.recording);
         let pair = cpu.guests.iter().find(|(guest, ..)| *guest == recording);
         let placed = cpu.placed.iter().any(|(guest, _)| *guest == recording);
         let host = pair.filter(|_| placed).and_then(|(_, host, _)| cpu.recorded.get(*host));
-        Known { host: host.copied(), guest: Some(row.subject.guest_events) }
+        RecordedEvents { host: host.copied(), guest: Some(row.subject.guest_events) }
     }
 }

@@ -7,7 +7,6 @@ use super::{named, row};
 use crate::column::{self, Column, Described, Unit};
 
 pub(super) type Row<'r> = row::Row<'r, ThreadUse>;
-/// The table of threads.
 pub(super) const TABLE: &str = "threads";
 
 impl<'r> Described for Row<'r> {

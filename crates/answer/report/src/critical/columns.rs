@@ -180,7 +180,6 @@ pub(super) fn marked(name: &str) -> String {
     if is_recorder(name) { format!("{name} (the recording)") } else { name.to_owned() }
 }
 
-/// A state in words.
 pub(crate) const fn words(state: CriticalState) -> &'static str {
     match state {
         CriticalState::GuestIdle => "guest idle",

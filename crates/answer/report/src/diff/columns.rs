@@ -6,7 +6,6 @@ use super::numbers::{change, interval, number, p_value};
 use super::words::{metric_name, metric_of};
 use crate::column::{self, Cell, Column, Described, Kind, Unit};
 
-/// The one table there is.
 pub(super) const TABLE: &str = "diff";
 
 /// A row with what it is part of.

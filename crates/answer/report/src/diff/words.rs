@@ -4,7 +4,6 @@ use analyses::diff::{Condition, Diff, DiffRow, KeyValue, MatchingRow, Metric, Un
 
 use super::numbers::{change, number, p_value};
 
-/// The metric of a row.
 pub(super) fn metric_of<'d>(diff: &'d Diff, row: &DiffRow) -> Option<&'d Metric> {
     diff.question.metrics.get(row.metric)
 }

@@ -5,7 +5,7 @@ mod times;
 use analyses::exits::{ExitRow, Exits};
 use analyses::group::{By, Group};
 use analyses::known_parts::KnownParts;
-use analyses::recorded::Recorded;
+use analyses::recorded::RecordedParts;
 use analyses::tally::Tally;
 use timeline::reasons::Code;
 
@@ -30,7 +30,7 @@ pub(super) struct Whole {
 
 impl Whole {
     /// All exits of a sum.
-    pub(super) fn from_tally(tally: &Tally, recorded: &Recorded) -> Self {
+    pub(super) fn from_tally(tally: &Tally, recorded: &RecordedParts) -> Self {
         let cost_ns = KnownParts::new(tally, recorded).cost_ns;
         Self { count: tally.count, time_ns: tally.durations.sum(), cost_ns }
     }

@@ -1,7 +1,7 @@
 //! What a reader of the tables must know besides: what is missing, lost or left out.
 
 use analyses::exits::Exits;
-use analyses::recorded::Recorded;
+use analyses::recorded::RecordedParts;
 use analyses::tally::Tally;
 
 use crate::losses;
@@ -64,7 +64,7 @@ fn unknown_parts(exits: &Exits) -> Vec<String> {
 }
 
 /// What time that can't be split is made of, and what would split it; `None` where there is none.
-pub(crate) fn not_split(recorded: &Recorded) -> Option<String> {
+pub(crate) fn not_split(recorded: &RecordedParts) -> Option<String> {
     let (parts, events) = if recorded.user && recorded.off_cpu {
         return None;
     } else if recorded.user {
@@ -78,7 +78,7 @@ pub(crate) fn not_split(recorded: &Recorded) -> Option<String> {
 }
 
 /// Which parts the recording has no events for, and what would record them.
-pub(super) fn missing_parts(recorded: &Recorded) -> Vec<String> {
+pub(super) fn missing_parts(recorded: &RecordedParts) -> Vec<String> {
     let parts = [
         (recorded.user, "user space", "kvm:kvm_userspace_exit"),
         (

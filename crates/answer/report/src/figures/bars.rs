@@ -18,7 +18,6 @@ const LETTERS: usize = 46;
 /// A part that bars are made of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BarPart {
-    /// What it is.
     pub(crate) name: &'static str,
     /// Its colour's class in the page's style.
     pub(crate) class: &'static str,

@@ -112,7 +112,6 @@ impl Page {
         self.body += html;
     }
 
-    /// All of it.
     pub(crate) fn html(self) -> String {
         let Self { title, body } = self;
         format!(

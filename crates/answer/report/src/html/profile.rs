@@ -37,7 +37,6 @@ struct Owner {
     time_ns: u64,
 }
 
-/// The profile of a page.
 #[derive(Clone, Debug)]
 pub struct PageProfile {
     owners: Vec<Owner>,

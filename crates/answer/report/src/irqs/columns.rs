@@ -5,7 +5,6 @@ use analyses::irqs::{HandlerRow, HandlerSums, Irqs};
 
 use crate::column::{self, Column, Described, Kind, Unit};
 
-/// The one table there is.
 pub(super) const TABLE: &str = "handlers";
 const NOT_TIMED: &str = "No run was seen ending.";
 const PER_MILLE: [u64; 3] = [500, 900, 990];

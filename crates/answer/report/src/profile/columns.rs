@@ -5,7 +5,6 @@ use analyses::profile::CodeFrame;
 use super::lines::{Line, Modes};
 use crate::column::{self, Column, Described, Unit};
 
-/// The one table there is.
 pub(super) const TABLE: &str = "profile";
 
 impl<'r> Described for Line<'r> {

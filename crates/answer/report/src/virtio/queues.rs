@@ -6,7 +6,6 @@ use analyses::virtio::{VirtQueue, Virtio};
 use super::mean;
 use crate::column::{self, Column, Described, Unit};
 
-/// The one table there is.
 pub(super) const TABLE: &str = "queues";
 const PER_MILLE: [u64; 3] = [500, 900, 990];
 

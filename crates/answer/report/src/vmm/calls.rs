@@ -5,7 +5,6 @@ use analyses::vmm::{CallSum, CalledBy, VmmCalls, VmmExits, VmmThread};
 use super::row::{self, Row, kind};
 use crate::column::{Column, Described, Unit};
 
-/// The table of calls.
 pub(super) const TABLE: &str = "calls";
 
 pub(super) type Of<'r> = Row<'r, VmmCalls>;

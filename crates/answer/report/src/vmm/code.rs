@@ -5,7 +5,6 @@ use analyses::vmm::{VmmCode, VmmExits};
 use super::row::{self, Row, kind};
 use crate::column::{Column, Described, Unit};
 
-/// The table of code.
 pub(super) const TABLE: &str = "code";
 
 pub(super) type Of<'r> = Row<'r, VmmCode>;

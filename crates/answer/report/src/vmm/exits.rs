@@ -6,7 +6,6 @@ use super::row::{Row, address, code, kind};
 use crate::column::{Column, Described, Kind, Unit};
 use crate::json::RawCode;
 
-/// The table of exits.
 pub(super) const TABLE: &str = "exits";
 
 pub(super) type Of<'r> = Row<'r, VmmExits>;

@@ -5,7 +5,6 @@ use analyses::vmm::VmmLock;
 use super::row::{self, Row};
 use crate::column::{Column, Described, Unit};
 
-/// The table of locks.
 pub(super) const TABLE: &str = "locks";
 
 pub(super) type Of<'r> = Row<'r, VmmLock>;

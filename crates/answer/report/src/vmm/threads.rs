@@ -5,7 +5,6 @@ use analyses::vmm::{ThreadSplit, VmmThread};
 use super::row::{self, Row};
 use crate::column::{Column, Described, Unit};
 
-/// The table of threads.
 pub(super) const TABLE: &str = "threads";
 
 pub(super) type Of<'r> = Row<'r, VmmThread>;

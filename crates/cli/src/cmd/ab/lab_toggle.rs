@@ -23,7 +23,6 @@ pub(crate) enum LabToggle {
     Processor(String),
     /// On level 1's kernel's command line.
     Append(String),
-    /// On those of its guests.
     GuestAppend(String),
 }
 

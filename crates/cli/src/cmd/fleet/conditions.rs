@@ -30,7 +30,6 @@ pub(super) struct Number<'n> {
 }
 
 impl Number<'_> {
-    /// Whether it is what a condition is on.
     pub(super) fn is_asked_for(&self, condition: &Condition, metric: Metric) -> bool {
         self.metric == metric && is_about(condition, self.reason)
     }
@@ -41,7 +40,6 @@ impl Number<'_> {
     }
 }
 
-/// Whether a condition is on this reason.
 pub(super) fn is_about(condition: &Condition, reason: &str) -> bool {
     condition
         .reason

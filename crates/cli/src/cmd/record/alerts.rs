@@ -9,7 +9,7 @@ use anyhow::Context;
 use httpd::{Answer, Bounds, Guard, Query, Server};
 use os::confine::Confined;
 use parking_lot::Mutex;
-use recorder::flight::{Ask, Asked, TriggerKind, trigger_now};
+use recorder::flight::{Ask, FlightEvent, TriggerKind, trigger_now};
 use serde_json::Value;
 
 use crate::notice::say;
@@ -38,7 +38,7 @@ pub(super) fn open(at: SocketAddr) -> anyhow::Result<Server> {
 pub(super) fn begin(
     server: Server,
     rest: Duration,
-    request_sender: Sender<Asked>,
+    request_sender: Sender<FlightEvent>,
 ) -> anyhow::Result<()> {
     say(&format!("alerts may be posted to {}alert", server.address()));
     let latest = Mutex::new(None);
@@ -53,7 +53,7 @@ fn answer(
     query: &Query,
     latest: &Mutex<Option<Instant>>,
     rest: Duration,
-    request_sender: &Sender<Asked>,
+    request_sender: &Sender<FlightEvent>,
 ) -> Answer {
     let Some(body) = query.body.as_ref().filter(|_| query.name == "alert") else {
         return Answer::sentence(404, "alerts are posted to /alert, and nothing else is here");
@@ -72,7 +72,7 @@ fn answer(
         );
     }
     let trigger = trigger_now(TriggerKind::Alert, Some(text));
-    if request_sender.send(Asked::Dump(Ask { trigger, reply: None })).is_err() {
+    if request_sender.send(FlightEvent::Dump(Ask { trigger, reply: None })).is_err() {
         return Answer::sentence(503, "the recorder ends");
     }
     *latest = Some(Instant::now());
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(post("alert", Some("{}"), 9), 200);
         assert!(asks.try_recv().is_err());
         assert_eq!((post("alert", Some(fires), 9), post("alert", Some(fires), 9)), (200, 200));
-        let Ok(Asked::Dump(ask)) = asks.try_recv() else { panic!("nothing was asked") };
+        let Ok(FlightEvent::Dump(ask)) = asks.try_recv() else { panic!("nothing was asked") };
         assert_eq!(ask.trigger.text.as_deref(), Some("Slow"));
         assert!(asks.try_recv().is_err(), "the first has it in it");
         assert_eq!(post("alert", Some(fires), 0), 200);

@@ -11,7 +11,7 @@ use live::Changes;
 use os::confine::Confined;
 use printable::with_causes;
 use recorder::flight::{
-    Answer, Ask, Asked, Control, DumpJob, Dumped, Flight, Trigger, TriggerKind, answer_of,
+    Ask, Control, DumpJob, DumpReply, Dumped, Flight, FlightEvent, Trigger, TriggerKind, answer_of,
     trigger_now,
 };
 use recorder::{RecordPlan, SessionFolder, Stop};
@@ -76,7 +76,7 @@ pub(super) fn record(
 /// What asks for sessions: conditions on live figures, and a place for alerts, to which nobody listens yet.
 fn make_ready(
     args: &RecordArgs,
-    request_sender: &Sender<Asked>,
+    request_sender: &Sender<FlightEvent>,
 ) -> anyhow::Result<(Option<Watch>, Option<Server>)> {
     let alerts = args.flight.alerts.map(alerts::open).transpose()?;
     Ok((watch(args, request_sender)?, alerts))
@@ -86,7 +86,7 @@ fn make_ready(
 fn listen(
     args: &RecordArgs,
     alerts: Option<Server>,
-    request_sender: Sender<Asked>,
+    request_sender: Sender<FlightEvent>,
 ) -> anyhow::Result<Control> {
     if let Some(server) = alerts {
         alerts::begin(server, args.flight.flight.unwrap_or_default(), request_sender.clone())?;
@@ -95,7 +95,7 @@ fn listen(
 }
 
 /// Watches live figures, where something asks for that.
-fn watch(args: &RecordArgs, request_sender: &Sender<Asked>) -> anyhow::Result<Option<Watch>> {
+fn watch(args: &RecordArgs, request_sender: &Sender<FlightEvent>) -> anyhow::Result<Option<Watch>> {
     let conditions = args.flight.when.clone();
     let (has_conditions, rest) = (!conditions.is_empty(), args.flight.flight.unwrap_or_default());
     if !has_conditions && args.flight.alerts.is_none() {
@@ -125,13 +125,13 @@ struct Recorder {
 /// A session that is being written.
 struct Running {
     came: Receiver<Result<Dumped, String>>,
-    reply: Option<Sender<Answer>>,
+    reply: Option<Sender<DumpReply>>,
 }
 
 impl Recorder {
     fn run(
         &mut self,
-        asks: &Receiver<Asked>,
+        asks: &Receiver<FlightEvent>,
         stop: &Stop,
         end: Option<Instant>,
     ) -> anyhow::Result<()> {
@@ -140,9 +140,9 @@ impl Recorder {
             self.take_done(Duration::ZERO);
             self.begin_next(Instant::now());
             match asks.recv_timeout(TICK) {
-                Ok(Asked::Dump(ask)) => self.queue(ask),
-                Ok(Asked::Said(text)) => say(&text),
-                Ok(Asked::Full) | Err(_) => {}
+                Ok(FlightEvent::Dump(ask)) => self.queue(ask),
+                Ok(FlightEvent::Notice(text)) => say(&text),
+                Ok(FlightEvent::Full) | Err(_) => {}
             }
         }
         Ok(())
@@ -222,7 +222,7 @@ fn begin(
 }
 
 /// Says what came of it, to whoever asked, too.
-fn answer(reply: Option<Sender<Answer>>, came: &Result<Dumped, String>) {
+fn answer(reply: Option<Sender<DumpReply>>, came: &Result<Dumped, String>) {
     match came {
         Ok(dumped) => conclude(dumped),
         Err(error) => say(&format!("no session: {error}")),
@@ -254,13 +254,13 @@ fn seconds(time: Duration) -> String {
 }
 
 /// Dumps at SIGUSR1.
-fn dump_at_signals(request_sender: Sender<Asked>) -> anyhow::Result<()> {
+fn dump_at_signals(request_sender: Sender<FlightEvent>) -> anyhow::Result<()> {
     let mut signals = Signals::new([SIGUSR1]).context("cannot handle signals")?;
     thread::spawn(move || {
         Confined::WORKER.enter();
         for _ in signals.forever() {
             let trigger = trigger_now(TriggerKind::Signal, None);
-            if request_sender.send(Asked::Dump(Ask { trigger, reply: None })).is_err() {
+            if request_sender.send(FlightEvent::Dump(Ask { trigger, reply: None })).is_err() {
                 break;
             }
         }

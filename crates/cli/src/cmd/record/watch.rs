@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use live::{Accounting, By, Changes, Condition, Held, History, Interval, Limits};
 use parking_lot::{Mutex, MutexGuard};
-use recorder::flight::{Ask, Asked, Trigger, TriggerKind, trigger_now};
+use recorder::flight::{Ask, FlightEvent, Trigger, TriggerKind, trigger_now};
 
 use crate::notice::say;
 
@@ -27,7 +27,7 @@ impl Watch {
     pub(super) fn begin(
         conditions: Vec<Condition>,
         rest: Duration,
-        request_sender: Sender<Asked>,
+        request_sender: Sender<FlightEvent>,
     ) -> anyhow::Result<Self> {
         let mut accounting = Accounting::begin(Limits::default())
             .context("live figures, which --when and --alerts take, can't be had")?;
@@ -50,7 +50,8 @@ impl Watch {
                     let text = Some(held.to_string());
                     let trigger =
                         Trigger { vm: Some(held.vm), ..trigger_now(TriggerKind::Condition, text) };
-                    if request_sender.send(Asked::Dump(Ask { trigger, reply: None })).is_err() {
+                    if request_sender.send(FlightEvent::Dump(Ask { trigger, reply: None })).is_err()
+                    {
                         return;
                     }
                 }

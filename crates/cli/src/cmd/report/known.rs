@@ -11,13 +11,13 @@ use timeline::Vm;
 
 /// All of it, by recording.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct PageFacts {
     vms: Vec<Vec<Vm>>,
     processes: Vec<HashMap<u32, u32>>,
     pub(super) machines: Vec<LaneMachine>,
 }
 
-impl Known {
+impl PageFacts {
     /// What the exits of a session say.
     pub(super) fn from_exits(session: &Session, exits: &[Source]) -> Self {
         let vms: Vec<Vec<Vm>> = exits.iter().map(|source| source.exits.vms.clone()).collect();

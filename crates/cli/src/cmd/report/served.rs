@@ -20,7 +20,7 @@ use session::{Misuse, Session};
 use sources::{Recording, TimeRange};
 use timeline::event_filter::Filter;
 
-use super::known::Known;
+use super::known::PageFacts;
 use picked::Picked;
 
 /// Events of an answer, unless fewer are asked for.
@@ -62,7 +62,7 @@ pub(super) fn serve(
     port: u16,
     page: PageReport,
     (session, files): (Session, Vec<PathBuf>),
-    known: Known,
+    known: PageFacts,
 ) -> anyhow::Result<()> {
     let (file, len) = write_temporary(&page).context("cannot keep the page in a temporary file")?;
     let times = page.times_ns();
@@ -106,7 +106,7 @@ struct Served {
     /// As the page has it. Blocks that are left out of a recording are gone, so files are opened again for each answer.
     session: Session,
     files: Vec<PathBuf>,
-    known: Known,
+    known: PageFacts,
     /// The times of the page.
     times: TimeRange,
     /// Answers are made one after the other: each may take what memory there is.

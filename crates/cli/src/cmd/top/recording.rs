@@ -19,7 +19,6 @@ use crate::running::Running;
 /// How long things take, and may take.
 #[derive(Clone, Copy, Debug)]
 struct Times {
-    /// What is recorded.
     record: Duration,
     /// What a recorder takes besides, at most: it begins, and writes the rest.
     besides: Duration,

@@ -6,7 +6,6 @@ use std::path::Path;
 use parquet::column::reader::ColumnReader;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
-/// One file of a table.
 pub(crate) struct TableFile {
     pub(crate) name: String,
     reader: SerializedFileReader<File>,

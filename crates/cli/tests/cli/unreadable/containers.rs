@@ -102,7 +102,6 @@ impl Container {
     }
 }
 
-/// All containers, in a folder.
 pub(crate) fn containers(folder: &Path) -> Vec<Container> {
     let host = fs::read(repository().join(HOST)).unwrap();
     let perf = fs::read(repository().join(PERF)).unwrap();

@@ -50,14 +50,14 @@ pub(super) fn by_cpu(trace: &Trace, streams: &[Parted]) -> Option<BTreeMap<u32, 
     let bytes: u64 = streams.iter().flat_map(|stream| &stream.parts).map(Part::len).sum();
     let (room, is_alone) = (bytes / MIN_EVENT_BYTES, streams.len() == 1);
     let (runs, losses) = (Vec::new(), Vec::new());
-    let mut found = Found { trace, room, is_alone, runs, losses };
+    let mut found = CpuSearch { trace, room, is_alone, runs, losses };
     for stream in streams {
         let mut cpu = stream.cpu;
         for part in &stream.parts {
             found.part(part, stream.cpu, &mut cpu)?;
         }
     }
-    let Found { mut runs, mut losses, .. } = found;
+    let CpuSearch { mut runs, mut losses, .. } = found;
     runs.sort_by_key(|run| (run.cpu, run.first_ns));
     losses.sort_by_key(|loss| loss.ns);
     link(&mut losses);
@@ -94,7 +94,7 @@ impl Part {
 }
 
 /// What is found in the parts of a channel's streams.
-struct Found<'t> {
+struct CpuSearch<'t> {
     trace: &'t Trace,
     /// Events that there may still be.
     room: u64,
@@ -104,7 +104,7 @@ struct Found<'t> {
     losses: Vec<Loss>,
 }
 
-impl Found<'_> {
+impl CpuSearch<'_> {
     /// Looks at the events of a part. What doesn't say its CPU is of the one that the packet says, else of the event before.
     fn part(&mut self, part: &Part, of_packet: Option<u32>, cpu: &mut Option<u32>) -> Option<()> {
         let trace = self.trace;

@@ -10,7 +10,7 @@ use super::symbols;
 const MAX_LABELS: usize = 64;
 
 /// A field that a record has.
-pub(super) struct Known {
+pub(super) struct RecordField {
     pub(super) name: String,
     pub(super) declared: &'static str,
     pub(super) count: Option<u32>,
@@ -33,7 +33,7 @@ pub(super) enum Print {
 }
 
 /// The format of an event with these fields; `has_flags`: its head has `common_flags`.
-pub(super) fn text(id: u16, name: &str, fields: &[Known], has_flags: bool) -> String {
+pub(super) fn text(id: u16, name: &str, fields: &[RecordField], has_flags: bool) -> String {
     let mut text = format!("name: {name}\nID: {id}\nformat:\n");
     let field = |text: &mut String, declared: &str, at: u16, size: u16, signed: bool| {
         let signed = u8::from(signed);
@@ -49,7 +49,7 @@ pub(super) fn text(id: u16, name: &str, fields: &[Known], has_flags: bool) -> St
     // libtraceevent takes fields for common ones up to an empty line.
     text.push('\n');
     for known in fields {
-        let Known { name, declared, at, size, signed, .. } = known;
+        let RecordField { name, declared, at, size, signed, .. } = known;
         let declared = match known.count {
             Some(count) => format!("{declared} {name}[{count}]"),
             None => format!("{declared} {name}"),
@@ -59,7 +59,7 @@ pub(super) fn text(id: u16, name: &str, fields: &[Known], has_flags: bool) -> St
     text + "\nprint fmt: " + &print_fmt(name, fields) + "\n"
 }
 
-fn print_fmt(name: &str, fields: &[Known]) -> String {
+fn print_fmt(name: &str, fields: &[RecordField]) -> String {
     let has = |wanted: &str| fields.iter().any(|field| field.name == wanted);
     let (mut format, mut arguments) = (Vec::new(), Vec::new());
     if let Some((text, named)) = symbols::printed(name, has) {

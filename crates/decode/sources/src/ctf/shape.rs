@@ -11,7 +11,7 @@ use ctf::{ByteOrder, EventClass, FixedField, FixedType, Float, Integer, Scope, S
 
 use super::aliases;
 use super::comms::{self, NameAt};
-use super::format::{self, Known, Print, declared, number};
+use super::format::{self, Print, RecordField, declared, number};
 use crate::identifier::identifier;
 
 /// Bytes before an event's own fields: `common_type` to `common_pid`.
@@ -137,7 +137,7 @@ struct Builder<'t> {
     system: String,
     /// What the event calls its own fields.
     payload: BTreeSet<&'t str>,
-    fields: Vec<Known>,
+    fields: Vec<RecordField>,
     names: BTreeSet<String>,
     end: u32,
     common_at: [Option<(u32, u32)>; 2],
@@ -275,7 +275,7 @@ impl Builder<'_> {
         comms::names_at(is_of_threads, |names| self.place_of(names), name_at)
     }
 
-    fn field(&self, name: &str) -> Option<&Known> {
+    fn field(&self, name: &str) -> Option<&RecordField> {
         self.fields.iter().find(|field| field.name == name)
     }
 
@@ -326,7 +326,7 @@ impl Builder<'_> {
         let name = self.name(name, Scope::Payload);
         let (declared, count, signed) = ("char", Some(COMM_BYTES.into()), false);
         let (size, print) = (COMM_BYTES, Print::Text);
-        self.fields.push(Known { name, declared, count, at, size, signed, print });
+        self.fields.push(RecordField { name, declared, count, at, size, signed, print });
         Plan::Comm { at }
     }
 
@@ -334,7 +334,7 @@ impl Builder<'_> {
         let Some(at) = self.room(4) else { return Plan::Nothing };
         let (name, is_text) = (self.name(name, scope), matches!(print, Print::Text));
         let (count, signed) = (None, declared.starts_with("__data_loc s"));
-        self.fields.push(Known { name, declared, count, at, size: 4, signed, print });
+        self.fields.push(RecordField { name, declared, count, at, size: 4, signed, print });
         Plan::Behind { at, is_text }
     }
 
@@ -366,7 +366,7 @@ impl Builder<'_> {
         let name = self.name(&field.name, field.scope);
         let size = u16::try_from(bytes).ok()?;
         let declared = if is_text { "char" } else { declared };
-        self.fields.push(Known { name, declared, count, at: to, size, signed, print });
+        self.fields.push(RecordField { name, declared, count, at: to, size, signed, print });
         let how = if plain { How::Bytes(size) } else { How::Integer(integer.clone()) };
         Some(Piece { from: field.at, to, how })
     }
@@ -378,7 +378,15 @@ impl Builder<'_> {
         let at = self.room(bytes)?;
         let (name, size) = (self.name(&field.name, field.scope), u16::try_from(bytes).ok()?);
         let (declared, count, signed) = ("char", Some(bytes), false);
-        self.fields.push(Known { name, declared, count, at, size, signed, print: Print::Text });
+        self.fields.push(RecordField {
+            name,
+            declared,
+            count,
+            at,
+            size,
+            signed,
+            print: Print::Text,
+        });
         let how = How::Floats(float.clone(), field.count.unwrap_or(1));
         Some(Piece { from: field.at, to: at, how })
     }

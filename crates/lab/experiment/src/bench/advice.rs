@@ -34,7 +34,6 @@ pub struct AdvicePlan {
     pub runs: u32,
     /// What the order of sides is drawn from.
     pub seed: u64,
-    /// Only predict.
     pub predicts_only: bool,
     /// What was predicted before; none: predict first.
     pub predicted: Option<Vec<Prediction>>,

@@ -26,7 +26,6 @@ pub(crate) struct Device {
     ids: (u16, u16),
     /// The virtio device that it is: `virtio0`.
     virtio: String,
-    /// The driver of that.
     driver: String,
     memory: Vec<RangeInclusive<u64>>,
     ports: Vec<RangeInclusive<u64>>,

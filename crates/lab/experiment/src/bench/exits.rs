@@ -25,9 +25,7 @@ pub use self::outcome::{Conditions, MeasuredSystem, Outcome, Row, Spread};
 /// What is asked for.
 #[derive(Clone, Debug)]
 pub struct ExitsPlan {
-    /// Which kinds.
     pub kinds: Vec<Kind>,
-    /// Runs of each.
     pub runs: u32,
     /// How long a run takes, about.
     pub run: Duration,

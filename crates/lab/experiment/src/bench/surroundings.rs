@@ -43,7 +43,6 @@ impl Surroundings {
         })
     }
 
-    /// As it ends.
     pub(crate) fn end(self) -> Self {
         let [before, _] = self.load_average;
         Self { load_average: [before, load_average()], ..self }

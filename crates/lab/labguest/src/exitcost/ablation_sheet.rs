@@ -9,7 +9,6 @@ use crate::exitcost::toggle::Toggle;
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AblationOptions {
-    /// Which kinds.
     pub kinds: Vec<Kind>,
     /// Rounds: runs of each kind in each step.
     pub rounds: u32,
@@ -24,7 +23,6 @@ pub struct AblationOptions {
 /// What was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AblationSheet {
-    /// Where.
     pub system: System,
     /// One for each step, in the plan's order.
     pub steps: Vec<StepSheet>,

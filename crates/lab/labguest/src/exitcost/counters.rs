@@ -13,7 +13,6 @@ const LONGEST_NAME: usize = 256;
 /// More counters than a hundred are not believed.
 const MAX_COUNTERS: usize = 1024;
 
-/// One counter.
 #[derive(Debug)]
 pub(crate) struct Counter {
     file: File,
@@ -44,7 +43,6 @@ impl Counter {
         Ok(Self { file, at: data + u64::from(offset) })
     }
 
-    /// What it is at.
     pub(crate) fn value(&self) -> io::Result<u64> {
         let mut value = [0; 8];
         self.file.read_exact_at(&mut value, self.at)?;

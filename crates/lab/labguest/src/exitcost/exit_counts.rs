@@ -21,7 +21,6 @@ const BY_REASON: &str = "hist:keys=isa,exit_reason:size=2048";
 pub struct ExitCounts {
     /// The kernel's own description of the event, which has the names of reasons.
     pub format: String,
-    /// One for each reason that there was.
     pub reasons: Vec<ReasonCount>,
 }
 

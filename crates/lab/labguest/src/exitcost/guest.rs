@@ -31,7 +31,6 @@ struct Series {
     make: Make,
 }
 
-/// Measures.
 pub(crate) fn measure(options: &MeasureOptions) -> Sheet {
     let system = host::system();
     let mut rows = Vec::new();

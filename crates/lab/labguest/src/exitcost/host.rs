@@ -8,7 +8,6 @@ use sys::guest_instructions::{hypervisor, processor};
 
 use crate::exitcost::sheet::System;
 
-/// This system.
 pub(crate) fn system() -> System {
     System { processor: processor(), hypervisor: hypervisor(), kvm: kvm(), tsc_khz: tsc_khz() }
 }

@@ -10,11 +10,9 @@ use crate::exitcost::sheet::ExitSource;
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeasureOptions {
-    /// How.
     pub way: ExitSource,
     /// Which kinds; in the order of [`Kind::ALL`] whatever order they are in.
     pub kinds: Vec<Kind>,
-    /// Runs of each.
     pub runs: u32,
     /// How long a run should take, about.
     pub run_ms: u64,

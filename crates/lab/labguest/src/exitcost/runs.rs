@@ -24,7 +24,6 @@ pub(crate) fn net(cycles: f64, operations: u64, empty: f64) -> f64 {
     per(cycles, operations) - empty
 }
 
-/// Of each operation.
 #[allow(clippy::cast_precision_loss, reason = "operations are at most MAX_OPERATIONS")]
 pub(crate) fn per(sum: f64, operations: u64) -> f64 {
     sum / operations.max(1) as f64

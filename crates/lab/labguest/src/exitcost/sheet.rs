@@ -42,9 +42,7 @@ pub struct System {
 /// All kinds, measured in one way on one system.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sheet {
-    /// How.
     pub way: ExitSource,
-    /// Where.
     pub system: System,
     /// Cycles that a turn of the loop takes with nothing in it, in each run; taken from all others.
     pub empty_cycles: Vec<f64>,
@@ -55,7 +53,6 @@ pub struct Sheet {
 /// A kind of exits, measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// Which.
     pub kind: Kind,
     /// What was done, exactly.
     pub what: String,

@@ -22,7 +22,6 @@ pub enum Toggle {
     Parameter {
         /// `MODULE/NAME`.
         name: String,
-        /// The value.
         value: String,
     },
     /// The kernel was booted with this on its command line, too; parameters of modules are
@@ -37,10 +36,7 @@ pub enum Toggle {
         text: String,
     },
     /// The lab's emulated processor has this beyond the usual, or less (`-npt`), by QEMU's name.
-    Processor {
-        /// The name.
-        name: String,
-    },
+    Processor { name: String },
     /// KVM's events are recorded.
     KvmEvents,
     /// Those of KVM and of the scheduler are.
@@ -53,7 +49,6 @@ pub enum Toggle {
     FunctionGraph,
 }
 
-/// Where tracing is.
 const TRACING: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// Functions that look at each exit, on AMD's and on Intel's processors.
 const EXIT_HANDLERS: [&str; 2] = ["svm_handle_exit", "vmx_handle_exit"];

@@ -26,7 +26,6 @@ struct Series {
     user_exits: u64,
 }
 
-/// Measures.
 pub(crate) fn measure(options: &MeasureOptions) -> Result<Sheet, String> {
     let system = host::system();
     let kinds = Kind::ALL.into_iter().filter(|kind| options.kinds.contains(kind));

@@ -34,7 +34,6 @@ const ENDED: u8 = 14;
 const FAILED: u8 = 15;
 
 const HEAD_BYTES: usize = 5;
-/// A frame with a number in it.
 const NUMBER_FRAME_BYTES: usize = HEAD_BYTES + 8;
 
 /// A frame could not be read.

@@ -81,7 +81,6 @@ pub struct Put {
 pub enum Ended {
     /// By itself, with this status.
     Exit(i32),
-    /// By this signal.
     Signal(i32),
     /// It ran longer than it was given, and was killed.
     TimedOut,

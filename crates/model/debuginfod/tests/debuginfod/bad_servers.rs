@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use symbols::{BuildId, Fetch, Wanted};
+use symbols::{BuildId, Fetch, WantedFile};
 
 use crate::programs::{build, client, settings, with};
 use crate::server::{Server, give, give_for_ever, send_on};
@@ -34,7 +34,7 @@ fn the_first_server_that_has_it_gives_it_and_it_is_asked_for_once() {
     let urls = [&empty, &has, &last].map(|server| server.url.clone());
     let (mut client, log) = client(&urls, &cache);
     for _ in 0..2 {
-        let path = client.fetch("program", &program.build_id, Wanted::DebugFile).unwrap();
+        let path = client.fetch("program", &program.build_id, WantedFile::DebugFile).unwrap();
         assert_eq!(path, cache.join(program.build_id.to_string()).join("debuginfo"));
         assert_eq!(fs::read(path).unwrap(), expected);
     }
@@ -51,8 +51,8 @@ fn what_no_server_has_is_not_asked_for_again_for_a_while() {
     let id = BuildId::new(&OTHER);
     for _ in 0..2 {
         let (mut client, log) = client(&urls, at.path());
-        assert_eq!(client.fetch("a", &id, Wanted::Either), None);
-        assert_eq!(client.fetch("a", &id, Wanted::Either), None);
+        assert_eq!(client.fetch("a", &id, WantedFile::Either), None);
+        assert_eq!(client.fetch("a", &id, WantedFile::Either), None);
         assert_eq!(log.lines(), Vec::<String>::new());
     }
     let paths = ["debuginfo", "executable"].map(|kind| format!("/buildid/{id}/{kind}"));
@@ -63,7 +63,7 @@ fn what_no_server_has_is_not_asked_for_again_for_a_while() {
     fs::write(at.path().join("cache_miss_s"), "0").unwrap();
     std::thread::sleep(Duration::from_millis(20));
     let (mut again, _) = client(&urls, at.path());
-    again.fetch("a", &id, Wanted::DebugFile);
+    again.fetch("a", &id, WantedFile::DebugFile);
     assert_eq!(server.count(), 3);
 }
 
@@ -77,8 +77,8 @@ fn without_a_debug_file_the_program_itself_will_do() {
         give(stream, if has { "200 OK" } else { "404 No" }, if has { &bytes } else { b"" });
     });
     let (mut client, _) = client(std::slice::from_ref(&server.url), &at.path().join("cache"));
-    assert_eq!(client.fetch("p", &program.build_id, Wanted::DebugFile), None);
-    let path = client.fetch("p", &program.build_id, Wanted::Either).unwrap();
+    assert_eq!(client.fetch("p", &program.build_id, WantedFile::DebugFile), None);
+    let path = client.fetch("p", &program.build_id, WantedFile::Either).unwrap();
     assert!(path.ends_with("executable"));
 }
 
@@ -89,9 +89,9 @@ fn files_of_another_build_id_and_what_is_none_are_not_kept() {
     for body in [fs::read(&program.debug).unwrap(), b"<html>".to_vec(), Vec::new()] {
         let server = Server::start(move |_, stream| give(stream, "200 OK", &body));
         let (mut client, log) = client(std::slice::from_ref(&server.url), &cache);
-        assert_eq!(client.fetch("p", &BuildId::new(&OTHER), Wanted::Either), None);
+        assert_eq!(client.fetch("p", &BuildId::new(&OTHER), WantedFile::Either), None);
         // It is asked for nothing more: not for the program either.
-        assert_eq!(client.fetch("p", &program.build_id, Wanted::DebugFile), None);
+        assert_eq!(client.fetch("p", &program.build_id, WantedFile::DebugFile), None);
         assert_eq!(server.count(), 1);
         let [line] = &log.lines()[..] else { panic!("{log:?}") };
         assert!(line.contains(&server.url) && line.contains("is not asked any more"), "{line}");
@@ -107,7 +107,7 @@ fn a_body_without_end_is_cut_at_the_size_that_is_allowed() {
     let mut bounds = settings(std::slice::from_ref(&server.url), at.path());
     bounds.most_file_bytes = 4 << 20;
     let (mut client, log) = with(bounds);
-    assert_eq!(client.fetch("p", &BuildId::new(&OTHER), Wanted::DebugFile), None);
+    assert_eq!(client.fetch("p", &BuildId::new(&OTHER), WantedFile::DebugFile), None);
     assert!(log.lines()[0].contains("more than 4194304 bytes"), "{log:?}");
     assert_eq!(cached_files(at.path()), []);
     assert!(log.0.lock().1 <= 4 << 20);
@@ -120,7 +120,7 @@ fn a_server_that_announces_too_much_sends_nothing() {
     let mut bounds = settings(std::slice::from_ref(&server.url), at.path());
     bounds.most_file_bytes = 1000;
     let (mut client, log) = with(bounds);
-    assert_eq!(client.fetch("p", &BuildId::new(&OTHER), Wanted::DebugFile), None);
+    assert_eq!(client.fetch("p", &BuildId::new(&OTHER), WantedFile::DebugFile), None);
     assert_eq!((log.lines().len(), log.0.lock().1), (1, 0));
 }
 
@@ -135,7 +135,7 @@ fn slow_servers_are_given_up() {
         let (mut client, log) = client(std::slice::from_ref(&server.url), at.path());
         for number in 0..3 {
             let id = BuildId::new(&[number; 20]);
-            assert_eq!(client.fetch("p", &id, Wanted::Either), None);
+            assert_eq!(client.fetch("p", &id, WantedFile::Either), None);
         }
         let took = start.elapsed();
         assert!(took > Duration::from_secs(1) && took < Duration::from_secs(20), "{took:?}");
@@ -158,7 +158,7 @@ fn all_downloads_together_have_a_deadline() {
     let (mut client, log) = with(bounds);
     let start = Instant::now();
     for number in 0..20 {
-        assert_eq!(client.fetch("p", &BuildId::new(&[number; 20]), Wanted::DebugFile), None);
+        assert_eq!(client.fetch("p", &BuildId::new(&[number; 20]), WantedFile::DebugFile), None);
     }
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
     let lines = log.lines();
@@ -176,24 +176,24 @@ fn servers_may_send_on_but_to_themselves_alone_and_not_for_ever() {
         _ => send_on(stream, "/elsewhere"),
     });
     let (mut first, _) = client(std::slice::from_ref(&sends_on.url), &cache);
-    assert!(first.fetch("p", &program.build_id, Wanted::DebugFile).is_some());
+    assert!(first.fetch("p", &program.build_id, WantedFile::DebugFile).is_some());
     // Another server of this machine, as one of an inner network.
     let inner = Server::start(|_, stream| give(stream, "200 OK", b"secret"));
     let to = format!("{}/latest", inner.url);
     let leads = Server::start(move |_, stream| send_on(stream, &to));
     let (mut led, log) = client(std::slice::from_ref(&leads.url), &cache);
-    assert_eq!(led.fetch("p", &BuildId::new(&OTHER), Wanted::DebugFile), None);
+    assert_eq!(led.fetch("p", &BuildId::new(&OTHER), WantedFile::DebugFile), None);
     assert_eq!((inner.count(), log.lines().len()), (0, 1), "{log:?}");
     assert!(log.lines()[0].contains("sends on to another server"), "{log:?}");
     let round = Server::start(|path, stream| send_on(stream, path));
     let (mut other, log) = client(std::slice::from_ref(&round.url), &cache);
-    assert_eq!(other.fetch("p", &BuildId::new(&OTHER), Wanted::DebugFile), None);
+    assert_eq!(other.fetch("p", &BuildId::new(&OTHER), WantedFile::DebugFile), None);
     assert!(round.count() < 20 && log.lines().len() == 1, "{} {log:?}", round.count());
     // Files of this machine are no servers.
     let file = format!("file://{}", program.debug.display());
     let local = Server::start(move |_, stream| send_on(stream, &file));
     let (mut third, log) = client(std::slice::from_ref(&local.url), &cache);
-    assert_eq!(third.fetch("p", &BuildId::new(&OTHER), Wanted::DebugFile), None);
+    assert_eq!(third.fetch("p", &BuildId::new(&OTHER), WantedFile::DebugFile), None);
     assert_eq!(log.lines().len(), 1);
 }
 
@@ -204,7 +204,7 @@ fn a_server_that_is_not_there_is_said_once_and_nothing_is_remembered() {
     let urls = [format!("http://user:secret@{gone}"), "https://127.0.0.1:1".to_owned()];
     let (mut client, log) = client(&urls, at.path());
     for number in 0..3 {
-        assert_eq!(client.fetch("p", &BuildId::new(&[number; 20]), Wanted::Either), None);
+        assert_eq!(client.fetch("p", &BuildId::new(&[number; 20]), WantedFile::Either), None);
     }
     let lines = log.lines();
     assert_eq!(lines.len(), 2, "{lines:?}");
@@ -220,7 +220,7 @@ fn a_cache_that_cannot_be_written_is_said_once() {
     fs::write(&file, b"").unwrap();
     let (mut client, log) = client(std::slice::from_ref(&server.url), &file.join("cache"));
     for number in 0..3 {
-        assert_eq!(client.fetch("p", &BuildId::new(&[number; 20]), Wanted::Either), None);
+        assert_eq!(client.fetch("p", &BuildId::new(&[number; 20]), WantedFile::Either), None);
     }
     assert_eq!((server.count(), log.lines().len()), (0, 1), "{log:?}");
 }

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use perfdata::Mapping;
-use symbols::{BuildId, DebugFiles, Fetch, Kallsyms, Machine, Names, ProcessLog, Wanted};
+use symbols::{BuildId, DebugFiles, Fetch, Kallsyms, Machine, Names, ProcessLog, WantedFile};
 
 use crate::programs::{Program, build, client};
 
@@ -125,9 +125,9 @@ fn the_cache_is_that_of_elfutils_client() {
     let Some(server) = Server::start(&folder, &ours) else { return };
     let cache = at.path().join("cache");
     let (mut first, _) = client(std::slice::from_ref(&server.url), &cache);
-    let path = first.fetch("p", &ours.build_id, Wanted::DebugFile).unwrap();
+    let path = first.fetch("p", &ours.build_id, WantedFile::DebugFile).unwrap();
     let missing = BuildId::new(&[3; 20]);
-    assert_eq!(first.fetch("p", &missing, Wanted::DebugFile), None);
+    assert_eq!(first.fetch("p", &missing, WantedFile::DebugFile), None);
     // What they fetch, too.
     let Some((found, _)) = find("debuginfo", &theirs.build_id, &cache, &server.url) else { return };
     assert!(found);
@@ -137,8 +137,8 @@ fn the_cache_is_that_of_elfutils_client() {
     // From here on nobody serves.
     let gone = "http://127.0.0.1:1".to_owned();
     let (mut other, log) = client(std::slice::from_ref(&gone), &cache);
-    assert!(other.fetch("p", &theirs.build_id, Wanted::DebugFile).is_some());
-    assert_eq!(other.fetch("p", &missing_of_theirs, Wanted::DebugFile), None);
+    assert!(other.fetch("p", &theirs.build_id, WantedFile::DebugFile).is_some());
+    assert_eq!(other.fetch("p", &missing_of_theirs, WantedFile::DebugFile), None);
     assert_eq!(log.lines(), Vec::<String>::new());
     let found = find("debuginfo", &ours.build_id, &cache, &gone).unwrap();
     assert_eq!(found, (true, path.display().to_string()));

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use perfdata::{BuildId, Mapping};
-use symbols::{DebugFiles, ElfFunctions, Fetch, Kallsyms, Machine, Names, ProcessLog, Wanted};
+use symbols::{DebugFiles, ElfFunctions, Fetch, Kallsyms, Machine, Names, ProcessLog, WantedFile};
 
 use crate::programs::{build, build_all, build_id, has, mapped, nm, run, text};
 
@@ -176,8 +176,8 @@ fn debug_files_name_what_was_stripped() {
 struct One(PathBuf);
 
 impl Fetch for One {
-    fn fetch(&mut self, name: &str, _: &BuildId, wanted: Wanted) -> Option<PathBuf> {
-        assert_eq!((name, wanted), ("gone", Wanted::Either));
+    fn fetch(&mut self, name: &str, _: &BuildId, wanted: WantedFile) -> Option<PathBuf> {
+        assert_eq!((name, wanted), ("gone", WantedFile::Either));
         Some(self.0.clone())
     }
 }

@@ -6,7 +6,7 @@ use crate::arch::{
     self, FLAG, GUEST_PC_AT, HIGH, HOST_WORK_SYSTEMS, RULE_TAGS, SCHED_SWITCH, THREAD, VALUE,
 };
 use crate::thread_event::{Kind, ThreadEvent};
-use crate::trace_events::{TraceEvent, Wanted};
+use crate::trace_events::{EventRequest, TraceEvent};
 
 /// Tag of `sched_switch`.
 pub const SWITCH_TAG: u16 = 0xfe;
@@ -25,17 +25,21 @@ pub fn is_host_work(format: &EventFormat) -> bool {
     HOST_WORK_SYSTEMS.contains(&format.system())
 }
 
-pub(super) fn wanted(format: &EventFormat, is_nanoseconds: bool, guest_pc: bool) -> Option<Wanted> {
+pub(super) fn wanted(
+    format: &EventFormat,
+    is_nanoseconds: bool,
+    guest_pc: bool,
+) -> Option<EventRequest> {
     if format.full_name() == SCHED_SWITCH {
-        return Some(Wanted { tag: SWITCH_TAG, fields: SWITCH_FIELDS });
+        return Some(EventRequest { tag: SWITCH_TAG, fields: SWITCH_FIELDS });
     }
     if let Some((tag, rule)) = arch::rule_for(format) {
         // The duration of a wake-up is in nanoseconds and can't be laid over stamps that are not.
         let fits = rule.kind != Kind::VcpuWakeup || is_nanoseconds;
         let fields = if guest_pc { rule.fields_with_pc() } else { rule.fields() };
-        return fits.then_some(Wanted { tag, fields });
+        return fits.then_some(EventRequest { tag, fields });
     }
-    is_host_work(format).then_some(Wanted { tag: HOST_WORK_TAG, fields: &[] })
+    is_host_work(format).then_some(EventRequest { tag: HOST_WORK_TAG, fields: &[] })
 }
 
 /// What a trace_event says of threads, of the one that ran first; of none, if it is not whole.

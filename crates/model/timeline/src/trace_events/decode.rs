@@ -9,7 +9,7 @@ use sources::{Block, Damage, FormatTable, Packet, Recording};
 
 use super::batch::{TraceEventBatch, Walk};
 use super::name_fields::{NameAt, names_of, renames};
-use super::{MAX_FIELDS, TraceEvent, Wanted, WantsTraceEvents};
+use super::{EventRequest, MAX_FIELDS, TraceEvent, WantsTraceEvents};
 use crate::load::Load;
 use crate::rounds::{Decode, Input};
 use crate::stamps;
@@ -66,7 +66,7 @@ struct Event {
 }
 
 impl Event {
-    fn new(format: &EventFormat, wanted: &Wanted) -> Self {
+    fn new(format: &EventFormat, wanted: &EventRequest) -> Self {
         let mut parts = wanted.fields.chunks(MAX_FIELDS).map(|part| Fields::new(format, part));
         let fields = parts.next().unwrap_or_default();
         let more = parts.collect();
@@ -129,7 +129,7 @@ impl Reader {
     pub(crate) fn new(
         formats: &FormatTable,
         order: ByteOrder,
-        wanted: impl Fn(&EventFormat) -> Option<Wanted>,
+        wanted: impl Fn(&EventFormat) -> Option<EventRequest>,
     ) -> Self {
         let (mut by_id, mut seen) = (Vec::new(), Vec::new());
         for (id, format) in formats.iter() {

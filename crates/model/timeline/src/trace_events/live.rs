@@ -7,7 +7,7 @@ use sources::FormatTable;
 
 use super::batch::TraceEventBatch;
 use super::decode::Reader;
-use super::{Gap, TraceEvent, TraceEventSink, Wanted};
+use super::{EventRequest, Gap, TraceEvent, TraceEventSink};
 
 /// What waits to be given.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +66,7 @@ impl LiveTraceEvents {
         formats: &FormatTable,
         layout: PageLayout,
         cpus: usize,
-        wanted: impl Fn(&EventFormat) -> Option<Wanted>,
+        wanted: impl Fn(&EventFormat) -> Option<EventRequest>,
     ) -> Self {
         Self {
             reader: Reader::new(formats, layout.order, wanted).without_names(),
@@ -185,7 +185,7 @@ mod tests {
             .collect();
         let layout = PageLayout { order: ABI.order, commit: ABI.long, page_size: PAGE };
         LiveTraceEvents::new(&table, layout, 2, |format| {
-            (format.name() == "kvm_entry").then_some(Wanted { tag: 0, fields: &[] })
+            (format.name() == "kvm_entry").then_some(EventRequest { tag: 0, fields: &[] })
         })
     }
 

@@ -7,7 +7,7 @@ use ftrace::eventfmt::EventFormat;
 use ftrace::ringbuf::Missed;
 use sources::{Block, Damage, Recording};
 
-use super::Wanted;
+use super::EventRequest;
 use super::batch::{TraceEventBatch, Walk};
 use super::decode::{EventUse, Reader};
 use crate::cycles::SWITCH_TAG;
@@ -31,7 +31,7 @@ impl WithSightings {
     /// that of the event before.
     pub(crate) fn new(
         recording: &Recording,
-        wanted: impl Fn(&EventFormat) -> Option<Wanted>,
+        wanted: impl Fn(&EventFormat) -> Option<EventRequest>,
     ) -> Self {
         let reader = Reader::new(recording.formats(), recording.abi().order, wanted);
         let mut uses = Box::new([EventUse::Nothing; 1 << 16]);

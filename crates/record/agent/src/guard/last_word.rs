@@ -5,7 +5,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use channel::wire::Message;
-use channel::{Control, GuestAddress, GuestMemory, GuestPorts};
+use channel::{AgentAddress, Control, GuestMemory, GuestPorts};
 
 use crate::error::Result;
 use crate::machine::{boot_id, page_bytes, possible_cpus};
@@ -17,10 +17,10 @@ const OPENING: Duration = Duration::from_secs(5);
 const BEFORE_NEXT_TRY: Duration = Duration::from_millis(20);
 
 /// Informs the host, if a channel is open and somebody listens.
-pub(super) fn send(channel: &GuestAddress, session: u64) {
+pub(super) fn send(channel: &AgentAddress, session: u64) {
     let sent = match channel {
-        GuestAddress::VirtioSerial => port().map_err(Into::into).map(Control::new),
-        GuestAddress::SharedMemory { at } => memory(at.as_deref()),
+        AgentAddress::VirtioSerial => port().map_err(Into::into).map(Control::new),
+        AgentAddress::SharedMemory { at } => memory(at.as_deref()),
         _ => return,
     };
     let message = Message::Refused(KILLED.into());

@@ -11,7 +11,7 @@ const WAIT: Duration = Duration::from_secs(20);
 fn link(name: &str) -> (Link, PathBuf) {
     let file = format!("hyperscope-link-{name}-{}", std::process::id());
     let path = std::env::temp_dir().join(file);
-    let link = Link::open(&GuestAddress::Unix { path: path.clone() }, Allowed::default()).unwrap();
+    let link = Link::open(&AgentAddress::Unix { path: path.clone() }, Allowed::default()).unwrap();
     (link, path)
 }
 

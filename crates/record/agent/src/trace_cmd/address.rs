@@ -1,19 +1,19 @@
 //! Where hosts connect to: `vsock`, `vsock:PORT`, `tcp:ADDRESS:PORT`.
 
-use channel::GuestAddress;
+use channel::AgentAddress;
 use channel::wire::trace_cmd::PORT;
 
 /// The address that a text names: as for the own protocol, but with trace-cmd's port.
 ///
 /// # Errors
 /// When it names none, or one that trace-cmd can't connect to.
-pub fn address(text: &str) -> Result<GuestAddress, String> {
+pub fn address(text: &str) -> Result<AgentAddress, String> {
     if text == "vsock" {
-        return Ok(GuestAddress::Vsock { port: PORT });
+        return Ok(AgentAddress::Vsock { port: PORT });
     }
     // trace-cmd knows no other TCP than the plain one.
     match text.replacen("tcp:", "tcp-plain:", 1).parse() {
-        Ok(address @ (GuestAddress::Vsock { .. } | GuestAddress::Tcp { .. })) => Ok(address),
+        Ok(address @ (AgentAddress::Vsock { .. } | AgentAddress::Tcp { .. })) => Ok(address),
         _ => Err(format!(
             "{text:?} is no address for trace-cmd: give vsock, vsock:PORT or tcp:ADDRESS:PORT"
         )),

@@ -6,7 +6,7 @@ use crate::error::{AgentError, Result};
 
 /// What is to be recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct RecordRequest {
     pub(super) events: Vec<WantedEvent>,
     /// The trace clock; unset: the kernel's usual one.
     pub(super) clock: Option<String>,
@@ -16,7 +16,6 @@ pub(super) struct Wanted {
     pub(super) options: Vec<String>,
     /// Events that are not there are left out.
     pub(super) may_miss_events: bool,
-    /// A tracer of functions.
     pub(super) tracer: Option<TracedFunctions>,
 }
 
@@ -28,13 +27,12 @@ pub(super) struct WantedEvent {
     pub(super) filter: Option<String>,
 }
 
-impl Wanted {
+impl RecordRequest {
     /// Patterns of events.
     pub(super) fn patterns(&self) -> Vec<String> {
         self.events.iter().map(|event| event.pattern.clone()).collect()
     }
 
-    /// Filters of those that have one.
     pub(super) fn filters(&self) -> Vec<EventFilter> {
         let filtered = self.events.iter().filter_map(|wanted| {
             let (event, filter) = (wanted.pattern.clone(), wanted.filter.clone()?);
@@ -53,8 +51,8 @@ const WITHOUT_EFFECT_WITH_VALUE: [&str; 2] = ["-s", "--compression"];
 ///
 /// # Errors
 /// When one asks for anything but tracing.
-pub(super) fn parse(arguments: &[String]) -> Result<Wanted> {
-    let mut wanted = Wanted::default();
+pub(super) fn parse(arguments: &[String]) -> Result<RecordRequest> {
+    let mut wanted = RecordRequest::default();
     // What narrows a tracer may come before it.
     let (mut calls, mut tracer) = (TracedFunctions::default(), None);
     let mut rest = arguments.iter();
@@ -107,7 +105,7 @@ fn event(name: String) -> WantedEvent {
 }
 
 /// Filters of one event that come one after the other must all hold, as in trace-cmd.
-fn filter(wanted: &mut Wanted, filter: &str) -> Result<()> {
+fn filter(wanted: &mut RecordRequest, filter: &str) -> Result<()> {
     let Some(last) = wanted.events.last_mut() else {
         return Err(refused("-f", "a filter goes after its event"));
     };
@@ -163,7 +161,7 @@ fn file_version(version: &str) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<Wanted> {
+    fn parsed(line: &str) -> Result<RecordRequest> {
         parse(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
     }
 

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::io;
 use std::time::Duration;
 
-use channel::{Arrival, Arrivals, GuestAddress, Listener, Peer, TraceCmd};
+use channel::{AgentAddress, Arrival, Arrivals, Listener, Peer, TraceCmd};
 use os::waits::{Signal, Wait};
 use sys::vsock::CID_HOST;
 
@@ -28,7 +28,7 @@ impl Server {
     ///
     /// # Errors
     /// When the address can't be had.
-    pub fn bind(address: &GuestAddress) -> Result<Self> {
+    pub fn bind(address: &AgentAddress) -> Result<Self> {
         let failed = |source| AgentError::Channel { address: address.clone(), source };
         let unsupported = || failed(io::ErrorKind::Unsupported.into());
         let listener = Listener::for_address(address).map_err(failed)?.ok_or_else(unsupported)?;

@@ -11,7 +11,7 @@ use channel::wire::{CpuEnd, Start};
 use channel::{Arrival, Listener, PageSink, Peer, StreamSink, TraceCmd};
 use os::waits::{Signal, Wait};
 
-use super::arguments::{self, Wanted};
+use super::arguments::{self, RecordRequest};
 use super::time_sync::{Guest, Protocol};
 use super::{metadata, ports};
 use crate::error::{AgentError, Result};
@@ -242,7 +242,7 @@ impl Drop for Syncing {
     }
 }
 
-fn start(wanted: &Wanted) -> Start {
+fn start(wanted: &RecordRequest) -> Start {
     let patterns = wanted.patterns();
     let (events, optional) =
         if wanted.may_miss_events { (Vec::new(), patterns) } else { (patterns, Vec::new()) };

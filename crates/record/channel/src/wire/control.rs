@@ -19,7 +19,6 @@ use crate::wire::message::Message;
 
 /// What a message begins with.
 const MAGIC: [u8; 4] = *b"HSCM";
-/// Bytes of the head.
 const HEAD_BYTES: usize = 24;
 /// The longest payload. A message fits in the 32 KiB that one write to a virtio port takes.
 pub const MAX_PAYLOAD_BYTES: usize = 30 << 10;

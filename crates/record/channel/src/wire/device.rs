@@ -19,7 +19,6 @@ pub struct NamedDevice {
     pub name: String,
     /// What the guest calls its disk or network interface: `vda`. None: it has neither.
     pub called: Option<String>,
-    /// Where it is.
     pub ranges: Vec<DeviceRange>,
 }
 
@@ -28,7 +27,6 @@ pub struct NamedDevice {
 pub struct DeviceRange {
     /// Ports, not memory.
     pub ports: bool,
-    /// The first.
     pub first: u64,
     /// The last, which belongs to it.
     pub last: u64,

@@ -68,7 +68,6 @@ pub struct GuestHello {
     pub boot_id: [u8; 16],
     /// The kernel's release, version and machine; its host name.
     pub uname: String,
-    /// The host name.
     pub host_name: String,
     /// The agent's version.
     pub agent: String,
@@ -84,7 +83,6 @@ pub struct GuestHello {
     pub streams: u32,
 }
 
-/// A filter of one event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventFilter {
     /// `SYSTEM:NAME`, or a pattern of those.
@@ -100,7 +98,6 @@ pub struct Start {
     pub events: Vec<String>,
     /// Such as need not be there.
     pub optional: Vec<String>,
-    /// Filters of events.
     pub filters: Vec<EventFilter>,
     /// Probes, each `FUNCTION [ARGUMENTS]`.
     pub probes: Vec<String>,
@@ -130,7 +127,6 @@ pub struct TracedFunctions {
     pub returns: bool,
     /// Functions; none: all that the kernel can trace.
     pub functions: Vec<String>,
-    /// Of these not.
     pub except: Vec<String>,
     /// With returns: only what is called from these, and they themselves.
     pub within: Vec<String>,
@@ -168,10 +164,8 @@ pub struct Status {
     pub cpus: Vec<CpuCounts>,
 }
 
-/// Counts of one CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuCounts {
-    /// The CPU.
     pub cpu: u32,
     /// Events that were lost.
     pub lost: u64,
@@ -182,7 +176,6 @@ pub struct CpuCounts {
 /// What was recorded of one CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuEnd {
-    /// The CPU.
     pub cpu: u32,
     /// Bytes of pages that were sent.
     pub sent_bytes: u64,

@@ -19,7 +19,6 @@ use crate::wire::fields::{Fields, Payload};
 
 /// What a head begins with.
 const MAGIC: [u8; 4] = *b"HSPG";
-/// Bytes of a head.
 pub const PAGE_HEAD_BYTES: usize = 32;
 /// Bytes of pages after one head, at most.
 pub const MAX_PAGES_BYTES: u32 = 1 << 20;
@@ -27,7 +26,6 @@ pub const MAX_PAGES_BYTES: u32 = 1 << 20;
 /// What stands before pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageHead {
-    /// The CPU.
     pub cpu: u32,
     /// The number that the host chose.
     pub session: u64,
@@ -38,7 +36,6 @@ pub struct PageHead {
 }
 
 impl PageHead {
-    /// The head as bytes.
     #[must_use]
     pub fn encode(&self) -> [u8; PAGE_HEAD_BYTES] {
         let mut head = Payload(Vec::with_capacity(PAGE_HEAD_BYTES));
@@ -68,7 +65,6 @@ impl PageHead {
 /// A piece of a page stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// A head.
     Head(PageHead),
     /// Bytes of the pages after the last head, in order; not whole pages.
     Pages(&'a [u8]),

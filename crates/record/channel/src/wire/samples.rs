@@ -18,7 +18,6 @@ pub struct SampleRequest {
 /// What makes samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SampleEvent {
-    /// The best there is.
     #[default]
     Best,
     /// The processor's counter of cycles.
@@ -39,7 +38,6 @@ pub enum SampleFile {
 /// Part of a file: whole records, or whole entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SamplePart {
-    /// The file.
     pub file: SampleFile,
     /// Bytes of the file that were sent before.
     pub offset: u64,

@@ -2,7 +2,6 @@
 
 use crate::wire::fields::{Fields, Malformed, Payload};
 
-/// What a text is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TextKind {
     /// `events/header_page`.
@@ -44,7 +43,6 @@ impl TextKind {
 /// Part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
-    /// What it is of.
     pub kind: TextKind,
     /// Whether the text ends with this part.
     pub last: bool,

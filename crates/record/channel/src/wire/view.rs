@@ -65,9 +65,7 @@ pub struct CpuUse {
 pub struct TaskUse {
     /// The process.
     pub pid: u32,
-    /// Its name.
     pub name: String,
-    /// Its threads.
     pub threads: u32,
     /// How long they ran.
     pub run_ns: u64,

@@ -76,6 +76,5 @@ pub(crate) trait Exposition {
     fn family(&mut self, name: &'static str, kind: Kind, help: &str);
     /// A sample of a counter or gauge.
     fn sample(&mut self, labels: Labels<'_>, value: Value);
-    /// A histogram of times, and their sum.
     fn histogram(&mut self, labels: Labels<'_>, times: &Histogram, sum_ns: u64);
 }

@@ -19,7 +19,6 @@ const MAX_NAME_CHARS: usize = 128;
 #[derive(Clone, Debug)]
 pub struct Totals {
     most_series: usize,
-    /// Series that there are.
     series: usize,
     pub(crate) vms: BTreeMap<String, Vm>,
     /// VMs that there was no room for, and exits of no known VM.
@@ -31,7 +30,6 @@ pub struct Totals {
     pub(crate) end_ns: u64,
 }
 
-/// What it cost.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OwnCost {
     pub(crate) process_ns: u64,
@@ -58,7 +56,6 @@ impl Totals {
         }
     }
 
-    /// Adds an interval.
     pub fn add(&mut self, interval: &Interval) {
         self.end_ns = interval.end_ns;
         self.intervals += 1;
@@ -72,7 +69,6 @@ impl Totals {
         self.add_cost(interval);
     }
 
-    /// Series that there are.
     #[must_use]
     pub fn series(&self) -> usize {
         self.series

@@ -33,7 +33,6 @@ pub(crate) struct Vm {
     pub(crate) durations: [Times; 2],
     /// Exits by who dealt with them.
     pub(crate) handled: [u64; 3],
-    /// Exits by reason.
     pub(crate) reasons: BTreeMap<Reason, Exits>,
     /// Exits of reasons that there was no room for.
     pub(crate) other: Exits,

@@ -56,7 +56,6 @@ guests, level 1 is it, level 2 what they run: both together are the line above t
   r                   record this VM for 10 s and make its report; r again ends it sooner
   g                   tasks of its guest, where --guest names it; g again: back";
 
-/// Draws the screen.
 pub fn draw(screen: &Screen, frame: &mut Frame<'_>) {
     let notice_text = notice_lines(screen, frame.area().width);
     let lines = screen.lines();

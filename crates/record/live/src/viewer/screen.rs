@@ -37,9 +37,7 @@ pub enum Key {
 /// A VM that was chosen on the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChosenVm {
-    /// Its name.
     pub name: String,
-    /// The process that it is.
     pub process: u32,
 }
 
@@ -203,7 +201,6 @@ impl Screen {
         self.interval.as_ref()
     }
 
-    /// Its lines.
     pub(crate) fn lines(&self) -> Vec<Line> {
         let Some(interval) = &self.interval else { return Vec::new() };
         lines(interval, self.sort, &self.filter, |place| self.is_open(place))

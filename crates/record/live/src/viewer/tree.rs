@@ -13,13 +13,11 @@ pub enum Sort {
     /// What handling exits took on a CPU.
     #[default]
     Cost,
-    /// Exits.
     Exits,
     /// Time that could have been run, and wasn't.
     RunQueue,
     /// The 99th percentile of times.
     P99,
-    /// By name.
     Name,
 }
 
@@ -56,9 +54,7 @@ pub struct Place {
 /// A line of the tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// Which.
     pub place: Place,
-    /// Exits.
     pub exits: u64,
     /// What they took on CPUs; null of waiting exits, which cost nothing.
     pub cost_ns: u64,

@@ -23,7 +23,7 @@ use session_json::TriggerKind;
 
 use super::{Dumped, trigger_now};
 use crate::error::{RecordError, Result};
-use crate::flight_plan::{Answer, Ask, Asked};
+use crate::flight_plan::{Ask, DumpReply, FlightEvent};
 
 /// What follows the process id in a socket's name.
 const SUFFIX: &str = ".flight";
@@ -44,16 +44,16 @@ struct Request {
 
 /// The answer for a session that was written, or not.
 #[must_use]
-pub fn answer_of(dumped: std::result::Result<&Dumped, &str>) -> Answer {
+pub fn answer_of(dumped: std::result::Result<&Dumped, &str>) -> DumpReply {
     match dumped {
-        Ok(dumped) => Answer {
+        Ok(dumped) => DumpReply {
             session: std::path::absolute(&dumped.path).ok(),
             duration_ns: dumped.recorded.duration_ns,
             bytes: dumped.recorded.cpus.iter().map(|cpu| cpu.bytes).sum(),
             error: None,
         },
         Err(error) => {
-            Answer { session: None, duration_ns: 0, bytes: 0, error: Some(error.to_owned()) }
+            DumpReply { session: None, duration_ns: 0, bytes: 0, error: Some(error.to_owned()) }
         }
     }
 }
@@ -70,7 +70,7 @@ impl Control {
     ///
     /// # Errors
     /// When the socket can't be made.
-    pub fn open(asks: Sender<Asked>) -> Result<Self> {
+    pub fn open(asks: Sender<FlightEvent>) -> Result<Self> {
         let folder = tracefs::run_folder()?;
         let name = format!("{}{SUFFIX}", std::process::id());
         remove_left(&folder);
@@ -118,7 +118,7 @@ fn remove_left(folder: &Folder) {
 }
 
 /// Serves one client: root, or the recorder's own user.
-fn serve(mut stream: UnixStream, user: Uid, asks: &Sender<Asked>) -> io::Result<()> {
+fn serve(mut stream: UnixStream, user: Uid, asks: &Sender<FlightEvent>) -> io::Result<()> {
     let peer = socket_peercred(&stream)?.uid;
     if !peer.is_root() && peer != user {
         return Ok(());
@@ -127,7 +127,7 @@ fn serve(mut stream: UnixStream, user: Uid, asks: &Sender<Asked>) -> io::Result<
         Ok(Ok(Request { dump })) => {
             let (reply, replied) = mpsc::channel();
             let trigger = trigger_now(TriggerKind::Command, dump);
-            let result = asks.send(Asked::Dump(Ask { trigger, reply: Some(reply) }));
+            let result = asks.send(FlightEvent::Dump(Ask { trigger, reply: Some(reply) }));
             let answer = result.ok().and_then(|()| replied.recv_timeout(DUMPS_WITHIN).ok());
             answer.unwrap_or_else(|| answer_of(Err("the recorder ends")))
         }
@@ -185,7 +185,7 @@ pub fn running() -> Result<Vec<(u32, PathBuf)>> {
 ///
 /// # Errors
 /// When it does not answer.
-pub fn ask(socket: &Path, why: Option<&str>) -> Result<Answer> {
+pub fn ask(socket: &Path, why: Option<&str>) -> Result<DumpReply> {
     let failed = || RecordError::io("ask the flight recorder at", socket);
     let exchange = || {
         let mut stream = UnixStream::connect(socket)?;
@@ -194,7 +194,7 @@ pub fn ask(socket: &Path, why: Option<&str>) -> Result<Answer> {
         stream.set_read_timeout(Some(DUMPS_WITHIN))?;
         let mut answer = Vec::new();
         (&mut stream).take(MAX_BYTES).read_to_end(&mut answer)?;
-        Ok(serde_json::from_slice::<Answer>(&answer)?)
+        Ok(serde_json::from_slice::<DumpReply>(&answer)?)
     };
     exchange().map_err(failed())
 }
@@ -204,11 +204,11 @@ mod tests {
     use super::*;
 
     /// A client's request, and what the recorder was asked and answered.
-    fn exchange(request: &[u8]) -> (Option<Option<String>>, Option<Answer>) {
+    fn exchange(request: &[u8]) -> (Option<Option<String>>, Option<DumpReply>) {
         let (mut client, server) = UnixStream::pair().unwrap();
         let (asks, inbox) = mpsc::channel();
         let recorder = thread::spawn(move || {
-            let Ok(Asked::Dump(ask)) = inbox.recv() else { return None };
+            let Ok(FlightEvent::Dump(ask)) = inbox.recv() else { return None };
             ask.reply.unwrap().send(answer_of(Err("the disk is full"))).unwrap();
             assert_eq!(ask.trigger.kind, TriggerKind::Command);
             Some(ask.trigger.text)

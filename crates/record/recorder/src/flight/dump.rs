@@ -19,7 +19,7 @@ use crate::cut_pages::{CutPages, Window};
 use crate::ending::Stop;
 use crate::error::{RecordError, Result};
 use crate::flight_sessions;
-use crate::guest::{GuestRecorded, HostClock, Kept, Parts, make_pages_folder};
+use crate::guest::{GuestRecorded, HostClock, OpenSegments, Parts, make_pages_folder};
 use crate::guests;
 use crate::host_identity;
 use crate::losses::hold;
@@ -39,12 +39,12 @@ const MICROSECOND_NS: u64 = 1000;
 const SPARE_BYTES: u64 = 16 << 20;
 
 /// What is known of a recording besides its pages.
-pub(super) struct Known {
+pub(super) struct FlightFacts {
     pub(super) vms: Vec<Vm>,
     pub(super) names: Vec<u8>,
     pub(super) trigger: Trigger,
     /// What is kept of guests, or why that can't be had.
-    pub(super) guests: Vec<std::result::Result<(Parts, Kept), String>>,
+    pub(super) guests: Vec<std::result::Result<(Parts, OpenSegments), String>>,
 }
 
 /// A session that is to be written, with all that this takes.
@@ -62,7 +62,7 @@ pub struct DumpJob {
     /// Bytes of pages that are kept besides.
     room_bytes: u64,
     flight: FlightSummary,
-    guests: Vec<(Parts, Kept)>,
+    guests: Vec<(Parts, OpenSegments)>,
     recorded: Recorded,
 }
 
@@ -105,7 +105,7 @@ struct CpuPages {
 }
 
 impl DumpJob {
-    pub(super) fn new(recording: &mut Recording, known: Known) -> Result<Self> {
+    pub(super) fn new(recording: &mut Recording, known: FlightFacts) -> Result<Self> {
         let (to, outside) = (recording.folder().clone(), recording.outside().clone());
         let tracing = recording.tracing();
         let (texts, clock) = (tracing.texts().clone(), tracing.clock().clone());
@@ -276,7 +276,7 @@ impl DumpJob {
 /// Copies a guest's segments into a file for each CPU, out of which its recording is put together.
 fn copied(
     parts: Parts,
-    kept_segments: Kept,
+    kept_segments: OpenSegments,
     session: &Folder,
     progress: Tick<'_>,
 ) -> Result<GuestRecorded> {

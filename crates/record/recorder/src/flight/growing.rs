@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 
-use super::Asked;
+use super::FlightEvent;
 
 /// How many times as much as it may have a generation gets where nobody ends it in time: the machine is busy.
 const MAX_TIMES: u64 = 4;
@@ -18,12 +18,12 @@ struct Inner {
     bytes: AtomicU64,
     /// As many as a generation may have.
     most: u64,
-    full: Sender<Asked>,
+    full: Sender<FlightEvent>,
 }
 
 impl Growing {
     /// None yet; once there are as many as this, that is reported.
-    pub(crate) fn new(max: u64, full: Sender<Asked>) -> Self {
+    pub(crate) fn new(max: u64, full: Sender<FlightEvent>) -> Self {
         Self(Arc::new(Inner { bytes: AtomicU64::new(0), most: max, full }))
     }
 
@@ -47,7 +47,7 @@ impl Growing {
         let before = self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
         if before < self.0.most && before.saturating_add(bytes) >= self.0.most {
             // Whoever wanted to know may be gone by now.
-            let _ = self.0.full.send(Asked::Full);
+            let _ = self.0.full.send(FlightEvent::Full);
         }
     }
 
@@ -71,7 +71,7 @@ mod tests {
         assert!(!growing.is_full() && reported.try_recv().is_err());
         growing.clone().add(1);
         growing.add(500);
-        assert!(growing.is_full() && matches!(reported.try_recv(), Ok(Asked::Full)));
+        assert!(growing.is_full() && matches!(reported.try_recv(), Ok(FlightEvent::Full)));
         assert!(reported.try_recv().is_err() && growing.is_more_than_may_be());
         growing.take_away(600);
         assert_eq!(growing.bytes(), 0);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use vms::Vm;
 
 use super::Trigger;
-use super::dump::{DumpJob, Known};
+use super::dump::{DumpJob, FlightFacts};
 use super::task_names::TaskNames;
 use crate::ending::Stop;
 use crate::error::{RecordError, Result};
@@ -37,7 +37,6 @@ impl Flight {
         Ok(Self { recording, names: TaskNames::default(), vms, looked: None })
     }
 
-    /// The recording.
     #[must_use]
     pub fn recording(&self) -> &Recording {
         &self.recording
@@ -97,7 +96,7 @@ impl Flight {
         self.look();
         let guests = self.recording.guests().lock().open_segments(GUESTS_SAY);
         let vms = self.vms.iter().map(|(_, vm)| vm.clone()).collect();
-        let known = Known { vms, names: self.names.text(), trigger, guests };
+        let known = FlightFacts { vms, names: self.names.text(), trigger, guests };
         DumpJob::new(&mut self.recording, known)
     }
 

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use crate::flusher::{FLUSH, Flusher, Growing, GrowingFiles};
 use crate::guest::quota::Quota;
-use crate::guest::segments::{Kept, Segments};
+use crate::guest::segments::{OpenSegments, Segments};
 use crate::pages_folder::{pages, segment_file};
 
 /// How pages are laid out, as far as marking a loss needs it.
@@ -84,7 +84,6 @@ struct Cpu {
     missed: bool,
 }
 
-/// The files of a guest.
 #[derive(Debug)]
 pub(crate) struct GuestFiles {
     shape: PageShape,
@@ -159,7 +158,7 @@ impl GuestFiles {
     }
 
     /// What is kept, and what came of each CPU since it began.
-    pub(crate) fn open_segments(&self) -> io::Result<Kept> {
+    pub(crate) fn open_segments(&self) -> io::Result<OpenSegments> {
         let Some(segments) = &self.segments else { return Err(io::ErrorKind::NotFound.into()) };
         segments.open(&self.folder, &self.received())
     }
@@ -189,7 +188,6 @@ impl GuestFiles {
         self.failure.lock().take()
     }
 
-    /// Bytes of a page.
     pub(crate) fn page_bytes(&self) -> usize {
         self.shape.bytes.max(1)
     }

@@ -32,7 +32,6 @@ pub(crate) struct Parts {
     pub(crate) received: Vec<CpuReceived>,
     /// Bytes that were no pages of this guest.
     pub(crate) malformed: u64,
-    /// What its agent reported.
     pub(crate) report: AgentReport,
     /// The tracer of functions that it was asked for.
     pub(crate) tracer: Option<FunctionTracer>,

@@ -23,7 +23,7 @@ use crate::guest::files::{GuestFiles, PageShape};
 use crate::guest::make_pages_folder;
 use crate::guest::quota::Quota;
 use crate::guest::recorded::{GuestRecorded, Parts};
-use crate::guest::segments::Kept;
+use crate::guest::segments::OpenSegments;
 use crate::guest::texts::GuestTexts;
 use crate::task::Outcome;
 
@@ -143,7 +143,6 @@ impl GuestPages {
     }
 }
 
-/// A guest that is recorded.
 #[derive(Debug)]
 pub(crate) struct GuestRecording {
     pub(crate) identity: GuestIdentity,
@@ -175,8 +174,7 @@ impl GuestRecording {
         self.agent.snapshot()
     }
 
-    /// What is kept of it, with that report.
-    pub(crate) fn open_segments(&self, report: AgentReport) -> io::Result<(Parts, Kept)> {
+    pub(crate) fn open_segments(&self, report: AgentReport) -> io::Result<(Parts, OpenSegments)> {
         let kept_segments = self.pages.files.open_segments()?;
         let parts = Parts {
             identity: self.identity.clone(),

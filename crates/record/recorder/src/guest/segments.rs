@@ -12,7 +12,6 @@ use parking_lot::Mutex;
 
 use crate::guest::files::CpuReceived;
 
-/// Which there are.
 #[derive(Debug)]
 pub(crate) struct Segments {
     current: AtomicU64,
@@ -22,7 +21,7 @@ pub(crate) struct Segments {
 
 /// What is kept of a guest.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct OpenSegments {
     /// Files of each CPU, in order, with the bytes that they had.
     pub(crate) files: BTreeMap<u32, Vec<(File, u64)>>,
     /// What came of each CPU since the oldest of them began.
@@ -68,9 +67,12 @@ impl Segments {
         bytes
     }
 
-    /// Opens what there is.
-    pub(crate) fn open(&self, folder: &Folder, received: &[CpuReceived]) -> io::Result<Kept> {
-        let mut kept_segments = Kept::default();
+    pub(crate) fn open(
+        &self,
+        folder: &Folder,
+        received: &[CpuReceived],
+    ) -> io::Result<OpenSegments> {
+        let mut kept_segments = OpenSegments::default();
         for (name, cpu, _) in files(folder)? {
             let file = folder.read(&name)?;
             let bytes = file.metadata()?.len();

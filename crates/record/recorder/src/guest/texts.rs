@@ -99,7 +99,6 @@ mod tests {
     use super::*;
     use crate::guest::PageShape;
 
-    /// Files with this quota.
     fn files(quota: u64) -> (tempfile::TempDir, GuestFiles) {
         let folder = tempfile::tempdir().unwrap();
         let to = Folder::open(folder.path(), Modes::default()).unwrap();

@@ -95,7 +95,6 @@ impl GuestSamples {
         }
     }
 
-    /// That was all.
     pub(crate) fn end(&mut self, end: SamplesEnd) {
         self.end.get_or_insert(end);
     }

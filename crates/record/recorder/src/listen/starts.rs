@@ -38,7 +38,7 @@ fn a_guest_that_never_begins_leaves_its_place_in_time() {
     let socket = folder.path().join("agents");
     let within = Duration::from_millis(700);
     let plan = ListenPlan {
-        at: vec![channel::GuestAddress::Unix { path: socket.clone() }],
+        at: vec![channel::AgentAddress::Unix { path: socket.clone() }],
         in_guests: InGuests {
             begins_within: Some(within),
             wait: Some(Duration::ZERO),

@@ -21,10 +21,9 @@ pub(super) struct GuestSide {
     /// Guests that are to be recorded.
     pub(super) guest_count: usize,
     pending: Option<PendingGuests>,
-    modules: Vec<module::Recorded>,
+    modules: Vec<module::RecordedModule>,
     /// How long guests are waited for after the end.
     wait: Duration,
-    /// Their end.
     pub(super) ending: Ending,
 }
 
@@ -94,7 +93,7 @@ impl GuestSide {
 
     /// Bytes that modules stored.
     pub(super) fn module_bytes(&self) -> u64 {
-        self.modules.iter().map(module::Recorded::bytes).sum()
+        self.modules.iter().map(module::RecordedModule::bytes).sum()
     }
 
     /// Asks guests to stop. The host is recorded on until all of them have, for what their last

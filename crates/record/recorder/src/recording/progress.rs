@@ -32,7 +32,6 @@ impl Recording {
         self.pages.has_failed() || self.streams.has_failed()
     }
 
-    /// Its progress.
     #[must_use]
     pub fn progress(&self) -> Progress {
         let cpus = self.session.cpus().iter();

@@ -22,7 +22,6 @@ impl Recording {
         &self.session
     }
 
-    /// Its folder.
     pub(crate) fn folder(&self) -> &SessionFolder {
         &self.to
     }

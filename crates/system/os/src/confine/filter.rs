@@ -16,7 +16,6 @@ use seccompiler::{
 
 use crate::confine::calls;
 
-/// A filter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Filter {
     /// Ends the process at calls that no thread has a reason for.

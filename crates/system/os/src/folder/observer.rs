@@ -19,7 +19,6 @@ pub enum Operation<'a> {
         path: &'a Path,
         /// Where they go.
         offset: u64,
-        /// The bytes.
         bytes: &'a [u8],
     },
     /// Bytes out of a pipe at an offset.

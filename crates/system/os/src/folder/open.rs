@@ -35,7 +35,6 @@ struct Inner {
 pub enum Made {
     /// It was made.
     New,
-    /// It was there before.
     Before,
 }
 

@@ -29,7 +29,6 @@ impl Deadline {
         self.0.saturating_duration_since(Instant::now())
     }
 
-    /// Whether it has passed.
     #[must_use]
     pub fn has_passed(self) -> bool {
         self.remaining().is_zero()

@@ -28,7 +28,6 @@ impl Signal {
         self.0.as_fd()
     }
 
-    /// Whether it is given.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.wait(Duration::ZERO)

@@ -10,7 +10,7 @@ use ftrace::eventfmt::EventFormat;
 use serde_json::Value;
 use sources::Recording;
 use timeline::reading::each_trace_event;
-use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, WantsTraceEvents};
+use timeline::trace_events::{EventRequest, Gap, TraceEvent, TraceEventSink, WantsTraceEvents};
 
 /// From and to, in nanoseconds.
 pub(crate) type Span = (u64, u64);
@@ -76,14 +76,14 @@ struct Raw {
 }
 
 impl WantsTraceEvents for Raw {
-    fn wanted(&self, _: usize, format: &EventFormat) -> Option<Wanted> {
+    fn wanted(&self, _: usize, format: &EventFormat) -> Option<EventRequest> {
         let (tag, fields): (u16, &'static [&'static str]) = match format.name() {
             "funcgraph_entry" => (0, &["func", "depth"]),
             "funcgraph_exit" => (1, &["func", "depth", "calltime", "rettime"]),
             "sched_switch" => (2, &["prev_pid", "next_pid"]),
             _ => return None,
         };
-        Some(Wanted { tag, fields })
+        Some(EventRequest { tag, fields })
     }
 }
 

@@ -40,7 +40,6 @@ pub(crate) static QUESTION: Question = Question {
     settle: |_| (),
 };
 
-/// A run with nothing in it.
 pub(crate) const NOTHING: RunInput<'static> =
     RunInput { view: View::on_own_clocks(&[]), samples: &[] };
 
@@ -83,7 +82,6 @@ impl World {
     /// Exits in phases of about a third of a second.
     pub(crate) const IN_PHASES: Self = Self { wander: 0.4, memory: 0.885, ..Self::INDEPENDENT };
 
-    /// A run.
     pub(crate) fn run(&self, seed: u64) -> Run {
         let mut chance = Chance::of_part(seed, 1);
         let mut series = Series::default();
@@ -157,7 +155,6 @@ pub(crate) fn compared(a: &[Run], b: &[Run], seed: u64) -> Diff {
     diff(&QUESTION, a, b, Options { alpha: 0.05, seed })
 }
 
-/// The row of a metric.
 pub(crate) fn row<'d>(diff: &'d Diff, metric: &str) -> &'d DiffRow {
     let at = QUESTION.metrics.iter().position(|candidate| candidate.name == metric).unwrap();
     diff.rows.iter().find(|row| row.metric == at).unwrap()

@@ -54,7 +54,6 @@ impl Sums {
     }
 }
 
-/// One exit.
 #[derive(Clone, Debug)]
 pub(crate) struct Exit {
     pub(crate) thread: u64,

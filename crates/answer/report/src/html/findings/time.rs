@@ -6,7 +6,7 @@ use analyses::distribution::Distribution;
 use analyses::exits::ExitRow;
 use analyses::known_parts::KnownParts;
 use analyses::nested::{Nested, NestedRow};
-use analyses::recorded::Recorded;
+use analyses::recorded::RecordedParts;
 use analyses::tally::Tally;
 
 use super::vms::{ListedVms, RowsOfVm};
@@ -44,7 +44,7 @@ pub(super) struct Amounts {
 }
 
 impl Amounts {
-    pub(super) fn new(tally: &Tally, recorded: &Recorded) -> Self {
+    pub(super) fn new(tally: &Tally, recorded: &RecordedParts) -> Self {
         let cost_ns = KnownParts::new(tally, recorded).cost_ns;
         Self { cost_ns, time_ns: tally.durations.sum() }
     }

@@ -13,7 +13,6 @@ use crate::{Source, counted, plural, share};
 /// VMs of a recording that have findings of their own: those whose exits cost most.
 pub(super) const MAX_VMS: usize = 100;
 
-/// What there is of one VM.
 #[derive(Debug)]
 pub(super) struct RowsOfVm<'s> {
     pub(super) vm: &'s str,

@@ -74,7 +74,7 @@ pub(super) struct PackedRow {
 
 /// A row as it comes.
 #[derive(Clone, Copy, Debug)]
-struct Found<'p> {
+struct UnpackedRow<'p> {
     owner: u32,
     whose: Whose,
     level: u8,
@@ -125,9 +125,9 @@ impl Packed {
     }
 }
 
-fn found(profile: &Profile) -> Vec<Found<'_>> {
+fn found(profile: &Profile) -> Vec<UnpackedRow<'_>> {
     let slices = profile.slices.as_ref();
-    let rows = profile.rows.iter().enumerate().map(|(at, row)| Found {
+    let rows = profile.rows.iter().enumerate().map(|(at, row)| UnpackedRow {
         owner: number(row.vcpu),
         whose: Whose::Vcpu(row.state),
         level: row.level,
@@ -141,17 +141,19 @@ fn found(profile: &Profile) -> Vec<Found<'_>> {
     });
     let threads = profile.threads.iter().enumerate().flat_map(|(at, thread)| {
         let by_slice = slices.and_then(|all| all.threads.get(at));
-        thread.stacks.iter().enumerate().map(move |(stack_at, (stack, evidence, time))| Found {
-            owner: number(profile.vcpus.len().saturating_add(at)),
-            whose: Whose::Thread,
-            level: 0,
-            reason: None,
-            comm: None,
-            evidence: *evidence,
-            host_code: true,
-            stack,
-            time,
-            slices: by_slice.and_then(|all| all.get(stack_at)).map_or(&[], Vec::as_slice),
+        thread.stacks.iter().enumerate().map(move |(stack_at, (stack, evidence, time))| {
+            UnpackedRow {
+                owner: number(profile.vcpus.len().saturating_add(at)),
+                whose: Whose::Thread,
+                level: 0,
+                reason: None,
+                comm: None,
+                evidence: *evidence,
+                host_code: true,
+                stack,
+                time,
+                slices: by_slice.and_then(|all| all.get(stack_at)).map_or(&[], Vec::as_slice),
+            }
         })
     });
     let before = profile.vcpus.len().saturating_add(profile.threads.len());
@@ -159,12 +161,12 @@ fn found(profile: &Profile) -> Vec<Found<'_>> {
 }
 
 /// The stacks of machines without vCPUs, whose threads come after this many owners.
-fn of_machines(profile: &Profile, before: usize) -> impl Iterator<Item = Found<'_>> {
+fn of_machines(profile: &Profile, before: usize) -> impl Iterator<Item = UnpackedRow<'_>> {
     let machines = profile.machines.iter();
     let threads =
         machines.flat_map(|machine| machine.threads.iter().map(move |thread| (machine, thread)));
     threads.enumerate().flat_map(move |(at, (machine, thread))| {
-        thread.stacks.iter().enumerate().map(move |(stack_at, (stack, time))| Found {
+        thread.stacks.iter().enumerate().map(move |(stack_at, (stack, time))| UnpackedRow {
             owner: number(before.saturating_add(at)),
             whose: machine.state_of(stack).map_or(Whose::Thread, Whose::Vcpu),
             level: 0,
@@ -194,7 +196,7 @@ struct Packer {
 }
 
 impl Packer {
-    fn key(&mut self, entry: &Found<'_>) -> PackedKey {
+    fn key(&mut self, entry: &UnpackedRow<'_>) -> PackedKey {
         let mut frame = 0;
         let mut is_cut = false;
         for code_frame in entry.stack {
@@ -210,7 +212,7 @@ impl Packer {
     }
 
     /// That of a row of which only owner and state are kept.
-    const fn cut(&self, entry: &Found<'_>) -> PackedKey {
+    const fn cut(&self, entry: &UnpackedRow<'_>) -> PackedKey {
         PackedKey {
             owner: entry.owner,
             whose: entry.whose,

@@ -109,7 +109,6 @@ impl Row {
         Self { prediction, measured: Some(measured) }
     }
 
-    /// In one line.
     pub(super) fn line(&self) -> String {
         let Some(measured) = &self.measured else { return self.prediction.line() };
         let saved = measured.saved * 100.0;

@@ -12,11 +12,9 @@ const RESOLUTION: f64 = 0.01;
 /// What is predicted of a switch and a workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
-    /// The switch.
     pub switch: String,
     /// The rule of advice that it is about.
     pub rule: String,
-    /// The workload.
     pub workload: String,
     /// Whether advice speaks of it, in most runs.
     pub speaks: bool,
@@ -70,7 +68,6 @@ impl Prediction {
         }
     }
 
-    /// In one line.
     pub(super) fn line(&self) -> String {
         let Self { switch, workload, whole, .. } = self;
         if self.speaks {

@@ -22,7 +22,7 @@ pub(super) struct AdvisedRun {
 
 /// What the advice on one thing says of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct GivenAdvice {
     pub(super) pieces: u64,
     pub(super) least_ns: u64,
     pub(super) most_ns: u64,
@@ -41,8 +41,8 @@ pub(super) fn read(file: &Path) -> Result<AdvisedRun> {
 
 impl AdvisedRun {
     /// What is said of what a switch changes.
-    pub(super) fn advice_on(&self, switch: &Switch) -> Said {
-        let mut sum = Said::default();
+    pub(super) fn advice_on(&self, switch: &Switch) -> GivenAdvice {
+        let mut sum = GivenAdvice::default();
         for advice in self.advice.iter().filter(|advice| switch.concerns(advice)) {
             sum.pieces += 1;
             sum.least_ns = sum.least_ns.saturating_add(advice.saving_at_least_ns);

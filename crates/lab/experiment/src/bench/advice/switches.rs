@@ -38,7 +38,6 @@ pub(super) struct Side {
 /// What a guest does.
 #[derive(Debug)]
 pub struct Workload {
-    /// Its name.
     pub name: &'static str,
     /// As a shell has it: as much work in each run.
     pub(super) script: &'static str,
@@ -243,7 +242,6 @@ pub static SWITCHES: [Switch; 12] = [
 ];
 
 impl Switch {
-    /// The one of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         SWITCHES.iter().find(|switch| switch.name == name)

@@ -14,7 +14,6 @@ use crate::bench::error::{BenchError, Result};
 /// Bytes of a page of the lab's x86 guests.
 const PAGE_BYTES: u64 = 4096;
 
-/// What arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arrived {
     /// Events of all kinds.

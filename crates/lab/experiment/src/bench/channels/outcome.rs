@@ -13,14 +13,12 @@ pub struct Outcome {
     pub schema: &'static str,
     /// Under which conditions.
     pub conditions: Conditions,
-    /// One row a variant.
     pub variants: Vec<Row>,
 }
 
 /// Conditions of a measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Conditions {
-    /// In what.
     #[serde(flatten)]
     pub surroundings: Surroundings,
     /// Pairs of runs of each variant.
@@ -44,7 +42,6 @@ pub struct Conditions {
 /// What a variant costs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// The variant.
     pub variant: Variant,
     /// Score with the variant over the score without, of each pair; a score is the work done a second
     /// of CPU time that executing host and guest took, or each 10^9 instructions of both.
@@ -94,7 +91,6 @@ pub struct Attributed {
     pub device: String,
     /// Exits at the addresses of its memory and registers: page faults, accesses, kicks.
     pub memory_exits: u64,
-    /// Exits at its ports.
     pub port_exits: u64,
     /// The same two together in a run without the variant: the lab's own commands use virtio-serial.
     pub exits_without: u64,

@@ -20,16 +20,24 @@ const INSTANCE: &str = "/sys/kernel/tracing/instances/bench";
 /// A running recording.
 #[derive(Debug)]
 pub(crate) enum Recording {
-    /// There is none.
     None,
     /// Events go to an instance that nobody reads.
     KernelBuffer,
     /// Recorder and agent.
-    Hyperscope { variant: Variant, recorder: Running, agent: Running },
+    Hyperscope {
+        variant: Variant,
+        recorder: Running,
+        agent: Running,
+    },
     /// What drains the ports.
-    Cat { drain: Running },
+    Cat {
+        drain: Running,
+    },
     /// Recorder and agent.
-    TraceCmd { recorder: Running, agent: Running },
+    TraceCmd {
+        recorder: Running,
+        agent: Running,
+    },
 }
 
 impl Recording {

@@ -38,7 +38,6 @@ pub(crate) struct Run {
     pub(crate) score: f64,
     /// Passes a second of CPU time that the host's vCPU threads took.
     pub(crate) guest_score: f64,
-    /// Passes.
     pub(crate) passes: u64,
     /// Whether scores are those each 10^9 instructions.
     pub(crate) counts_instructions: bool,
@@ -48,7 +47,6 @@ pub(crate) struct Run {
     pub(crate) switches: u64,
     /// How often they would have been, had they kept up with what was asked of them.
     pub(crate) switches_asked: u64,
-    /// What arrived of it.
     pub(crate) arrived: Arrived,
     /// CPU time of the programs in the guest that move pages.
     pub(crate) agent_cpu_ns: u64,

@@ -14,7 +14,6 @@ use crate::bench::exits::levels::Levels;
 pub(super) struct Boot {
     /// Of the first machine's kernel's command line.
     pub(super) line: String,
-    /// Of those of its guests.
     pub(super) guest_line: String,
     /// Of the first machine's emulated processor, with commas.
     pub(super) processor: String,

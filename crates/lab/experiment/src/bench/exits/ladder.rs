@@ -45,7 +45,6 @@ pub struct Ladders {
 /// A kind, step by step.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ladder {
-    /// Which.
     pub kind: Kind,
     /// The first one has nothing switched.
     pub steps: Vec<Rung>,

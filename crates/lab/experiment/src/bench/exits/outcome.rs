@@ -38,7 +38,6 @@ pub struct Conditions {
 pub struct MeasuredSystem {
     /// Its name in tables.
     pub name: String,
-    /// How.
     pub way: ExitSource,
     /// The lab's number of the machine in which the program ran; none outside of a lab.
     pub level: Option<u8>,
@@ -54,7 +53,6 @@ pub struct MeasuredSystem {
 /// A kind of exits in a place.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// Which.
     pub kind: Kind,
     /// What was done.
     pub what: String,
@@ -81,7 +79,6 @@ pub struct Row {
 /// Values of several runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Spread {
-    /// Their mean.
     pub mean: f64,
     /// Their sample standard deviation; none of one.
     pub sd: Option<f64>,
@@ -137,7 +134,6 @@ impl MeasuredSystem {
         }
     }
 
-    /// The row of a kind.
     #[must_use]
     pub fn row(&self, kind: Kind) -> Option<&Row> {
         self.rows.iter().find(|row| row.kind == kind)

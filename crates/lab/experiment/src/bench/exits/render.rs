@@ -79,7 +79,6 @@ impl Report for Outcome {
     }
 }
 
-/// A place by itself.
 fn place_table(place: &MeasuredSystem) -> Table {
     let cells = |cell: fn(&Row) -> String| place.rows.iter().map(cell).collect();
     let mut table = Table::default();

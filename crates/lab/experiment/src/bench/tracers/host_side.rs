@@ -43,9 +43,7 @@ pub(crate) struct HostRecording {
     pub(crate) events: u64,
     /// Their pages.
     pub(crate) bytes: u64,
-    /// Events that it lost.
     pub(crate) events_lost: u64,
-    /// Events of the subject in it.
     pub(crate) subject_events: u64,
 }
 

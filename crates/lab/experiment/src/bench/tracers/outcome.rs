@@ -23,7 +23,6 @@ pub struct Outcome {
 /// Conditions of a measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Conditions {
-    /// In what.
     #[serde(flatten)]
     pub surroundings: Surroundings,
     /// Runs of each step.
@@ -45,7 +44,6 @@ pub struct Row {
     pub subject: Subject,
     /// Level of the guest that it ran in.
     pub level: u8,
-    /// How.
     pub tracer: Tracer,
     /// What a system call, or a round trip of two switches, takes untraced.
     pub untraced_ns: Option<Estimate>,
@@ -95,9 +93,7 @@ impl Row {
 /// What a part of a tracer costs.
 #[derive(Clone, Debug, Serialize)]
 pub struct PartCost {
-    /// Which.
     pub part: Part,
-    /// For each event.
     pub event_ns: Option<Estimate>,
 }
 
@@ -116,7 +112,6 @@ pub struct Volume {
     pub events_seen: u64,
     /// Events that the host recorded.
     pub host_events: u64,
-    /// Events that it lost.
     pub host_events_lost: u64,
     /// Bytes of their pages.
     pub bytes: u64,

@@ -5,7 +5,6 @@ use super::tracer::{ARGUMENTS, DataPath, FRAMES, InGuest, Module, OnHost, Setup}
 /// What a host records where it asks for all about an exit.
 const EXITS: &[&str] = &["kvm:kvm_exit", "kvm:kvm_hypercall", "kvm:kvm_entry"];
 
-/// A variant of recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordingVariant {
     events: &'static [&'static str],

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use sources::Recording;
 use timeline::cycles::{CycleEnd, CycleSink, Interval, VcpuCycle, VcpuCycles, each_cycle};
 use timeline::reading::each_trace_event;
-use timeline::trace_events::{Gap, TraceEvent, TraceEventSink, Wanted, WantsTraceEvents};
+use timeline::trace_events::{EventRequest, Gap, TraceEvent, TraceEventSink, WantsTraceEvents};
 use timeline::{Parts, VcpuActivity};
 
 use super::host::{Host, Seen};
@@ -47,7 +47,7 @@ struct Pass {
 
 /// Times of the recordings made here are nanoseconds.
 impl WantsTraceEvents for Pass {
-    fn wanted(&self, _: usize, format: &EventFormat) -> Option<Wanted> {
+    fn wanted(&self, _: usize, format: &EventFormat) -> Option<EventRequest> {
         VcpuCycles::wanted(format, true)
     }
 }
@@ -74,7 +74,7 @@ fn cycles(host: &Host) -> Vec<KeptCycle> {
 
 /// Events are read for cycles alone.
 impl WantsTraceEvents for Cycles {
-    fn wanted(&self, _: usize, _: &EventFormat) -> Option<Wanted> {
+    fn wanted(&self, _: usize, _: &EventFormat) -> Option<EventRequest> {
         None
     }
 }
@@ -300,7 +300,7 @@ struct Impatient {
 }
 
 impl WantsTraceEvents for Impatient {
-    fn wanted(&self, recording: usize, format: &EventFormat) -> Option<Wanted> {
+    fn wanted(&self, recording: usize, format: &EventFormat) -> Option<EventRequest> {
         self.pass.wanted(recording, format)
     }
 }

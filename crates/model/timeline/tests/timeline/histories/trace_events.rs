@@ -7,7 +7,7 @@ use ftrace::eventfmt::EventFormat;
 use sources::Recording;
 use timeline::reading::each_trace_event;
 use timeline::trace_events::{
-    Gap, TraceEvent, TraceEventPass, TraceEventSink, Wanted, WantsTraceEvents,
+    EventRequest, Gap, TraceEvent, TraceEventPass, TraceEventSink, WantsTraceEvents,
 };
 
 use super::host::Host;
@@ -18,19 +18,19 @@ const SWITCH: u16 = 1;
 const EXIT: u16 = 2;
 
 struct Seen {
-    wanted: fn(&EventFormat) -> Option<Wanted>,
+    wanted: fn(&EventFormat) -> Option<EventRequest>,
     events: Vec<TraceEvent>,
     gaps: Vec<Gap>,
 }
 
 impl Seen {
-    fn new(wanted: fn(&EventFormat) -> Option<Wanted>) -> Self {
+    fn new(wanted: fn(&EventFormat) -> Option<EventRequest>) -> Self {
         Self { wanted, events: Vec::new(), gaps: Vec::new() }
     }
 }
 
 impl WantsTraceEvents for Seen {
-    fn wanted(&self, _: usize, format: &EventFormat) -> Option<Wanted> {
+    fn wanted(&self, _: usize, format: &EventFormat) -> Option<EventRequest> {
         (self.wanted)(format)
     }
 }
@@ -45,12 +45,13 @@ impl TraceEventSink for Seen {
     }
 }
 
-fn wanted(format: &EventFormat) -> Option<Wanted> {
+fn wanted(format: &EventFormat) -> Option<EventRequest> {
     match format.name() {
-        "sched_switch" => {
-            Some(Wanted { tag: SWITCH, fields: &["prev_pid", "prev_state", "none|next_pid", "no"] })
-        }
-        "kvm_exit" => Some(Wanted { tag: EXIT, fields: &["exit_reason"] }),
+        "sched_switch" => Some(EventRequest {
+            tag: SWITCH,
+            fields: &["prev_pid", "prev_state", "none|next_pid", "no"],
+        }),
+        "kvm_exit" => Some(EventRequest { tag: EXIT, fields: &["exit_reason"] }),
         _ => None,
     }
 }
@@ -88,7 +89,7 @@ fn more_fields_than_an_event_has_room_for_come_with_the_tags_that_follow() {
     host.switch(0, 1_010, V, 1, OTHER).exit(0, 1_020, V, 7);
     let mut seen = Seen::new(|format| {
         let fields = &["none", "none", "none", "none", "none", "prev_pid", "next_pid"];
-        (format.name() == "sched_switch").then_some(Wanted { tag: 5, fields })
+        (format.name() == "sched_switch").then_some(EventRequest { tag: 5, fields })
     });
     each_trace_event(&[open(&host)], &mut seen, &|_| ());
     let brief = |event: &TraceEvent| (event.tag, event.stamp_ns, [0, 1].map(|at| event.value(at)));

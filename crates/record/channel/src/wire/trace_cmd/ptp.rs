@@ -47,7 +47,6 @@ pub struct Start {
 /// The stamp of a round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// When.
     pub time: i64,
     /// Which round trip, from 1 on.
     pub number: u32,
@@ -98,7 +97,6 @@ pub fn end() -> TimeSync {
     message(END, Vec::new())
 }
 
-/// Whether it is that message.
 #[must_use]
 pub fn is_end(message: &TimeSync) -> bool {
     message.payload_of(NAME, END).is_some()
@@ -135,7 +133,6 @@ fn sample(fields: &mut Fields<'_>) -> Option<Sample> {
 }
 
 impl Offset {
-    /// The message.
     #[must_use]
     pub fn message(self) -> TimeSync {
         let fields = [self.guest_time, self.offset];

@@ -2,7 +2,6 @@
 
 use super::fields::{Fields, put_count, put_text, put_u32};
 
-/// A request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// The pages may come through FIFOs that the host has made; the answer says whether they will.

@@ -2,7 +2,6 @@
 
 use super::Argument;
 
-/// Requests.
 pub(in crate::kvm) mod request {
     use super::super::Request;
     use super::{Cpuid, DeviceAttribute, Irqchip, Registers, SpecialRegisters};
