@@ -87,7 +87,7 @@ const UNKNOWN_DELTA: u64 = (1 << 30) - 1;
 
 impl Frame {
     /// Reads a frame of a stream in this version, unless it says another one itself; never fails, see
-    /// [`Frame::whole`].
+    /// [`Frame::is_whole`].
     pub(crate) fn read(words: &[u64], version: u8) -> Self {
         Self::from_bits(Bits::new(words), version, false)
     }

@@ -34,7 +34,7 @@ struct GuestOverlays {
     number: u16,
     reasons: ReasonNames,
     by_thread: FxHashMap<u32, GuestOverlay>,
-    /// See [`Weave::new`].
+    /// See [`GuestOverlay::new`].
     can_split: bool,
     has_switches: bool,
 }
