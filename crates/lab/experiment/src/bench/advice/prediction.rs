@@ -69,7 +69,7 @@ impl Prediction {
     }
 
     pub(super) fn line(&self) -> String {
-        let Self { switch, workload, whole, .. } = self;
+        let Self { switch, workload, whole: denominator, .. } = self;
         if self.speaks {
             let (min, max) = (self.least * 100.0, self.most * 100.0);
             format!(
