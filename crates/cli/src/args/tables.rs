@@ -35,8 +35,8 @@ pub(crate) struct TableArgs {
 impl TableArgs {
     /// Whether none of them was given.
     pub(crate) fn is_default(&self) -> bool {
-        let Self { tables, details, host, begun, labels } = self;
-        tables.is_empty() && !details && host.is_none() && begun.is_none() && labels.is_empty()
+        let Self { tables, details, host, begun: start, labels } = self;
+        tables.is_empty() && !details && host.is_none() && start.is_none() && labels.is_empty()
     }
 
     /// The tables to write; that of events where some are asked for.

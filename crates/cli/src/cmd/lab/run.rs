@@ -8,7 +8,7 @@ use lab::{Arch, Cache, Description, Lab, Scenario, Step, Truth, UpOptions};
 use printable::messages;
 use session::{Session, VmNames};
 
-use super::{asked, interrupted, truth};
+use super::{boot_events, interrupted, truth};
 use crate::args::lab::LabRunArgs;
 use crate::lab_steps::LabSteps;
 

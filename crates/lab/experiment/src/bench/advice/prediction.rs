@@ -73,7 +73,7 @@ impl Prediction {
         if self.speaks {
             let (min, max) = (self.least * 100.0, self.most * 100.0);
             format!(
-                "{switch}, {workload}: saves {min:.1}% to {max:.1}% of time {whole}, is predicted"
+                "{switch}, {workload}: saves {min:.1}% to {max:.1}% of time {denominator}, is predicted"
             )
         } else {
             format!("{switch}, {workload}: advice is silent")
