@@ -71,7 +71,7 @@ pub(crate) struct FlightRecorderArgs {
     #[arg(long, value_name = "ADDRESS", requires = "flight", value_parser = loopback)]
     pub(crate) alerts: Option<SocketAddr>,
     /// Keep SIZE of pages: less time where more comes [default: 512M]
-    #[arg(long, value_name = "SIZE", value_parser = kept, requires = "flight")]
+    #[arg(long, value_name = "SIZE", value_parser = buffer_size, requires = "flight")]
     pub(crate) size: Option<u64>,
     /// Leave at most N sessions there: a new one takes the place of the oldest [default: 10]
     #[arg(long, value_name = "N", requires = "flight", value_parser = clap::value_parser!(u32).range(1..=10_000))]
