@@ -16,7 +16,6 @@ mod devices;
 mod events;
 mod exits;
 mod kin;
-mod loss_log;
 mod split;
 mod sums;
 mod threads;
@@ -40,9 +39,9 @@ use self::calls::CallNumbers;
 use self::events::{Sign, concerns_cycles, is_call, sign, wanted};
 use self::exits::{ExitSplitter, GroupKey, GroupSum};
 use self::kin::Kin;
-use self::loss_log::LossLog;
 use self::sums::{CallKey, LockKey, LockSum};
 use self::threads::ThreadClock;
+use crate::loss_log::LossLog;
 use crate::profile::{StackFunctions, ThreadSamples};
 use crate::recorded::{can_split, has_switches};
 use crate::vms::VmsByVcpu;
@@ -283,7 +282,8 @@ impl<'s> Pass<'s> {
         change(thread);
         let activity = thread.progress.activity;
         if self.exits.mark(event.thread, event.stamp_ns, activity) {
-            self.cycles.emit_all(event.stamp_ns, &mut self.exits);
+            self.cycles.emit_thread(event.thread, event.stamp_ns, &mut self.exits);
+            self.exits.forget_marks(event.thread);
         }
     }
 

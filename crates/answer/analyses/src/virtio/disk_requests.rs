@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(completed(&mut requests, read(4096, false)), (131_073, false));
         // None is left that it could be.
         assert_eq!(completed(&mut requests, read(4096, false)), (4097, true));
-        assert_eq!(requests.begun.values().len(), 1);
+        assert_eq!(requests.begun.values().count(), 1);
     }
 
     #[test]
@@ -132,7 +132,7 @@ mod tests {
             requests.begin((0, thread), of(512));
         }
         (0..2 * MOST_BEGUN).for_each(|_| requests.begin(KEY, of(512)));
-        assert!(requests.begun.values().len() <= MOST_THREADS);
+        assert!(requests.begun.values().count() <= MOST_THREADS);
         assert!(requests.begun.values().all(|begun| begun.len() <= MOST_BEGUN));
     }
 }
