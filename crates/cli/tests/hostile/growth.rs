@@ -45,7 +45,7 @@ impl Text {
 type Shape = (&'static str, usize, fn(&mut Text, usize));
 
 /// Shapes, each with how much of it is little. All shapes have exits: verbs have something to do.
-const SHAPES: [Shape; 15] = [
+const SHAPES: [Shape; 16] = [
     ("events", 2000, |text, count| {
         (0..count).for_each(|_| text.exit(("CPU 0/KVM", 10), 0, 0, "HLT"));
     }),
@@ -151,6 +151,16 @@ const SHAPES: [Shape; 15] = [
         (0..16_500 + count)
             .for_each(|_| text.event(thread, 0, "sys_enter: NR 0 (0, 0, 0, 0, 0, 0)"));
     }),
+    ("calls of functions", 1000, |text, count| {
+        text.exit(("CPU 0/KVM", 10), 0, 0, "HLT");
+        for at in 0..count {
+            let thread = ("t", 100 + at);
+            text.event(thread, 1, &format!("funcgraph_entry:              |  f{at}() {{"));
+            text.event(thread, 1, "funcgraph_entry:  0.250 us    |    g();");
+            text.event(thread, 1, "funcgraph_exit:   5.000 us    |  }");
+            writeln!(text.lines, "CPU:{} [LOST 5 EVENTS]", at % 4).unwrap();
+        }
+    }),
 ];
 
 /// Verbs that read, each with its arguments; `{}` is the file, `{copy}` the same again, `{out}` and `{page}` files to
@@ -252,13 +262,14 @@ fn eight_times_as_much_takes_at_most_twelve_times_the_work() {
 /// shapes.
 #[test]
 fn pages_of_many_vms_and_what_follows_many_vms_through_many_losses_grow_no_faster() {
-    const READ: [(&str, usize, &str); 6] = [
+    const READ: [(&str, usize, &str); 7] = [
         ("VMs", 400, "report -o {page} {}"),
         ("VMs and losses", 1000, "vmm {}"),
         ("VMs and losses", 1000, "path {}"),
         ("threads and losses", 2000, "critical --task t101 {}"),
         ("queues and losses", 2000, "virtio {}"),
         ("calls of a thread that was a vCPU", 1000, "vmm {}"),
+        ("calls of functions", 2000, "calls {}"),
     ];
     let (little, much) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let mut faults = Vec::new();

@@ -8,6 +8,7 @@
 //! CPU:0 [12 EVENTS DROPPED]                                                               a loss
 //! ```
 
+mod graph;
 mod name;
 mod place;
 mod prefix;
@@ -117,6 +118,9 @@ impl<'t> Read<'t> {
         let (text, is_of_log) = prefix::without_log_head(line);
         let whole = |line| Self { recording: None, is_of_log, line };
         if let Some(line) = remark::remark(text) {
+            return whole(line);
+        }
+        if let Some(line) = graph::graph(text) {
             return whole(line);
         }
         let why = match event(text) {
