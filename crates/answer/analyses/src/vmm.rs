@@ -15,8 +15,7 @@ mod code;
 mod devices;
 mod events;
 mod exits;
-mod loss_log;
-mod process_groups;
+mod kin;
 mod split;
 mod sums;
 mod threads;
@@ -39,10 +38,10 @@ use self::activity::Call;
 use self::calls::CallNumbers;
 use self::events::{VmmEvent, concerns_cycles, is_call, sign, wanted};
 use self::exits::{ExitSplitter, GroupKey, GroupSum};
-use self::loss_log::LossLog;
-use self::process_groups::ProcessGroups;
+use self::kin::Kin;
 use self::sums::{CallKey, LockKey, LockSum};
 use self::threads::ThreadClock;
+use crate::loss_log::LossLog;
 use crate::profile::{StackFunctions, ThreadSamples};
 use crate::recorded::{can_split, has_switches};
 use crate::vms::VmsByVcpu;
@@ -278,7 +277,8 @@ impl<'s> Pass<'s> {
         change(thread);
         let activity = thread.progress.activity;
         if self.exits.mark(event.thread, event.stamp_ns, activity) {
-            self.cycles.emit_all(event.stamp_ns, &mut self.exits);
+            self.cycles.emit_thread(event.thread, event.stamp_ns, &mut self.exits);
+            self.exits.forget_marks(event.thread);
         }
     }
 

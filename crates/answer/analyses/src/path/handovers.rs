@@ -173,7 +173,7 @@ impl<S: HandoverSink> TraceEventSink for Handovers<'_, S> {
     }
 
     fn gap(&mut self, _: &Gap) {
-        self.woken.clear();
-        self.injected.clear();
+        // To empty a map takes as long as it was ever large, at each loss.
+        (self.woken, self.injected) = Default::default();
     }
 }

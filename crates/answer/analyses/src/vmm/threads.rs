@@ -4,9 +4,9 @@ use rustc_hash::FxHashMap;
 
 use super::activity::{Activity, Call, Progress};
 use super::calls::CallKind;
-use super::loss_log::LossLog;
 use super::split::ThreadSplit;
 use super::sums::{CallKey, CallSum, LockKey, LockSum, Waiter};
+use crate::loss_log::LossLog;
 
 /// Kinds of calls that are told apart of one thread.
 const MAX_CALLS: usize = 256;

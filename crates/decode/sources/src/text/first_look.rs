@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use tracedat::Correction;
 
 use super::events::Events;
+use super::functions::Functions;
+use super::graph::{GraphLine, Kind, OpenCalls};
 use super::line::{EventLine, Head, Line, Time, Why};
 use super::reasons::Reasons;
 use super::stream::CpuLines;
@@ -29,6 +31,8 @@ const SHOWN: usize = 60;
 pub(super) struct FirstLook {
     pub(super) events: Events,
     pub(super) reasons: Reasons,
+    pub(super) functions: Functions,
+    open_calls: OpenCalls,
     /// By buffer and CPU.
     pub(super) cpus: BTreeMap<(usize, u32), CpuLines>,
     /// Names of buffers; the top one has none.
@@ -81,6 +85,7 @@ impl FirstLook {
             Line::Event(ref event) => self.event(number, at, buffer, event),
             Line::Lost { cpu, count } => {
                 self.cpus.entry((buffer, cpu)).or_default().lost(at.offset, count);
+                self.open_calls.forget();
             }
             Line::Cpus(count) => self.cpu_count = Some(count),
             Line::Head(head) => self.head(at, head),
@@ -118,10 +123,13 @@ impl FirstLook {
             let why = "its time is in other units than those of the lines before";
             return self.unreadable(number, at, why);
         }
-        let Some(known) = self.events.get_or_add(event) else {
-            return self.unreadable(number, at, "it is of one event more than can be told apart");
+        let is_known = match GraphLine::of(event) {
+            Some(line) => self.call(number, at, buffer, event, &line),
+            None => self.look_at(number, event),
         };
-        known.look_at(number, event, &mut self.reasons);
+        if !is_known {
+            return self.unreadable(number, at, "it is of one event more than can be told apart");
+        }
         self.cpus.entry((buffer, event.cpu)).or_default().event(at.offset);
         self.event_lines += 1;
         self.backwards += u64::from(event.time.stamp < self.last);
@@ -131,6 +139,31 @@ impl FirstLook {
             let why = format!("it is longer than {MAX_LINE_BYTES} bytes: the rest is left out");
             self.unreadable(number, at, &why);
         }
+    }
+
+    /// Learns from a line which fields its event has; `false`: there are too many events.
+    fn look_at(&mut self, number: u64, event: &EventLine<'_>) -> bool {
+        let Some(known) = self.events.get_or_add(event) else { return false };
+        known.look_at(number, event, (&mut self.reasons, &mut self.functions));
+        true
+    }
+
+    /// The same of a line that may be two events: a function's call, and its return.
+    fn call(
+        &mut self,
+        number: u64,
+        at: &LineAt<'_>,
+        buffer: usize,
+        event: &EventLine<'_>,
+        line: &GraphLine<'_>,
+    ) -> bool {
+        let returned = self.open_calls.follow(buffer, event, line, &mut self.functions);
+        if let (Kind::Return(..), Some(function)) = (line.kind, returned) {
+            self.cpus.entry((buffer, event.cpu)).or_default().returned(at.offset, function);
+        }
+        let name = returned.and_then(|function| self.functions.name(function));
+        let events = line.events(event, name);
+        events.iter().all(|one| self.look_at(number, &one.line(event)))
     }
 
     /// Whether a time counts what those before did.

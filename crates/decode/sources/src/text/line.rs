@@ -8,6 +8,7 @@
 //! CPU:0 [12 EVENTS DROPPED]                                                               a loss
 //! ```
 
+mod graph;
 mod name;
 mod place;
 mod prefix;
@@ -118,6 +119,9 @@ impl<'t> Read<'t> {
         let without_recording = |line| Self { recording: None, is_of_log, line };
         if let Some(line) = remark::remark(text) {
             return without_recording(line);
+        }
+        if let Some(line) = graph::graph(text) {
+            return whole(line);
         }
         let why = match event(text) {
             Ok((recording, line)) => return Self { recording, is_of_log, line },

@@ -37,11 +37,12 @@ const LACKS: [Lack; 8] = [
 impl Lack {
     fn new(line: &str, why: Why) -> Self {
         match why {
+            Why::Recording => Self::Name,
+            _ if is_graph(line) => Self::Graph,
             Why::NoCpu => Self::Cpu,
             Why::Thread => Self::Thread,
             Why::Time => Self::Time,
-            Why::Name | Why::Cpu | Why::Recording => Self::Name,
-            Why::Foreign if is_graph(line) => Self::Graph,
+            Why::Name | Why::Cpu => Self::Name,
             Why::Foreign if is_raw(line) => Self::Raw,
             Why::Foreign if is_event(line) => Self::Context,
             Why::Foreign => Self::Everything,
@@ -61,8 +62,8 @@ impl Lack {
                  option context-info, and perf script with -F comm,tid,cpu,time,event,trace"
             }
             Self::Graph => {
-                "it is of the kernel's function_graph tracer, whose lines have no thread and no time of \
-                 each event: record it with trace-cmd record -p function_graph"
+                "it is of the kernel's function_graph tracer, and its lines have no time or no thread: the kernel prints \
+                 both with its options funcgraph-abstime and funcgraph-proc, and so does trace-cmd report"
             }
             Self::Raw => {
                 "the kernel printed it with an option raw or hex, which leaves out what events say: turn that off"
@@ -228,8 +229,8 @@ mod tests {
             (" 0)               |  vcpu_run() {", Lack::Graph),
             (" 0)   3.234 us    |  } /* vcpu_run */", Lack::Graph),
             ("   0.524 us    |  kvm_arch_vcpu_load();", Lack::Graph),
-            ("  123.456789 |   0)   CPU 0/KVM-102 |   0.524 us    |  kvm_load();", Lack::Graph),
-            ("  123.456789 |   0)   CPU 0/KVM-102 |               |  vcpu_run() {", Lack::Graph),
+            ("  123.456789 |   0)   0.524 us    |  kvm_load();", Lack::Graph),
+            ("   0)   CPU 0/KVM-102 |               |  vcpu_run() {", Lack::Graph),
             ("let all = one | two;", Lack::Everything),
             ("10723 0 1318304573868 type: 443", Lack::Raw),
             ("00003a5a 00000001 0000013305b9bb17 type: 443", Lack::Raw),

@@ -12,6 +12,8 @@ pub(super) enum Captured<'t> {
     Reason(&'t str),
     /// A thread's name.
     Comm(&'t str),
+    /// A function's name, of which only the address is kept.
+    Function(&'t str),
     Text(&'t str),
 }
 

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 /// When events were lost, in the order of the recording.
 #[derive(Debug, Default)]
-pub(super) struct LossLog {
+pub(crate) struct LossLog {
     /// When each loss began.
     from_ns: Vec<u64>,
     /// By CPU, the numbers of its losses.
@@ -14,18 +14,18 @@ pub(super) struct LossLog {
 
 impl LossLog {
     /// Events of a CPU were lost from that time on.
-    pub(super) fn add(&mut self, cpu: u16, from_ns: u64) {
+    pub(crate) fn add(&mut self, cpu: u16, from_ns: u64) {
         self.by_cpu.entry(cpu).or_default().push(self.from_ns.len());
         self.from_ns.push(from_ns);
     }
 
     /// How many there were.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.from_ns.len()
     }
 
     /// When the first loss began after that many; of this CPU, if one is given.
-    pub(super) fn first_after(&self, count: usize, cpu: Option<u16>) -> Option<u64> {
+    pub(crate) fn first_after(&self, count: usize, cpu: Option<u16>) -> Option<u64> {
         let at = match cpu {
             None => count,
             Some(cpu) => {
