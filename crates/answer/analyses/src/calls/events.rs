@@ -22,8 +22,8 @@ pub(super) const RETTIME: usize = 4;
 
 /// What is wanted of an event. Fields go by their names: kernels move them, and add others (a return
 /// value since 6.5, arguments since 6.15), and a text has addresses of its own.
-pub(super) fn wanted(format: &EventFormat) -> Option<Wanted> {
-    let of = |tag, fields| Some(Wanted { tag, fields });
+pub(super) fn wanted(format: &EventFormat) -> Option<EventRequest> {
+    let of = |tag, fields| Some(EventRequest { tag, fields });
     match (format.system(), format.name()) {
         ("ftrace", "funcgraph_entry" | "funcgraph_retaddr_entry") => {
             of(ENTRY, &["text_func|func", "depth"])

@@ -24,7 +24,7 @@ pub(super) struct Disks(ByRecording<(u32, u64), Issued>);
 impl Disks {
     pub(super) fn issue(&mut self, (recording, dev): Disk, sector: u64, issued: Issued) {
         let request = (recording, (dev, sector));
-        if self.0.len() < MOST_UNDER_WAY || self.0.contains(request) {
+        if self.0.len() < MAX_UNDER_WAY || self.0.contains(request) {
             self.0.set(request, issued);
         }
     }

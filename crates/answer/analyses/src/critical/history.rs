@@ -243,7 +243,7 @@ impl History {
         let losses_seen = self.losses(thread.0).map_or(0, LossLog::count);
         let new = || ThreadLog { log: Log::default(), losses_seen };
         self.threads.entry(thread).or_insert_with(new).log.push(now_ns, activity);
-        self.kept += 1;
+        self.entry_count += 1;
     }
 
     /// Takes in the losses that a thread has not seen, as has to be done before its next event. Returns since when its events
@@ -255,7 +255,7 @@ impl History {
         known.losses_seen = losses.count();
         if let Some(from_ns) = lost_ns.filter(|_| !known.is_lost()) {
             known.log.push(from_ns, Activity::Lost);
-            self.kept += 1;
+            self.entry_count += 1;
         }
         lost_ns
     }
@@ -309,7 +309,7 @@ impl History {
 
     /// Whether there is so much that old states are to be [let go of](Self::tidy).
     pub(super) fn is_full(&self) -> bool {
-        self.kept >= self.room
+        self.entry_count >= self.room
     }
 
     /// Lets go of what lies before a moment; of more where there is too much.

@@ -133,8 +133,8 @@ mod tests {
         for thread in 0..2 * MAX_THREADS as u32 {
             requests.begin((0, thread), request_of(512));
         }
-        (0..2 * MOST_BEGUN).for_each(|_| requests.begin(KEY, of(512)));
-        assert!(requests.begun.values().count() <= MOST_THREADS);
-        assert!(requests.begun.values().all(|begun| begun.len() <= MOST_BEGUN));
+        (0..2 * MAX_BEGUN).for_each(|_| requests.begin(KEY, of(512)));
+        assert!(requests.begun.values().count() <= MAX_THREADS);
+        assert!(requests.begun.values().all(|begun| begun.len() <= MAX_BEGUN));
     }
 }

@@ -95,6 +95,6 @@ mod tests {
         for thread in 0..2 * MAX_THREADS as u32 {
             packets.begin((0, thread), 512, 1);
         }
-        assert!(packets.0.values().count() <= MOST_THREADS);
+        assert!(packets.0.values().count() <= MAX_THREADS);
     }
 }

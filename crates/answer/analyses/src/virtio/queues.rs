@@ -209,7 +209,7 @@ impl Queues {
         if let Some([name, device]) = buffer.names.filter(|_| sums.name.is_none()) {
             (sums.name, sums.device) = (text(name, order), text(device, order));
         }
-        if self.away.len() < MOST_BUFFERS {
+        if self.away.len() < MAX_BUFFERS {
             self.away.set((recording, (buffer.vq, buffer.token)), at_ns);
         }
     }

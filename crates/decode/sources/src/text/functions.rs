@@ -7,7 +7,7 @@ const FIRST: u64 = 0xffff_ffff_ffe0_0000;
 /// From one to the next.
 const APART: u64 = 16;
 /// Functions, at most: recordings have some thousand.
-const MOST_FUNCTIONS: usize = 1 << 16;
+const MAX_FUNCTIONS: usize = 1 << 16;
 
 /// Names of functions in the order in which they were seen.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ impl Functions {
         if let Some(number) = self.numbers.get(name) {
             return Some(*number);
         }
-        let room = !name.is_empty() && self.names.len() < MOST_FUNCTIONS;
+        let room = !name.is_empty() && self.names.len() < MAX_FUNCTIONS;
         let number = u32::try_from(self.names.len()).ok().filter(|_| room)?;
         self.names.push(name.to_owned());
         self.numbers.insert(name.to_owned(), number);

@@ -17,11 +17,11 @@ pub(super) const EXIT: &str = "funcgraph_exit";
 /// Blanks before a call of depth 0, and more of them for each further depth.
 const INDENT: usize = 2;
 /// A call within more others is none of a kernel: its tracer follows some fifty.
-const MOST_DEPTH: usize = 128;
+const MAX_DEPTH: usize = 128;
 /// Calls of a thread that may return, at most.
-const MOST_OPEN: usize = 2 * MOST_DEPTH;
+const MAX_OPEN: usize = 2 * MAX_DEPTH;
 /// Threads whose calls are followed, at most.
-const MOST_THREADS: usize = 1 << 15;
+const MAX_THREADS: usize = 1 << 15;
 /// Marks of long calls before their times.
 const MARKS: [char; 6] = ['$', '@', '*', '#', '!', '+'];
 
@@ -73,7 +73,7 @@ impl<'t> GraphLine<'t> {
         };
         let (code, comment) = call.split_once("/*").unwrap_or((call, ""));
         let indent = code.len() - code.trim_start().len();
-        let depth = (indent.checked_sub(INDENT)? / INDENT).min(MOST_DEPTH);
+        let depth = (indent.checked_sub(INDENT)? / INDENT).min(MAX_DEPTH);
         let code = without_depth(code.trim());
         let name =
             || code.split_once('(').map(|(name, _)| name.trim()).filter(|name| !name.is_empty());
@@ -164,7 +164,7 @@ impl OpenCalls {
         functions: &mut Functions,
     ) -> Option<u32> {
         let key = (buffer, event.thread, if event.thread == 0 { event.cpu } else { 0 });
-        if self.by_thread.len() >= MOST_THREADS && !self.by_thread.contains_key(&key) {
+        if self.by_thread.len() >= MAX_THREADS && !self.by_thread.contains_key(&key) {
             return None;
         }
         let open = self.by_thread.entry(key).or_default();
@@ -173,7 +173,7 @@ impl OpenCalls {
         }
         match line.kind {
             Kind::Call(function) => {
-                if open.len() >= MOST_OPEN {
+                if open.len() >= MAX_OPEN {
                     open.clear();
                 }
                 open.extend(functions.add(function).map(|function| (line.depth, function)));
@@ -227,7 +227,7 @@ mod tests {
             assert_eq!(read(other), None, "{other}");
         }
         let deep = format!("|{}f() {{", " ".repeat(2000));
-        assert_eq!(read(&deep), Some((MOST_DEPTH, Kind::Call("f"))));
+        assert_eq!(read(&deep), Some((MAX_DEPTH, Kind::Call("f"))));
     }
 
     /// Of each line what its events are called, what they say, and when they were.

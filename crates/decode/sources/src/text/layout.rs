@@ -184,7 +184,7 @@ impl Event {
             if let Captured::Function(function) = value {
                 functions.add(function);
             }
-            if seen.len() >= MOST_FIELDS && !seen.contains_key(name) {
+            if seen.len() >= MAX_FIELDS && !seen.contains_key(name) {
                 return;
             }
             let field = match seen.get_mut(name) {

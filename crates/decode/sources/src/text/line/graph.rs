@@ -9,7 +9,7 @@ use super::{EventLine, Form, Line, all_digits, name, place, time};
 use crate::text::graph::GraphLine;
 
 /// Columns between the thread and the call, at most: the time that it took, and flags before that.
-const MOST_COLUMNS: usize = 2;
+const MAX_COLUMNS: usize = 2;
 
 /// What a line is, if it is such a one.
 pub(super) fn graph(text: &str) -> Option<Line<'_>> {
@@ -26,7 +26,7 @@ pub(super) fn graph(text: &str) -> Option<Line<'_>> {
     let event = |name, system, form, body| {
         Line::Event(EventLine { comm, thread, cpu, time, flags: None, form, system, name, body })
     };
-    for _ in 0..MOST_COLUMNS {
+    for _ in 0..MAX_COLUMNS {
         if let Some(line) = GraphLine::read(body) {
             return Some(event(line.name(), None, Form::Plain, body));
         }
