@@ -74,7 +74,7 @@ pub(crate) struct FleetDiffArgs {
     #[arg(long)]
     pub(crate) all: bool,
     /// Share of differences called significant that may be none; intervals have the confidence left
-    #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = super::diff::share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = command::args::share)]
     pub(crate) alpha: f64,
     /// What resamples are drawn from: the same seed gives the same report
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
@@ -119,7 +119,7 @@ pub(crate) struct FleetSinceArgs {
     #[arg(long, value_name = "SHARE", default_value_t = 0.01)]
     pub(crate) most_lost: f64,
     /// Share of numbers said to change that may not; intervals have the confidence left
-    #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = super::diff::share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = command::args::share)]
     pub(crate) alpha: f64,
     /// End with code 3 if this holds for a change that stays; may be given several times
     #[arg(long, value_name = "CONDITION", value_parser = Condition::read, allow_hyphen_values = true)]

@@ -79,22 +79,28 @@ fn options(args: &SqlArgs) -> Vec<OsString> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
+    use clap::FromArgMatches;
+    use command::verbs::command;
 
     use super::*;
-    use crate::verbs::{Cli, Verb};
+    use crate::verbs::Verb;
+
+    fn parsed(line: impl IntoIterator<Item = OsString>) -> Verb {
+        let matches = command::<Verb>().try_get_matches_from(line).unwrap();
+        Verb::from_arg_matches(&matches).unwrap()
+    }
 
     #[test]
     fn recordings_are_read_as_an_export_with_the_same_options_would() {
         let line = "hyperscope sql --from +1.5 --vm a,b --vcpu 0,2-3 --name vm-7=a --begun 1795305600.5 --host web7 \
                     --label pool=x --details --method windows --max-memory 64M Q trace.dat";
-        let Verb::Sql(args) = Cli::parse_from(line.split_ascii_whitespace()).verb else {
+        let Verb::Sql(args) = parsed(line.split_ascii_whitespace().map(OsString::from)) else {
             unreachable!("another verb")
         };
         let given = options(&args);
         let export = ["hyperscope", "export", "--to", "parquet", "-o", "x", "--only", "exits"];
         let line = export.into_iter().map(OsString::from).chain(given);
-        let Verb::Export(read) = Cli::parse_from(line.chain(["trace.dat".into()])).verb else {
+        let Verb::Export(read) = parsed(line.chain(["trace.dat".into()])) else {
             unreachable!("another verb")
         };
         assert_eq!(read.from, args.part.range.from);

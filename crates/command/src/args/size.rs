@@ -1,7 +1,7 @@
 //! Sizes with their units, as arguments give them.
 
 /// Reads a size with its unit: K, M, G and T are KiB, MiB, GiB and TiB; without one it is bytes.
-pub(crate) fn size(text: &str) -> Result<u64, String> {
+pub fn size(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is no size: write 500M or 16G");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match text.get(digits.len()..).unwrap_or_default() {

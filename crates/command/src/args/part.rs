@@ -6,61 +6,61 @@ use timeline::event_filter::CpuSet;
 
 /// A part of recordings.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct PartArgs {
+pub struct PartArgs {
     #[command(flatten)]
-    pub(crate) range: RangeArgs,
+    pub range: RangeArgs,
     #[command(flatten)]
-    pub(crate) vms: VmArgs,
+    pub vms: VmArgs,
 }
 
 /// A range of time.
 #[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct RangeArgs {
+pub struct RangeArgs {
     /// Read only what happened from this time on, in seconds as events prints them or with a unit (500ms,
     /// 2m); +TIME counts from the beginning
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, help_heading = PART)]
-    pub(crate) from: Option<When>,
+    pub from: Option<When>,
     /// Read only what happened before this time
     #[arg(long, value_name = "TIME", alias = "until", allow_negative_numbers = true, help_heading = PART)]
-    pub(crate) to: Option<When>,
+    pub to: Option<When>,
 }
 
 /// VMs and their vCPUs.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct VmArgs {
+pub struct VmArgs {
     /// Read no exits of other VMs than these, separated by commas and named as in exits, nor calls of
     /// their vCPUs, nor other guests' recordings
     #[arg(long, value_name = "VM,…", value_delimiter = ',', help_heading = PART)]
-    pub(crate) vm: Vec<String>,
+    pub vm: Vec<String>,
     /// Read no exits and calls of other vCPUs than these, such as 0,2-3
     #[arg(long, value_name = "LIST", value_parser = CpuSet::parse, help_heading = PART)]
-    pub(crate) vcpu: Option<CpuSet>,
+    pub vcpu: Option<CpuSet>,
     #[command(flatten)]
-    pub(crate) names: NameArgs,
+    pub names: NameArgs,
 }
 
 /// What VMs are called.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct NameArgs {
+pub struct NameArgs {
     /// Call a VM otherwise than the recording does, as in vm-119=web; may be given several times
     #[arg(long = "name", value_name = "VM=NAME", help_heading = PART)]
-    pub(crate) names: Vec<VmName>,
+    pub names: Vec<VmName>,
 }
 
 impl NameArgs {
     /// Names for recordings that are read as one: each is of a VM of one of them.
-    pub(crate) fn of_one_session(&self) -> VmNames {
+    pub fn of_one_session(&self) -> VmNames {
         VmNames::of_one_session(&self.names)
     }
 
     /// Names for sessions that are compared, or added one by one, and need not have the same VMs.
-    pub(crate) fn of_each_session(&self) -> VmNames {
+    pub fn of_each_session(&self) -> VmNames {
         VmNames::of_each_session(&self.names)
     }
 }
 
 /// What help calls these options.
-pub(crate) const PART: &str = "Part of the recordings";
+pub const PART: &str = "Part of the recordings";
 
 impl From<&PartArgs> for Selection {
     fn from(args: &PartArgs) -> Self {
@@ -70,7 +70,7 @@ impl From<&PartArgs> for Selection {
 
 impl VmArgs {
     /// These VMs and vCPUs in a range of time.
-    pub(crate) fn selection(&self, from: Option<When>, to: Option<When>) -> Selection {
+    pub fn selection(&self, from: Option<When>, to: Option<When>) -> Selection {
         Selection::of_times(from, to).of_vms(self.vm.clone(), self.vcpu.clone())
     }
 }

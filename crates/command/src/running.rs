@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// A program that was started. Dropped, it is ended in order, and waited for.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub struct Running {
     child: Child,
     /// A file, so that a program which says much, or whose reader was killed, goes on.
     said: File,
@@ -36,7 +36,7 @@ pub(crate) struct Running {
 
 impl Running {
     /// Starts a program, which has so long, and that grace once it is interrupted.
-    pub(crate) fn start<S: AsRef<OsStr>>(
+    pub fn start<S: AsRef<OsStr>>(
         program: &Path,
         arguments: impl IntoIterator<Item = S>,
         at_most: Duration,
@@ -56,7 +56,7 @@ impl Running {
     }
 
     /// How it ended, if it has; at its deadline it is interrupted, and after its grace it is killed.
-    pub(crate) fn look(&mut self) -> io::Result<Option<ExitStatus>> {
+    pub fn look(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.status.is_none() {
             self.status = self.child.try_wait()?;
         }
@@ -75,7 +75,7 @@ impl Running {
     }
 
     /// Interrupts it, once.
-    pub(crate) fn interrupt(&mut self) {
+    pub fn interrupt(&mut self) {
         if self.status.is_none() && self.interrupted.is_none() {
             // It is not waited for yet: the number is its own. Where this fails, its grace ends it.
             let _ = kill_process(Pid::from_child(&self.child), Signal::INT);
@@ -84,7 +84,7 @@ impl Running {
     }
 
     /// Interrupts it, and waits for that.
-    pub(crate) fn end(&mut self) -> io::Result<ExitStatus> {
+    pub fn end(&mut self) -> io::Result<ExitStatus> {
         self.interrupt();
         loop {
             if let Some(status) = self.look()? {
@@ -95,28 +95,27 @@ impl Running {
     }
 
     /// Its process id.
-    #[cfg(test)]
-    pub(crate) fn id(&self) -> u32 {
+    pub fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// Whether it was interrupted by whoever started it, or by its deadline.
-    pub(crate) fn is_ending(&self) -> bool {
+    pub fn is_ending(&self) -> bool {
         self.interrupted.is_some()
     }
 
     /// Whether it did not end by itself in its time.
-    pub(crate) fn is_late(&self) -> bool {
+    pub fn is_late(&self) -> bool {
         self.is_late
     }
 
     /// Whether it has said anything.
-    pub(crate) fn has_spoken(&self) -> bool {
+    pub fn has_spoken(&self) -> bool {
         self.said.metadata().is_ok_and(|of| of.len() > 0)
     }
 
     /// Whether a line that it said begins so.
-    pub(crate) fn has_said(&self, begin: &str) -> bool {
+    pub fn has_said(&self, begin: &str) -> bool {
         self.said_at(0, FIRST_BYTES)
             .is_some_and(|text| text.lines().any(|it| it.starts_with(begin)))
     }
@@ -130,7 +129,7 @@ impl Running {
     }
 
     /// The last line that it said.
-    pub(crate) fn last_line(&self) -> Option<String> {
+    pub fn last_line(&self) -> Option<String> {
         let length = self.said.metadata().ok()?.len();
         let text = self.said_at(length.saturating_sub(LAST_BYTES as u64), LAST_BYTES)?;
         let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;

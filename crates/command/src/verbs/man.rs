@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::io::{self, Write};
+use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::{Args, CommandFactory};
+use clap::Args;
 
-use super::Cli;
+use super::{Program, command};
 use crate::output;
 use crate::verb::{Memory, Range, VerbArgs};
 
@@ -20,13 +21,15 @@ const UNFINISHED: &str = ".hyperscope-man.tmp";
 #[command(after_help = "Examples:\n  \
     hyperscope man | man -l -\n  \
     hyperscope man -o /usr/local/share/man/man1")]
-pub(crate) struct ManArgs {
+pub struct ManArgs<P: Program> {
     /// Write one page per command to this folder in place of printing the first
     #[arg(short, long, value_name = "DIR")]
-    pub(crate) output: Option<PathBuf>,
+    pub output: Option<PathBuf>,
+    #[arg(skip)]
+    program: PhantomData<P>,
 }
 
-impl VerbArgs for ManArgs {
+impl<P: Program> VerbArgs for ManArgs<P> {
     fn memory(&self) -> Memory {
         Memory::Unbounded
     }
@@ -40,9 +43,9 @@ impl VerbArgs for ManArgs {
     }
 }
 
-fn run(args: &ManArgs) -> anyhow::Result<()> {
+fn run<P: Program>(args: &ManArgs<P>) -> anyhow::Result<()> {
     // The pages of "help" would repeat the others.
-    let command = Cli::command().disable_help_subcommand(true);
+    let command = command::<P>().disable_help_subcommand(true);
     let Some(folder) = &args.output else {
         output::refuse_closed_output()?;
         let mut page = Vec::new();

@@ -20,7 +20,7 @@ use session::Misuse;
 /// Standard output, or a file that has its contents once [`Output::complete`] was called.
 #[derive(Debug)]
 #[must_use = "a file is there only when it is completed"]
-pub(crate) struct Output(Kind);
+pub struct Output(Kind);
 
 #[derive(Debug)]
 enum Kind {
@@ -36,7 +36,7 @@ enum Kind {
 ///
 /// # Errors
 /// When the file can't be created, or is one of the recordings; when it is called like a page.
-pub(crate) fn open<'r>(
+pub fn open<'r>(
     path: Option<&Path>,
     recordings: impl IntoIterator<Item = &'r Recording>,
 ) -> anyhow::Result<Output> {
@@ -54,7 +54,7 @@ pub(crate) fn open<'r>(
 ///
 /// # Errors
 /// As those of [`open`].
-pub(crate) fn open_page<'r>(
+pub fn open_page<'r>(
     path: Option<&Path>,
     is_page: bool,
     recordings: impl IntoIterator<Item = &'r Recording>,
@@ -87,7 +87,7 @@ fn open_any<'r>(
 ///
 /// # Errors
 /// When standard output was closed before this program began.
-pub(crate) fn refuse_closed_output() -> anyhow::Result<()> {
+pub fn refuse_closed_output() -> anyhow::Result<()> {
     if sys::standard_output_was_closed() {
         bail!("standard output is closed: redirect it, or write to a file");
     }
@@ -105,7 +105,7 @@ fn is_called_like_a_page(path: &Path) -> bool {
 ///
 /// # Errors
 /// When it can't be created, or is one of the recordings.
-pub(crate) fn create<'r>(
+pub fn create<'r>(
     path: &Path,
     recordings: impl IntoIterator<Item = &'r Recording>,
 ) -> anyhow::Result<Output> {
@@ -131,7 +131,7 @@ pub(crate) fn create<'r>(
 ///
 /// # Errors
 /// As those of [`create`].
-pub(crate) fn create_extra<'r>(
+pub fn create_extra<'r>(
     path: Option<&Path>,
     recordings: impl IntoIterator<Item = &'r Recording>,
 ) -> anyhow::Result<Option<Output>> {
@@ -142,7 +142,7 @@ pub(crate) fn create_extra<'r>(
 ///
 /// # Errors
 /// When it can't be made or written.
-pub(crate) fn write_extra(
+pub fn write_extra(
     file: Option<Output>,
     what: &str,
     contents: impl FnOnce() -> io::Result<Vec<u8>>,
@@ -163,7 +163,7 @@ fn is_forbidden(error: &anyhow::Error) -> bool {
 ///
 /// # Errors
 /// When it can't be written.
-pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+pub fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let mut out = create(path, [])?;
     out.write_all(bytes).with_context(|| format!("cannot write {}", path.display()))?;
     out.complete()
@@ -174,7 +174,7 @@ impl Output {
     ///
     /// # Errors
     /// When that fails, or a recording was cut while it was read.
-    pub(crate) fn complete(mut self) -> anyhow::Result<()> {
+    pub fn complete(mut self) -> anyhow::Result<()> {
         sys::check_mapped_files()?;
         self.flush().context("cannot write the output")?;
         match self.0 {
@@ -220,7 +220,7 @@ impl io::Seek for Output {
 ///
 /// # Errors
 /// As those of [`write`].
-pub(crate) fn write_part(
+pub fn write_part(
     report: &impl Report,
     part: &PartRead,
     args: &OutputArgs,
@@ -233,17 +233,13 @@ pub(crate) fn write_part(
 ///
 /// # Errors
 /// When it can't be written.
-pub(crate) fn write_page(page: &str, mut out: Output) -> anyhow::Result<()> {
+pub fn write_page(page: &str, mut out: Output) -> anyhow::Result<()> {
     out.write_all(page.as_bytes()).context("cannot write the page")?;
     out.complete()
 }
 
 /// Writes a report where the arguments say, and completes the output.
-pub(crate) fn write(
-    report: &impl Report,
-    args: &OutputArgs,
-    mut out: Output,
-) -> anyhow::Result<()> {
+pub fn write(report: &impl Report, args: &OutputArgs, mut out: Output) -> anyhow::Result<()> {
     sys::check_mapped_files()?;
     let mut text = report.render(format(args));
     if args.output.is_none() && io::stdout().is_terminal() {
@@ -272,14 +268,14 @@ fn for_terminal(format: FormatArg, text: String) -> String {
 
 /// Text on its way to a terminal: what hides in a line is shown, not done.
 #[derive(Debug)]
-pub(crate) struct ShownLines<W: Write> {
+pub struct ShownLines<W: Write> {
     to: W,
     /// The line that is not whole yet.
     line: Vec<u8>,
 }
 
 impl<W: Write> ShownLines<W> {
-    pub(crate) fn new(to: W) -> Self {
+    pub fn new(to: W) -> Self {
         Self { to, line: Vec::new() }
     }
 
@@ -287,7 +283,7 @@ impl<W: Write> ShownLines<W> {
     ///
     /// # Errors
     /// What the terminal says.
-    pub(crate) fn end(mut self) -> io::Result<()> {
+    pub fn end(mut self) -> io::Result<()> {
         self.show()
     }
 
@@ -330,7 +326,7 @@ fn terminal_width(args: &OutputArgs) -> Option<usize> {
 }
 
 /// The same where it goes to standard output.
-pub(crate) fn stdout_width() -> Option<usize> {
+pub fn stdout_width() -> Option<usize> {
     let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     asked.or_else(|| {
         let terminal = io::stdout().is_terminal().then(console::Term::stdout)?;

@@ -8,19 +8,19 @@ use super::size::size;
 
 /// Bounds of what reading takes, whatever is in the files.
 #[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct MemoryArgs {
+pub struct MemoryArgs {
     /// End with an error rather than take more memory than this; K, M and G are KiB, MiB and GiB
     #[arg(long, value_name = "SIZE", default_value = "256M", help_heading = "Limits")]
-    pub(crate) max_memory: Bytes,
+    pub max_memory: Bytes,
     /// End with an error rather than put more than this of what a pipe delivers into a temporary file
     /// (in TMPDIR, without a name)
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = size, help_heading = "Limits")]
-    pub(crate) max_spool: u64,
+    pub max_spool: u64,
 }
 
 impl MemoryArgs {
     /// Bounds this process.
-    pub(crate) fn apply(self) {
+    pub fn apply(self) {
         timeline::rounds::fit_into_memory(self.max_memory.0);
         sys::bound_spool(self.max_spool);
         sys::bound_memory(self.max_memory.0);
@@ -29,11 +29,11 @@ impl MemoryArgs {
 
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Bytes(pub(crate) u64);
+pub struct Bytes(pub u64);
 
 impl Bytes {
     /// One of `parts` equal parts.
-    pub(crate) fn part(self, parts: u64) -> usize {
+    pub fn part(self, parts: u64) -> usize {
         usize::try_from(self.0 / parts.max(1)).unwrap_or(usize::MAX)
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::Command;
 
-use super::Verb;
+use super::Program;
 
 /// The command that clap adds when it parses, at the end of the list.
 const HELP: &str = "help";
@@ -11,16 +11,16 @@ const HELP: &str = "help";
 const WIDTH: usize = 78;
 
 /// The command with its subcommands listed by group; those of the last group by name alone.
-pub(crate) fn grouped(command: Command) -> Command {
+pub(super) fn grouped<P: Program>(command: Command) -> Command {
     let template = format!(
         "{{about}}\n\n{{usage-heading}} {{usage}}\n{}\nOptions:\n{{options}}{{after-help}}",
-        list(&command)
+        list::<P>(&command)
     );
     command.help_template(template)
 }
 
-fn list(command: &Command) -> String {
-    let Some(((rare_title, rare), common)) = Verb::GROUPS.split_last() else {
+fn list<P: Program>(command: &Command) -> String {
+    let Some(((rare_title, rare), common)) = P::GROUPS.split_last() else {
         return String::new();
     };
     let names = common.iter().flat_map(|(_, names)| *names);

@@ -1,12 +1,13 @@
 //! `hyperscope completions`: scripts that complete the command line in a shell.
 
 use std::io::{self, Write};
+use std::marker::PhantomData;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::{Args, CommandFactory};
+use clap::Args;
 
-use super::Cli;
+use super::{Program, command};
 use crate::output::refuse_closed_output;
 use crate::verb::{Memory, Range, VerbArgs};
 
@@ -18,13 +19,15 @@ use crate::verb::{Memory, Range, VerbArgs};
     hyperscope completions fish > ~/.config/fish/completions/hyperscope.fish\n  \
     hyperscope completions zsh > \"${fpath[1]}/_hyperscope\"\n\n\
     The shells look there by themselves: open a new one. With bash, the package bash-completion does that.")]
-pub(crate) struct CompletionsArgs {
+pub struct CompletionsArgs<P: Program> {
     /// The shell
     #[arg(value_name = "SHELL")]
-    pub(crate) shell: clap_complete::Shell,
+    pub shell: clap_complete::Shell,
+    #[arg(skip)]
+    program: PhantomData<P>,
 }
 
-impl VerbArgs for CompletionsArgs {
+impl<P: Program> VerbArgs for CompletionsArgs<P> {
     fn memory(&self) -> Memory {
         Memory::Unbounded
     }
@@ -38,9 +41,9 @@ impl VerbArgs for CompletionsArgs {
     }
 }
 
-fn run(args: &CompletionsArgs) -> anyhow::Result<()> {
+fn run<P: Program>(args: &CompletionsArgs<P>) -> anyhow::Result<()> {
     refuse_closed_output()?;
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "hyperscope", &mut script);
+    clap_complete::generate(args.shell, &mut command::<P>(), P::NAME, &mut script);
     io::stdout().write_all(&script).context("cannot write the completions")
 }

@@ -3,6 +3,6 @@
 use printable::print_message;
 
 /// Says something in a line of its own, after the program's name.
-pub(crate) fn say(text: &str) {
+pub fn say(text: &str) {
     print_message(format_args!("hyperscope: {text}"));
 }

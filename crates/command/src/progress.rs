@@ -10,7 +10,7 @@ use session::Session;
 static SHOWN: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
 /// Shows a bar from now on; whether there is a terminal.
-pub(crate) fn show(bar: &ProgressBar) -> bool {
+pub fn show(bar: &ProgressBar) -> bool {
     if SHOWN.is_hidden() {
         return false;
     }
@@ -19,12 +19,13 @@ pub(crate) fn show(bar: &ProgressBar) -> bool {
 }
 
 /// Does something that writes to standard error, without any bar in its way.
-pub(crate) fn aside(write: impl FnOnce()) {
+pub fn aside(write: impl FnOnce()) {
     SHOWN.suspend(write);
 }
 
 /// A bar over a number of bytes; nothing is drawn in the first second, nor without a terminal.
-pub(crate) struct Progress {
+#[derive(Debug)]
+pub struct Progress {
     bar: ProgressBar,
     begun: std::time::Instant,
 }
@@ -34,7 +35,7 @@ const QUIET: Duration = Duration::from_secs(1);
 
 impl Progress {
     /// A bar up to `bytes`.
-    pub(crate) fn new(bytes: u64) -> Self {
+    pub fn new(bytes: u64) -> Self {
         // Drawn to standard error, and by itself only where that is a terminal.
         let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::hidden());
         let template =
@@ -46,7 +47,7 @@ impl Progress {
     }
 
     /// This number of bytes more is done.
-    pub(crate) fn advance(&self, bytes: u64) {
+    pub fn advance(&self, bytes: u64) {
         self.bar.inc(bytes);
         if self.bar.is_hidden() && self.begun.elapsed() > QUIET {
             show(&self.bar);
@@ -54,13 +55,13 @@ impl Progress {
     }
 
     /// Takes the bar away.
-    pub(crate) fn finish(&self) {
+    pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }
 
 /// Reads a session `passes` times with a bar over its bytes.
-pub(crate) fn reading<T>(
+pub fn reading<T>(
     session: &Session,
     passes: u64,
     read: impl FnOnce(&(dyn Fn(u64) + Sync)) -> T,

@@ -2,22 +2,22 @@
 
 use std::path::Path;
 
+use clap::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Error};
 
-use super::Cli;
+use super::{Program, command};
 
 /// Verbs whose arguments may be anything: what looks like an option may be meant as text.
 const TAKE_TEXT: [&str; 3] = ["mark", "sql", "record"];
 
 /// The error, with advice that fits.
-pub(super) fn explained(mut error: Error) -> Error {
+pub(super) fn explained<P: Program>(mut error: Error) -> Error {
     let word = match error.get(ContextKind::InvalidSubcommand) {
         Some(ContextValue::String(word)) => Some(word.clone()),
         _ => None,
     };
     match (error.kind(), word) {
-        (ErrorKind::InvalidSubcommand, Some(word)) => instead_of(&word).unwrap_or(error),
+        (ErrorKind::InvalidSubcommand, Some(word)) => instead_of::<P>(&word).unwrap_or(error),
         (ErrorKind::UnknownArgument, _) => {
             if !takes_text() {
                 // It would be a value of nothing.
@@ -30,7 +30,7 @@ pub(super) fn explained(mut error: Error) -> Error {
 }
 
 /// What to write in place of a first word that is not a verb.
-fn instead_of(word: &str) -> Option<Error> {
+fn instead_of<P: Program>(word: &str) -> Option<Error> {
     let text = match word {
         "version" => "hyperscope --version prints the version".to_owned(),
         file if Path::new(file).exists() => format!(
@@ -44,7 +44,7 @@ fn instead_of(word: &str) -> Option<Error> {
         }
         _ => return None,
     };
-    Some(Cli::command().error(ErrorKind::InvalidSubcommand, printable::line(&text)))
+    Some(command::<P>().error(ErrorKind::InvalidSubcommand, printable::line(&text)))
 }
 
 fn looks_like_a_file(word: &str) -> bool {

@@ -4,11 +4,12 @@ use std::process::ExitCode;
 
 use session::When;
 
-use crate::args::{MemoryArgs, PartArgs, RangeArgs};
+use crate::args::memory::MemoryArgs;
+use crate::args::part::{PartArgs, RangeArgs};
 
 /// The arguments of a verb. Nothing has a default: a verb that says nothing of its memory or of its range of time
 /// doesn't compile, nor does one that is in no group of [`crate::verbs`].
-pub(crate) trait VerbArgs {
+pub trait VerbArgs {
     /// What bounds its memory.
     fn memory(&self) -> Memory;
     /// The time that it reads of recordings.
@@ -36,7 +37,7 @@ impl<V: VerbArgs> VerbArgs for Box<V> {
 
 /// What bounds a verb's memory.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Memory {
+pub enum Memory {
     /// `--max-memory` and `--max-spool`, for it reads files that anybody may have written.
     Limits(MemoryArgs),
     /// Nothing: it reads no recordings, or has other programs read them.
@@ -45,7 +46,7 @@ pub(crate) enum Memory {
 
 /// The time that a verb reads of recordings.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Range {
+pub enum Range {
     /// From a time to another, where they are given.
     Within {
         /// `--from`.
@@ -72,4 +73,4 @@ impl From<&PartArgs> for Range {
 /// Why arguments make no sense together: the process ends with code 2, and shows how the verb is used.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Conflict(pub(crate) String);
+pub struct Conflict(pub String);
