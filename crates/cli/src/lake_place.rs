@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::Context;
 use fleet::lake::store::{Lake, LocalFolder, ObjectLake, ObjectsByProcess, is_in_store};
 
-use crate::sql_program;
+use command::programs::SQL;
 
 /// Opens a lake that has to be there.
 ///
@@ -34,7 +34,7 @@ pub(crate) fn change(lake: &Path) -> anyhow::Result<Lake> {
 
 /// Starts the program that has the store's client.
 fn asked(lake: &Path) -> anyhow::Result<ObjectsByProcess> {
-    let program = sql_program::path()?;
+    let program = SQL.path()?;
     let mut command = Command::new(&program);
     command.arg("--serve-store").arg(lake);
     ObjectsByProcess::start(command).with_context(|| format!("cannot run {}", program.display()))

@@ -17,7 +17,6 @@ mod lab_steps;
 mod lake_place;
 mod page_names;
 mod session_tables;
-mod sql_program;
 mod stored_frames;
 mod verbs;
 

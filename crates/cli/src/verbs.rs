@@ -4,6 +4,7 @@
 use std::error::Error;
 
 use clap::Command;
+use command::programs::{HYPERSCOPE, Installed};
 use command::verbs;
 use command::verbs::Program;
 use command::verbs::completions::CompletionsArgs;
@@ -107,7 +108,7 @@ verbs! {
 }
 
 impl Program for Verb {
-    const NAME: &'static str = "hyperscope";
+    const INSTALLED: Installed = HYPERSCOPE;
 
     fn described(command: Command) -> Command {
         command

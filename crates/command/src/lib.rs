@@ -11,6 +11,7 @@ pub mod event_names;
 pub mod exit_codes;
 pub mod notice;
 pub mod output;
+pub mod programs;
 pub mod progress;
 pub mod run;
 pub mod running;

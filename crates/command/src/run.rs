@@ -16,12 +16,17 @@ use printable::{line, lines};
 use session::Misuse;
 
 use crate::exit_codes;
+use crate::programs::become_program;
 use crate::verb::{Conflict, Memory};
 use crate::verbs::{self, Program};
 
 /// Runs the program.
 #[must_use]
 pub fn run<P: Program>() -> ExitCode {
+    if let Err(error) = become_program(P::BECOMES) {
+        report::<P>(&error);
+        return ExitCode::FAILURE;
+    }
     // Wrong arguments end in clap with exit code 2.
     let verb = verbs::read::<P>();
     if let Memory::Limits(limits) = verb.args().memory() {

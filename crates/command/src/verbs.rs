@@ -9,6 +9,7 @@ use clap::{Command, Subcommand};
 use session::ends_before_it_begins;
 
 use crate::notice::say;
+use crate::programs::{HYPERSCOPE, Installed};
 use crate::verb::{Range, VerbArgs};
 
 pub mod completions;
@@ -33,8 +34,11 @@ pub trait Verbs: Subcommand + Debug {
 
 /// A program.
 pub trait Program: Verbs {
-    /// What its file is called.
-    const NAME: &'static str;
+    /// Its file, and the verbs that `hyperscope` starts it for.
+    const INSTALLED: Installed;
+
+    /// Programs that it becomes for the verbs that they have.
+    const BECOMES: &'static [Installed] = &[];
 
     /// Its description and examples.
     fn described(command: Command) -> Command;
@@ -78,10 +82,26 @@ macro_rules! verbs {
     };
 }
 
-/// The definition of a program's command line.
+/// The definition of a program's command line. Verbs show in their usage how users call them: as those of `hyperscope`.
 pub fn command<P: Program>() -> Command {
-    let command = P::described(Command::new(P::NAME).version(env!("CARGO_PKG_VERSION")));
-    P::augment_subcommands(command.subcommand_required(true).arg_required_else_help(true))
+    let name = P::INSTALLED.name;
+    let command = Command::new(name).version(env!("CARGO_PKG_VERSION")).bin_name(HYPERSCOPE.name);
+    let command = P::described(command.override_usage(format!("{name} <COMMAND>")));
+    let command = command.subcommand_required(true).arg_required_else_help(true);
+    let others = P::BECOMES.iter().flat_map(|program| program.verbs);
+    let others = others.map(|(name, about)| Command::new(*name).about(*about));
+    P::augment_subcommands(command).subcommands(others).mut_subcommands(named::<P>)
+}
+
+/// A verb with the name of its manual page, and with what it does.
+fn named<P: Program>(verb: Command) -> Command {
+    let about = P::INSTALLED.verbs.iter().find(|(name, _)| *name == verb.get_name());
+    let page = format!("{}-{}", HYPERSCOPE.name, verb.get_name());
+    let verb = verb.display_name(page);
+    match about {
+        Some((_, about)) => verb.about(*about),
+        None => verb,
+    }
 }
 
 /// Reads the command line; ends the process with code 2 when it makes no sense.

@@ -9,8 +9,8 @@ use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 
 use crate::args::sql::SqlArgs;
-use crate::sql_program;
 use crate::verb::{Memory, Range, VerbArgs};
+use command::programs::SQL;
 
 impl VerbArgs for SqlArgs {
     fn memory(&self) -> Memory {
@@ -27,7 +27,7 @@ impl VerbArgs for SqlArgs {
 }
 
 fn run(args: &SqlArgs) -> anyhow::Result<()> {
-    let mut command = Command::new(sql_program::path()?);
+    let mut command = Command::new(SQL.path()?);
     if args.list {
         command.arg("--list");
     } else {
@@ -46,7 +46,7 @@ fn run(args: &SqlArgs) -> anyhow::Result<()> {
         command.arg("--").args(&args.asked);
     }
     // It ends as that does, and whoever stops it stops that.
-    Err(anyhow!(command.exec()).context(format!("cannot run {}", sql_program::NAME)))
+    Err(anyhow!(command.exec()).context(format!("cannot run {}", SQL.name)))
 }
 
 fn name(value: &impl ValueEnum) -> String {

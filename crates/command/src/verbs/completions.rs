@@ -13,12 +13,7 @@ use crate::verb::{Memory, Range, VerbArgs};
 
 /// Arguments of `completions`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    mkdir -p ~/.local/share/bash-completion/completions ~/.config/fish/completions\n  \
-    hyperscope completions bash > ~/.local/share/bash-completion/completions/hyperscope\n  \
-    hyperscope completions fish > ~/.config/fish/completions/hyperscope.fish\n  \
-    hyperscope completions zsh > \"${fpath[1]}/_hyperscope\"\n\n\
-    The shells look there by themselves: open a new one. With bash, the package bash-completion does that.")]
+#[command(after_help = examples::<P>())]
 pub struct CompletionsArgs<P: Program> {
     /// The shell
     #[arg(value_name = "SHELL")]
@@ -44,6 +39,18 @@ impl<P: Program> VerbArgs for CompletionsArgs<P> {
 fn run<P: Program>(args: &CompletionsArgs<P>) -> anyhow::Result<()> {
     refuse_closed_output()?;
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut command::<P>(), P::NAME, &mut script);
+    clap_complete::generate(args.shell, &mut command::<P>(), P::INSTALLED.name, &mut script);
     io::stdout().write_all(&script).context("cannot write the completions")
+}
+
+fn examples<P: Program>() -> String {
+    let name = P::INSTALLED.name;
+    format!(
+        "Examples:\n  \
+        mkdir -p ~/.local/share/bash-completion/completions ~/.config/fish/completions\n  \
+        {name} completions bash > ~/.local/share/bash-completion/completions/{name}\n  \
+        {name} completions fish > ~/.config/fish/completions/{name}.fish\n  \
+        {name} completions zsh > \"${{fpath[1]}}/_{name}\"\n\n\
+        The shells look there by themselves: open a new one. With bash, the package bash-completion does that."
+    )
 }

@@ -36,14 +36,17 @@ fn list<P: Program>(command: &Command) -> String {
         }
     }
     list.push_str(&format!("\n{rare_title}, each with its own --help:\n"));
-    list.push_str(&wrapped(rare));
+    let others = P::BECOMES.iter().flat_map(|program| program.verbs).map(|(name, _)| *name);
+    list.push_str(&wrapped(rare.iter().copied().chain(others)));
     list + &format!("\n  {HELP:width$}  Print this message or the help of a command\n")
 }
 
-/// Names in lines of at most [`WIDTH`] columns.
-fn wrapped(names: &[&str]) -> String {
+/// Names by the alphabet, in lines of at most [`WIDTH`] columns.
+fn wrapped<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    let mut names: Vec<String> = names.map(str::to_lowercase).collect();
+    names.sort_unstable();
     let mut lines = vec![String::new()];
-    for name in names.iter().map(|name| name.to_lowercase()) {
+    for name in names {
         let is_full = lines.last().is_some_and(|line| line.len() + name.len() + 2 > WIDTH);
         if is_full {
             lines.push(String::new());

@@ -32,7 +32,7 @@ pub(super) fn explained<P: Program>(mut error: Error) -> Error {
 /// What to write in place of a first word that is not a verb.
 fn instead_of<P: Program>(word: &str) -> Option<Error> {
     let text = match word {
-        "version" => "hyperscope --version prints the version".to_owned(),
+        "version" => format!("{} --version prints the version", P::INSTALLED.name),
         file if Path::new(file).exists() => format!(
             "{word} is not a verb but a file: say what to show of it, such as hyperscope info {word}, hyperscope \
              exits {word} or hyperscope report {word}"
