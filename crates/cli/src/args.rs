@@ -9,6 +9,7 @@ pub(crate) use lab::{LabArgs, LabVerb};
 pub(crate) use memory::MemoryArgs;
 pub(crate) use page::PageArgs;
 pub(crate) use part::{NameArgs, PartArgs, RangeArgs};
+pub(crate) use session_tables::args as tables;
 
 pub(crate) mod ab;
 pub(crate) mod bench;
@@ -37,7 +38,6 @@ pub(crate) mod record;
 pub(crate) mod sensitivity;
 pub(crate) mod serve;
 pub(crate) mod sql;
-pub(crate) mod tables;
 pub(crate) mod top;
 pub(crate) mod tracer;
 pub(crate) mod virtio;

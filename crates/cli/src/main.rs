@@ -16,7 +16,6 @@ mod guest_symbols;
 mod lab_steps;
 mod lake_place;
 mod page_names;
-mod session_tables;
 mod stored_frames;
 mod verbs;
 

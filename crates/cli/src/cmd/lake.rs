@@ -25,8 +25,8 @@ use crate::cmd::lake::key_file::pseudonyms;
 use crate::lake_place;
 use crate::notice::say;
 use crate::output;
-use crate::session_tables::{SessionTables, convert};
 use crate::verb::{Memory, Range, VerbArgs};
+use session_tables::{SessionTables, convert};
 
 impl VerbArgs for LakeArgs {
     fn memory(&self) -> Memory {

@@ -10,10 +10,10 @@ use session::{Selection, VmNames};
 
 use crate::args::fleet::SimulateArgs;
 use crate::args::tables::{TableArg, TableArgs};
-use crate::cmd::export::TableFolder;
 use crate::lake_place;
 use crate::notice::say;
-use crate::session_tables::{SessionTables, convert};
+use session_tables::TableFolder;
+use session_tables::{SessionTables, convert};
 
 pub(super) fn run(args: &SimulateArgs) -> anyhow::Result<()> {
     let sources = SessionTables::open(

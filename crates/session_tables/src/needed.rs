@@ -5,9 +5,8 @@ use fleet::lake::{Files, NeededEvents, Written, write_needed_events};
 use sources::TimeRange;
 
 use super::SessionTables;
-use crate::args::export::NeededArgs;
-use crate::args::tables::TableArgs;
-use crate::progress::reading;
+use crate::args::{NeededArgs, TableArgs};
+use command::progress::reading;
 
 impl SessionTables {
     /// Leaves out what vCPUs of other VMs did; no names: nothing. Rows of these VMs stay what they are, with their names: those
@@ -15,7 +14,7 @@ impl SessionTables {
     ///
     /// # Errors
     /// When no event is called so.
-    pub(crate) fn leave_out_other_vms(
+    pub fn leave_out_other_vms(
         &mut self,
         args: &TableArgs,
         events: &[String],
@@ -52,7 +51,7 @@ impl SessionTables {
 ///
 /// # Errors
 /// When it can't be written.
-pub(crate) fn convert_needed_events<F: Files>(
+pub fn convert_needed_events<F: Files>(
     mut tables: SessionTables,
     args: &TableArgs,
     needed: &NeededArgs,

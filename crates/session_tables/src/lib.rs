@@ -1,5 +1,10 @@
 //! The recordings of a session as tables, for a folder or for a lake.
 
+#![forbid(unsafe_code)]
+#![allow(missing_docs, reason = "only programs of this repository link it")]
+
+pub mod args;
+mod folder;
 mod needed;
 
 use std::collections::HashMap;
@@ -17,17 +22,18 @@ use session::{Misuse, Selection, Session, VmNames};
 use sources::Recording;
 use timeline::event_filter::Filter;
 
-pub(crate) use self::needed::convert_needed_events;
-use crate::args::tables::TableArgs;
-use crate::cmd::events::check_names;
-use crate::progress::reading;
+pub use self::folder::{TableFolder, refuse_source};
+pub use self::needed::convert_needed_events;
+use crate::args::TableArgs;
+use command::event_names::check_names;
+use command::progress::reading;
 
 /// Recordings are read four times at most: who is who, exits, states, requests.
 const PASSES: u64 = 4;
 
 /// Recordings of one host and its guests, and what is known of them.
 #[derive(Debug)]
-pub(crate) struct SessionTables {
+pub struct SessionTables {
     session: Session,
     machines: Vec<Machine>,
     /// Bytes of the files that were opened.
@@ -51,7 +57,7 @@ impl SessionTables {
     ///
     /// # Errors
     /// When they can't be read, or are of several hosts.
-    pub(crate) fn open(
+    pub fn open(
         paths: &[PathBuf],
         names: &VmNames,
         method: Option<Method>,
@@ -86,12 +92,12 @@ impl SessionTables {
     }
 
     /// The same, with hashes in place of names.
-    pub(crate) fn with_pseudonyms(self, pseudonyms: Option<Arc<Pseudonyms>>) -> Self {
+    pub fn with_pseudonyms(self, pseudonyms: Option<Arc<Pseudonyms>>) -> Self {
         Self { pseudonyms, ..self }
     }
 
     /// Whether nothing says when it was recorded.
-    pub(crate) fn clock_is_unknown(&self, args: &TableArgs) -> bool {
+    pub fn clock_is_unknown(&self, args: &TableArgs) -> bool {
         self.origin(args).clock.offset_ns.is_none()
     }
 
@@ -101,7 +107,7 @@ impl SessionTables {
     }
 
     /// Says what the recordings lost.
-    pub(crate) fn say_losses(&self) {
+    pub fn say_losses(&self) {
         self.session.say_losses();
     }
 
@@ -136,7 +142,7 @@ impl SessionTables {
     ///
     /// # Errors
     /// When no event is called so.
-    pub(crate) fn identify(&self, args: &TableArgs, events: &[String]) -> anyhow::Result<Ids> {
+    pub fn identify(&self, args: &TableArgs, events: &[String]) -> anyhow::Result<Ids> {
         let filter = self.filter(events)?;
         let origin = self.origin(args);
         let wanted = args.wanted(!events.is_empty());
@@ -194,7 +200,7 @@ fn refuse_several_hosts(machines: &[Machine]) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// When a table can't be written, or no event is called so.
-pub(crate) fn convert<F: Files>(
+pub fn convert<F: Files>(
     tables: &SessionTables,
     args: &TableArgs,
     (only, events): (Option<&'static Table>, &[String]),

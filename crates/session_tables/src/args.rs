@@ -13,34 +13,34 @@ const HEADING: &str = "Tables";
 
 /// Tables, and facts that a recording doesn't have.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct TableArgs {
+pub struct TableArgs {
     /// Only these tables, separated by commas [default: all but exit_details and events]
     #[arg(long, value_name = "TABLE,…", value_delimiter = ',', help_heading = HEADING)]
-    pub(crate) tables: Vec<TableArg>,
+    pub tables: Vec<TableArg>,
     /// Also the table of what exits were about, exit_details: it shows guests' addresses
     #[arg(long, help_heading = HEADING)]
-    pub(crate) details: bool,
+    pub details: bool,
     /// The host's name in the fleet [default: its own name for itself]
     #[arg(long, value_name = "NAME", help_heading = HEADING)]
-    pub(crate) host: Option<String>,
+    pub host: Option<String>,
     /// When the first event was recorded, in seconds of Unix time [default: as session.json says; where
     /// nothing does, tables have the trace clock's times]
     #[arg(long, value_name = "SECONDS", value_parser = unix_time, help_heading = HEADING)]
-    pub(crate) begun: Option<Seconds>,
+    pub begun: Option<Seconds>,
     /// A label of the session, such as pool=canary or cpu_model=EPYC-9654
     #[arg(long = "label", value_name = "KEY=VALUE", help_heading = HEADING)]
-    pub(crate) labels: Vec<LabelArg>,
+    pub labels: Vec<LabelArg>,
 }
 
 impl TableArgs {
     /// Whether none of them was given.
-    pub(crate) fn is_default(&self) -> bool {
+    pub fn is_default(&self) -> bool {
         let Self { tables, details, host, begun, labels } = self;
         tables.is_empty() && !details && host.is_none() && begun.is_none() && labels.is_empty()
     }
 
     /// The tables to write; that of events where some are asked for.
-    pub(crate) fn wanted(&self, with_events: bool) -> Vec<&'static Table> {
+    pub fn wanted(&self, with_events: bool) -> Vec<&'static Table> {
         let named: Vec<_> = self.tables.iter().map(|one| one.0).collect();
         let is_wanted = |table: &&'static Table| {
             let asked = self.details && **table == EXIT_DETAILS || with_events && **table == EVENTS;
@@ -64,7 +64,7 @@ fn unix_time(text: &str) -> Result<Seconds, String> {
 
 /// The name of a table.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct TableArg(pub(crate) &'static Table);
+pub struct TableArg(pub &'static Table);
 
 impl FromStr for TableArg {
     type Err = String;
@@ -78,7 +78,7 @@ impl FromStr for TableArg {
 
 /// A label.
 #[derive(Clone, Debug)]
-pub(crate) struct LabelArg(pub(crate) String, pub(crate) String);
+pub struct LabelArg(pub String, pub String);
 
 impl FromStr for LabelArg {
     type Err = String;
@@ -88,5 +88,41 @@ impl FromStr for LabelArg {
             Some((key, value)) if !key.is_empty() => Ok(Self(key.to_owned(), value.to_owned())),
             _ => Err(format!("{text} is no label: KEY=VALUE")),
         }
+    }
+}
+
+/// What a query needs of a table, by which hyperscope-sql has less of a recording read.
+#[derive(Clone, Debug, Default, Args)]
+pub struct NeededArgs {
+    /// Of events: rows of this time, as tables have it, and later ones
+    #[arg(long, value_name = "NS", hide = true, allow_hyphen_values = true)]
+    pub needed_from: Option<i64>,
+    /// Of events: rows before this time
+    #[arg(long, value_name = "NS", hide = true, allow_hyphen_values = true)]
+    pub needed_to: Option<i64>,
+    /// Of events: rows with these names
+    #[arg(long, value_name = "SYSTEM:NAME", hide = true)]
+    pub needed_event: Vec<String>,
+    /// Of events: columns that are looked at; the others may have anything in them
+    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',', hide = true)]
+    pub needed_columns: Option<Vec<String>>,
+    /// Of exits: rows of these VMs
+    #[arg(long, value_name = "VM", hide = true)]
+    pub needed_vm: Vec<String>,
+}
+
+impl NeededArgs {
+    /// Whether all events are needed.
+    pub fn is_all_events(&self) -> bool {
+        let Self { needed_from, needed_to, needed_event, needed_columns, needed_vm: _ } = self;
+        needed_from.is_none()
+            && needed_to.is_none()
+            && needed_event.is_empty()
+            && needed_columns.is_none()
+    }
+
+    /// Whether a column is looked at.
+    pub fn has(&self, column: &str) -> bool {
+        self.needed_columns.as_ref().is_none_or(|all| all.iter().any(|one| one == column))
     }
 }
