@@ -13,7 +13,6 @@ mod channel_exits;
 mod cmd;
 mod debug_files;
 mod guest_symbols;
-mod lab_steps;
 mod lake_place;
 mod page_names;
 mod stored_frames;

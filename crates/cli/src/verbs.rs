@@ -4,7 +4,7 @@
 use std::error::Error;
 
 use clap::Command;
-use command::programs::{HYPERSCOPE, Installed};
+use command::programs::{HYPERSCOPE, Installed, LAB};
 use command::verbs;
 use command::verbs::Program;
 use command::verbs::completions::CompletionsArgs;
@@ -76,12 +76,8 @@ verbs! {
         Serve(args::serve::ServeArgs),
     }
     "More" {
-        /// Run a workload under two configurations in turn, and report how they differ
-        Ab(Box<args::ab::AbArgs>),
         /// Relate the clocks of guests to their host's, with error bounds
         Align(cmd::align::AlignArgs),
-        /// Measure in the lab what exits, tracers and recording cost
-        Bench(args::bench::BenchArgs),
         /// Print a script that completes commands and options in a shell
         Completions(CompletionsArgs<Verb>),
         /// Report whether the hosts of a fleet differ, and which
@@ -90,8 +86,6 @@ verbs! {
         Hypertrace(args::hypertrace::HypertraceArgs),
         /// Create the keys by which hosts and agents authenticate each other over TLS
         Keys(args::keys::KeysArgs),
-        /// Boot virtual hosts, guests and nested guests to experiment with
-        Lab(args::lab::LabArgs),
         /// Collect the tables of many recordings in one place, for SQL
         Lake(args::lake::LakeArgs),
         /// Print the manual page, or write those of all commands to a folder
@@ -100,8 +94,6 @@ verbs! {
         Mark(args::mark::MarkArgs),
         /// Show guests live what their host does with their vCPUs
         Publish(args::publish::PublishArgs),
-        /// Lengthen chosen exits of a running VM, and report what its workload pays for each nanosecond
-        Sensitivity(args::sensitivity::SensitivityArgs),
         /// Query recordings and lakes in SQL
         Sql(Box<args::sql::SqlArgs>),
     }
@@ -109,6 +101,8 @@ verbs! {
 
 impl Program for Verb {
     const INSTALLED: Installed = HYPERSCOPE;
+
+    const BECOMES: &'static [Installed] = &[LAB];
 
     fn described(command: Command) -> Command {
         command
@@ -128,10 +122,6 @@ impl Program for Verb {
 
     fn is_of_channel(cause: &(dyn Error + 'static)) -> bool {
         cause.is::<recorder::RecordError>()
-    }
-
-    fn has_lines(cause: &(dyn Error + 'static)) -> bool {
-        cause.is::<lab::LabError>() || cause.is::<experiment::bench::BenchError>()
     }
 }
 

@@ -65,7 +65,8 @@ pub(crate) fn can_run(lab: &Lab, arch: Arch, record: &Record) -> Result<bool> {
     let has_agent = !record.has_guest() || machine_programs::agent(arch).is_some();
     // Scenarios name probes as trace-cmd does: `kprobes:FUNCTION`.
     let names_probes = record.events.iter().any(|event| event == PROBES);
-    let Some(program) = machine_programs::hyperscope(arch).filter(|_| has_agent && !names_probes) else {
+    let Some(program) = machine_programs::hyperscope(arch).filter(|_| has_agent && !names_probes)
+    else {
         return Ok(false);
     };
     let mut session = lab.session(1)?;

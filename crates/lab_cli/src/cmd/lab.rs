@@ -16,7 +16,7 @@ use printable::messages;
 use crate::args::lab::{
     AcceleratorArg, LabConsoleArgs, LabExecArgs, LabGetArgs, LabPutArgs, LabShapeArgs, LabUpArgs,
 };
-use crate::args::{LabArgs, LabVerb};
+use crate::args::lab::{LabArgs, LabVerb};
 use crate::lab_steps::LabSteps;
 use crate::output;
 use crate::verb::{Memory, Range, VerbArgs};

@@ -8,7 +8,7 @@ use live::delayer::MOST_DELAY;
 use timeline::event_filter::CpuSet;
 
 use super::OutputArgs;
-use super::record::some_time;
+use command::args::time::some_time;
 
 /// Arguments of `sensitivity`.
 #[derive(Debug, Args)]

@@ -1,6 +1,5 @@
 //! A recording of each run, by a recorder of its own or of the run's lab, and what it says of the exits of that run.
 
-use std::env;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,6 +10,7 @@ use analyses::cpu::cpu;
 use analyses::exits::{Exits, exits};
 use analyses::group::By;
 use analyses::states::VcpuState;
+use command::programs::HYPERSCOPE;
 use experiment::{Count, RunOf, Watch};
 use lab::{Lab, LabRecording};
 use os::waits::Deadline;
@@ -91,7 +91,8 @@ impl Recordings {
             arguments.extend([OsStr::new("--vm"), OsStr::new(vm)]);
         }
         let at_most = PATIENCE.saturating_add(self.workload);
-        let mut recorder = Running::start(&env::current_exe()?, arguments, at_most, PATIENCE)?;
+        let program = HYPERSCOPE.path().map_err(io::Error::other)?;
+        let mut recorder = Running::start(&program, arguments, at_most, PATIENCE)?;
         let deadline = Deadline::after(PATIENCE);
         while !recorder.has_said("hyperscope: recording") {
             if recorder.look()?.is_some() {

@@ -18,10 +18,10 @@ use timeline::delays::DelaySlice;
 use vms::Vm;
 
 use crate::args::sensitivity::SensitivityArgs;
-use crate::cmd::record::stop_at_signals;
 use crate::notice::say;
 use crate::output;
 use crate::verb::{Memory, Range, VerbArgs};
+use command::signals::stop_at_signals;
 use session::Misuse;
 
 /// How often it is looked whether the workload still runs.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::record::some_time;
+use command::args::time::some_time;
 
 /// Arguments of `lab`.
 #[derive(Debug, Args)]

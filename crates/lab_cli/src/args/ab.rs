@@ -10,7 +10,7 @@ use experiment::{Metric, Stop};
 
 use super::OutputArgs;
 use super::lab_workload::LabWorkload;
-use super::record::some_time;
+use command::args::time::some_time;
 use session::Misuse;
 
 /// Arguments of `ab`.
