@@ -22,6 +22,7 @@ pub(crate) const FOLDERS: &[(&str, &[&str])] = &[
 const TOP: &[&str] = &[
     "crates/cli",
     "crates/command",
+    "crates/fleet_cli",
     "crates/lab_cli",
     "crates/session_tables",
     "fuzz/surfaces",

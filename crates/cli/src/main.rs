@@ -13,7 +13,6 @@ mod channel_exits;
 mod cmd;
 mod debug_files;
 mod guest_symbols;
-mod lake_place;
 mod page_names;
 mod stored_frames;
 mod verbs;

@@ -4,7 +4,7 @@
 use std::error::Error;
 
 use clap::Command;
-use command::programs::{HYPERSCOPE, Installed, LAB};
+use command::programs::{FLEET, HYPERSCOPE, Installed, LAB};
 use command::verbs;
 use command::verbs::Program;
 use command::verbs::completions::CompletionsArgs;
@@ -80,29 +80,23 @@ verbs! {
         Align(cmd::align::AlignArgs),
         /// Print a script that completes commands and options in a shell
         Completions(CompletionsArgs<Verb>),
-        /// Report whether the hosts of a fleet differ, and which
-        Fleet(args::fleet::FleetArgs),
         /// Show events that guests sent by hypercall or through shared memory
         Hypertrace(args::hypertrace::HypertraceArgs),
         /// Create the keys by which hosts and agents authenticate each other over TLS
         Keys(args::keys::KeysArgs),
-        /// Collect the tables of many recordings in one place, for SQL
-        Lake(args::lake::LakeArgs),
         /// Print the manual page, or write those of all commands to a folder
         Man(ManArgs<Verb>),
         /// Write a text into the recordings of this machine and of its host
         Mark(args::mark::MarkArgs),
         /// Show guests live what their host does with their vCPUs
         Publish(args::publish::PublishArgs),
-        /// Query recordings and lakes in SQL
-        Sql(Box<args::sql::SqlArgs>),
     }
 }
 
 impl Program for Verb {
     const INSTALLED: Installed = HYPERSCOPE;
 
-    const BECOMES: &'static [Installed] = &[LAB];
+    const BECOMES: &'static [Installed] = &[LAB, FLEET];
 
     fn described(command: Command) -> Command {
         command

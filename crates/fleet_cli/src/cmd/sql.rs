@@ -1,16 +1,16 @@
-//! `hyperscope sql`: becomes hyperscope-sql, which answers queries, and has this program read recordings for it.
+//! `hyperscope sql`: becomes hyperscope-sql, which answers queries, and has hyperscope read recordings for it.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::process::ExitCode;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::ValueEnum;
 
 use crate::args::sql::SqlArgs;
 use crate::verb::{Memory, Range, VerbArgs};
-use command::programs::SQL;
+use command::programs::{HYPERSCOPE, SQL};
 
 impl VerbArgs for SqlArgs {
     fn memory(&self) -> Memory {
@@ -31,7 +31,7 @@ fn run(args: &SqlArgs) -> anyhow::Result<()> {
     if args.list {
         command.arg("--list");
     } else {
-        command.arg("--reader").arg(std::env::current_exe().context("cannot find this program")?);
+        command.arg("--reader").arg(HYPERSCOPE.path()?);
         for option in options(args) {
             command.arg("--reader-option").arg(option);
         }
@@ -97,20 +97,10 @@ mod tests {
         let Verb::Sql(args) = parsed(line.split_ascii_whitespace().map(OsString::from)) else {
             unreachable!("another verb")
         };
-        let given = options(&args);
-        let export = ["hyperscope", "export", "--to", "parquet", "-o", "x", "--only", "exits"];
-        let line = export.into_iter().map(OsString::from).chain(given);
-        let Verb::Export(read) = parsed(line.chain(["trace.dat".into()])) else {
-            unreachable!("another verb")
-        };
-        assert_eq!(read.from, args.part.range.from);
-        assert_eq!(read.vms.vm, ["a", "b"]);
-        assert_eq!(read.vms.names.names, args.part.vms.names.names);
-        assert_eq!(read.vms.vcpu.map(|vcpus| vcpus.to_string()).as_deref(), Some("0,2-3"));
-        assert_eq!(read.memory.max_memory.0, 64 << 20);
-        assert_eq!(read.method.method(), args.method.method());
-        assert_eq!(read.tables.begun.map(|begun| begun.ns()), Some(1_795_305_600_500_000_000));
-        assert_eq!(read.tables.host.as_deref(), Some("web7"));
-        assert!(read.tables.details && read.tables.labels.len() == 1);
+        let expected = "--max-memory=67108864 --max-spool=4294967296 --from=+1.5 --vm=a --vm=b --name=vm-7=a --vcpu=0,2-3 \
+                        --method=windows --host=web7 --begun=1795305600.5 --label=pool=x --details";
+        let given: Vec<String> =
+            options(&args).into_iter().map(|option| option.into_string().unwrap()).collect();
+        assert_eq!(given.join(" "), expected);
     }
 }
