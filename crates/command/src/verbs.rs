@@ -86,11 +86,12 @@ macro_rules! verbs {
 pub fn command<P: Program>() -> Command {
     let name = P::INSTALLED.name;
     let command = Command::new(name).version(env!("CARGO_PKG_VERSION")).bin_name(HYPERSCOPE.name);
-    let command = P::described(command.override_usage(format!("{name} <COMMAND>")));
+    let command = command.override_usage(format!("{name} <COMMAND>"));
     let command = command.subcommand_required(true).arg_required_else_help(true);
     let others = P::BECOMES.iter().flat_map(|program| program.verbs);
     let others = others.map(|(name, about)| Command::new(*name).about(*about));
-    P::augment_subcommands(command).subcommands(others).mut_subcommands(named::<P>)
+    // Its description comes after the verbs, which have one of their own.
+    P::described(P::augment_subcommands(command).subcommands(others)).mut_subcommands(named::<P>)
 }
 
 /// A verb with the name of its manual page, and with what it does.

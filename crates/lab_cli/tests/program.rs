@@ -1,5 +1,7 @@
 //! The program by its own name: what it says of itself and of its verbs, and how it refuses others.
 
+#![allow(clippy::unwrap_used)]
+
 use std::process::{Command, Output};
 
 fn hyperscope_lab(arguments: &[&str]) -> Output {
