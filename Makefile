@@ -27,7 +27,7 @@ help:
 	@echo 'make test-lab-aarch64  an emulated Arm host and its guest: a quarter of an hour, and ten minutes to build what runs there'
 	@echo 'make agent   the program inside guests that records them, static'
 	@echo 'make labguest  the program inside machines of the lab, for other architectures, too'
-	@echo 'make static  hyperscope itself, static, for Arm machines, too'
+	@echo 'make static  hyperscope and hyperscope-lab, static, for Arm machines, too'
 	@echo 'make kmod    the kernel module inside guests, for the kernel of the lab (KERNEL=RELEASE: for another; KERNEL=arm64: for Arm)'
 	@echo 'make bpf     the programs that run in a host, after a change in bpf/ (needs clang)'
 	@echo 'make sql     the program that answers hyperscope sql: some twenty minutes of one CPU, once'
@@ -48,7 +48,7 @@ endif
 # optimised: that takes more than twice as long to build, and what a demo reads is small.
 .PHONY: demo
 demo:
-	cargo build --profile demo --locked --package hyperscope --package hyperscope-labguest --package hyperscope-agent
+	cargo build --profile demo --locked $(addprefix --package ,hyperscope hyperscope-lab hyperscope-labguest hyperscope-agent)
 	@rm -rf $(SESSION)
 	@if [ '$(DEMO)' = bundled ]; then $(MAKE) --no-print-directory demo-bundled; \
 	elif $(HYPERSCOPE) lab run exits -o $(SESSION); then $(MAKE) --no-print-directory demo-live; \
@@ -60,6 +60,7 @@ demo:
 	@echo
 	@echo 'Where to go next:'
 	@echo '  cargo install --locked --path crates/cli      the optimised program: this one was built to be built fast'
+	@echo '  cargo install --locked --path crates/lab_cli  the lab; crates/fleet_cli: lakes and SQL'
 	@echo '  sudo $(HYPERSCOPE) record --for 10s  records this host'
 	@echo '  $(HYPERSCOPE) exits YOUR.dat         what trace-cmd record -e kvm -e sched -e irq wrote'
 	@echo '  $(HYPERSCOPE) lab run nested -o out  a guest in a guest, recorded live: a minute'
@@ -141,7 +142,7 @@ SQL := sql/target/release/hyperscope-sql
 
 .PHONY: sql
 sql:
-	cargo build --release --locked --package hyperscope
+	cargo build --release --locked --package hyperscope --package hyperscope-fleet
 	cargo build --release --manifest-path sql/Cargo.toml --target-dir sql/target
 	@strip -o $(TARGET_DIR)/release/hyperscope-sql $(SQL) 2>/dev/null || cp $(SQL) $(TARGET_DIR)/release/hyperscope-sql
 	@ls -l $(TARGET_DIR)/release/hyperscope-sql
@@ -150,7 +151,7 @@ sql:
 # the main workspace use: that changes with them.
 .PHONY: test-sql
 test-sql: xtask
-	$(AS_TESTED) cargo test --locked --workspace --test cli --no-run
+	$(AS_TESTED) cargo test --locked --workspace --test cli --test program --no-run
 	cargo fmt --manifest-path sql/Cargo.toml --check
 	HYPERSCOPE=$(abspath $(TARGET_DIR))/debug/hyperscope cargo test --release --manifest-path sql/Cargo.toml --target-dir sql/target
 	$(XTASK) sql-inputs --write
@@ -168,7 +169,7 @@ lint-sql:
 # The same questions on Spark and Trino, each with two workers on this machine; they are installed into the build folder.
 .PHONY: test-cluster
 test-cluster:
-	cargo build --locked --package hyperscope
+	cargo build --locked --package hyperscope --package hyperscope-fleet
 	HYPERSCOPE=$(abspath $(TARGET_DIR))/debug/hyperscope sql/cluster/run $(TESTS)
 
 # In a real browser. Only root can install it; without it the pages are not opened.
@@ -177,7 +178,7 @@ test-web: test-page
 	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		(apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium) >/dev/null || true; \
 	fi
-	cargo build --release --locked --package hyperscope
+	cargo build --release --locked --package hyperscope --package hyperscope-fleet
 	npm run --prefix web e2e
 
 # What make test runs a sample of: mutated files, crashes at every system call, hostile peers.
@@ -254,8 +255,8 @@ agent:
 	@$(call static,hyperscope-agent $$([ -n "$$(eval echo \$$CC_$${arch}_unknown_linux_musl)" ] || echo --no-default-features),$(STATIC))
 	@ls -l $(TARGET_DIR)/*-unknown-linux-musl/labguest/hyperscope-agent
 
-# Hyperscope itself, for machines of the lab that have no C library, or another architecture. Parts of it
-# are in C: it is left out where no compiler is found for them.
+# Hyperscope itself and its experiments, for machines of the lab that have no C library, or another architecture. Parts of
+# them are in C: they are left out where no compiler is found for these.
 .PHONY: static
 static: export CC_x86_64_unknown_linux_musl ?= $(X86_CC)
 static: export CC_aarch64_unknown_linux_musl ?= $(ARM_CC)
@@ -263,6 +264,7 @@ static: with_compiler = $(foreach arch,$(STATIC),$(if $(CC_$(arch)_unknown_linux
 static:
 	@$(foreach arch,$(filter-out $(with_compiler),$(STATIC)),echo 'hyperscope for $(arch) is left out: no C compiler for it is found';)
 	@$(call static,hyperscope,$(with_compiler))
+	@$(call static,hyperscope-lab,$(with_compiler))
 
 # The module by which guests send events to their hosts, for the lab's kernel; its headers are fetched.
 .PHONY: kmod

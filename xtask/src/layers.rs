@@ -19,7 +19,15 @@ pub(crate) const FOLDERS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that may use any other.
-const TOP: &[&str] = &["crates/cli", "fuzz/surfaces", "xtask"];
+const TOP: &[&str] = &[
+    "crates/cli",
+    "crates/command",
+    "crates/fleet_cli",
+    "crates/lab_cli",
+    "crates/session_tables",
+    "fuzz/surfaces",
+    "xtask",
+];
 
 /// Crates for tests: only crates in the second list, and tests of any other, use them.
 const FOR_TESTS: &[(&str, &[&str])] =

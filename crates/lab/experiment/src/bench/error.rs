@@ -40,6 +40,11 @@ pub enum BenchError {
         "hyperscope-agent is missing; `cargo build --release -p hyperscope-agent` builds it, HYPERSCOPE_AGENT names it when it is not next to this program"
     )]
     NoAgent,
+    /// The recorder of hosts was not built, or is elsewhere.
+    #[error(
+        "hyperscope is missing; `cargo build --release -p hyperscope` builds it, to be put next to this program or on the PATH"
+    )]
+    NoHyperscope,
     /// No exit can be measured here.
     #[error("exits can't be measured here: {0}")]
     Exits(String),

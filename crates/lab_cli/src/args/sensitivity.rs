@@ -1,0 +1,104 @@
+//! Arguments of `sensitivity`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use live::delayer::MAX_DELAY;
+use timeline::event_filter::CpuSet;
+
+use super::OutputArgs;
+use command::args::time::some_time;
+
+/// Arguments of `sensitivity`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    hyperscope sensitivity --vm web --reason EPT_MISCONFIG --for 30s\n  \
+    hyperscope sensitivity --vm web --reason msr,cpuid --delays 1us,2us,5us -- ssh guest ./ping-pong\n  \
+    hyperscope sensitivity --vm web --reason hlt --progress /sys/class/net/tap0/statistics/rx_packets --for 1m\n  \
+    hyperscope sensitivity --vm web --reason msr --for 1m -o msr.html                      a page with figures\n\n\
+    In slices of time, in an order by chance, exits of one reason take longer by one of the delays, or none do.\n\
+    The slope is what the workload pays for each nanosecond: 1 where it waits for all of them, 0 where it waits\n\
+    for something else. The times are added by BPF programs (Linux 5.17 or later), to the VM that is named and to\n\
+    none other, and end with this program, however it ends.")]
+pub(crate) struct SensitivityArgs {
+    /// The VM, by its name or the process id of its VMM
+    #[arg(long, value_name = "VM")]
+    pub(crate) vm: String,
+    /// Exits that are delayed, as exits names them, each reason in slices of its own
+    #[arg(long, value_name = "REASON,…", value_delimiter = ',', required = true)]
+    pub(crate) reason: Vec<String>,
+    /// Only exits of these vCPUs are delayed, such as 0,2-3
+    #[arg(long, value_name = "LIST", value_parser = CpuSet::parse)]
+    pub(crate) vcpu: Option<CpuSet>,
+    /// By how much exits are longer in slices in which they are: up to 100us
+    #[arg(long, value_name = "TIME,…", value_delimiter = ',', default_value = "1us,2us,5us", value_parser = delay)]
+    pub(crate) delays: Vec<Duration>,
+    /// What shows how far the workload is: exits of a reason, or a file with a number that grows [default:
+    /// the exits that are delayed]
+    #[arg(long, value_name = "REASON|FILE")]
+    pub(crate) progress: Option<String>,
+    /// How long a slice is
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = some_time)]
+    pub(crate) slice: Duration,
+    /// For how long, unless the workload ends before [default: 30s without a workload]
+    #[arg(long = "for", value_name = "TIME", value_parser = some_time)]
+    pub(crate) time: Option<Duration>,
+    /// What the order is drawn from
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    /// What drives the VM meanwhile: a program with its arguments, or one line for the shell. What it prints goes to
+    /// standard error
+    #[arg(last = true, value_name = "WORKLOAD")]
+    pub(crate) workload: Vec<String>,
+}
+
+impl SensitivityArgs {
+    /// For how long, at most.
+    pub(crate) fn time(&self) -> Option<Duration> {
+        const ALONE: Duration = Duration::from_secs(30);
+        self.time.or_else(|| self.workload.is_empty().then_some(ALONE))
+    }
+
+    /// The file with the progress, if it is one.
+    pub(crate) fn counter(&self) -> Option<PathBuf> {
+        self.progress.as_deref().filter(|progress| progress.contains('/')).map(PathBuf::from)
+    }
+}
+
+/// A delay, which must not be longer than the programs allow.
+fn delay(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit_ns = match text.get(digits.len()..).unwrap_or_default() {
+        "ns" => 1.0,
+        "us" => 1000.0,
+        "" if digits.trim_matches('0').is_empty() => 0.0,
+        _ => return Err(format!("{text:?} is no delay: write 500ns or 2us")),
+    };
+    let ns = digits.parse::<f64>().ok().map(|number| number * unit_ns);
+    match ns.filter(|ns| *ns >= 0.0) {
+        Some(ns) if ns <= MAX_DELAY.as_nanos() as f64 => {
+            Ok(Duration::from_nanos(ns.round() as u64))
+        }
+        Some(_) => Err(format!("no exit may be delayed for longer than {MAX_DELAY:?}")),
+        None => Err(format!("{text:?} is no delay: write 500ns or 2us")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_have_units_and_a_limit() {
+        assert_eq!(delay("500ns"), Ok(Duration::from_nanos(500)));
+        assert_eq!(delay("2.5us"), Ok(Duration::from_nanos(2500)));
+        assert_eq!(delay("0"), Ok(Duration::ZERO));
+        assert_eq!(delay("100us"), Ok(MAX_DELAY));
+        for wrong in ["", "5", "101us", "1ms", "-1us", "us", "NaNus"] {
+            assert!(delay(wrong).is_err(), "{wrong}");
+        }
+    }
+}
