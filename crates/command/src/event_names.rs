@@ -10,7 +10,7 @@ use timeline::event_filter::{Condition, Filter, Unfit};
 
 /// The error of a pattern that no event of these recordings matches, with those that it may have meant.
 pub fn no_event(pattern: &str, recordings: &[Recording]) -> anyhow::Error {
-    let formats = recordings.iter().flat_map(|one| one.formats().iter());
+    let formats = recordings.iter().flat_map(|recording| recording.formats().iter());
     let names = formats.map(|(_, format)| {
         if pattern.contains([':', '/']) {
             format!("{}:{}", format.system(), format.name())
@@ -26,7 +26,7 @@ pub fn no_event(pattern: &str, recordings: &[Recording]) -> anyhow::Error {
 
 /// A filter that no event of any recording can pass is a slip of the pen, not a wish for silence.
 pub fn check_names(filter: &Filter, recordings: &[Recording]) -> anyhow::Result<()> {
-    let formats = || recordings.iter().flat_map(|one| one.formats().iter());
+    let formats = || recordings.iter().flat_map(|recording| recording.formats().iter());
     for pattern in &filter.events {
         if !formats().any(|(_, format)| format.is_named(pattern)) {
             return Err(no_event(pattern, recordings));

@@ -328,8 +328,8 @@ fn terminal_width(args: &OutputArgs) -> Option<usize> {
 
 /// The same where it goes to standard output.
 pub fn stdout_width() -> Option<usize> {
-    let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    asked.or_else(|| {
+    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    columns.or_else(|| {
         let terminal = io::stdout().is_terminal().then(console::Term::stdout)?;
         let (_, columns) = terminal.size_checked()?;
         Some(usize::from(columns))

@@ -32,7 +32,7 @@ pub fn run<P: Program>() -> ExitCode {
     if let Memory::Limits(limits) = verb.args().memory() {
         limits.apply();
     }
-    match whole::<P>(verb.args().run()) {
+    match fail_if_cut::<P>(verb.args().run()) {
         Ok(code) => code,
         Err(error) if is_broken_pipe::<P>(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -50,7 +50,7 @@ pub fn run<P: Program>() -> ExitCode {
 }
 
 /// A result is none where a file was cut while it was read, whatever else went well or wrong.
-fn whole<P: Program>(done: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
+fn fail_if_cut<P: Program>(done: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
     match (sys::check_mapped_files(), done) {
         (Err(cut), Ok(_)) => Err(cut.into()),
         // Said already.

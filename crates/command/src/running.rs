@@ -110,7 +110,7 @@ impl Running {
 
     /// Whether it has said anything.
     pub fn has_spoken(&self) -> bool {
-        self.said.metadata().is_ok_and(|of| of.len() > 0)
+        self.stderr.metadata().is_ok_and(|metadata| metadata.len() > 0)
     }
 
     /// Whether a line that it said begins so.
@@ -129,7 +129,7 @@ impl Running {
 
     /// The last line that it said.
     pub fn last_line(&self) -> Option<String> {
-        let length = self.said.metadata().ok()?.len();
+        let length = self.stderr.metadata().ok()?.len();
         let text = self.said_at(length.saturating_sub(LAST_BYTES as u64), LAST_BYTES)?;
         let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
         Some(line.strip_prefix("hyperscope: ").unwrap_or(line).to_owned())

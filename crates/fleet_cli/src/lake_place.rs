@@ -33,7 +33,7 @@ pub(crate) fn change(lake: &Path) -> anyhow::Result<Lake> {
 }
 
 /// Starts the program that has the store's client.
-fn asked(lake: &Path) -> anyhow::Result<ObjectsByProcess> {
+fn start_client(lake: &Path) -> anyhow::Result<ObjectsByProcess> {
     let program = SQL.path()?;
     let mut command = Command::new(&program);
     command.arg("--serve-store").arg(lake);

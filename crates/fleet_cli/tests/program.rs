@@ -37,6 +37,6 @@ fn verbs_show_how_users_call_them() {
 fn verbs_of_other_programs_are_wrong_usage() {
     let refused = hyperscope_fleet(&["lab", "up"]);
     assert_eq!(refused.status.code(), Some(2));
-    let said = String::from_utf8(refused.stderr).unwrap();
-    assert!(said.contains("unrecognized subcommand 'lab'"), "{said}");
+    let stderr = String::from_utf8(refused.stderr).unwrap();
+    assert!(stderr.contains("unrecognized subcommand 'lab'"), "{stderr}");
 }

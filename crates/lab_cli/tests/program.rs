@@ -32,8 +32,8 @@ fn verbs_show_how_users_call_them() {
         let words: Vec<&str> = verb.split(' ').chain(["--help"]).collect();
         let help = printed(&words);
         assert!(help.contains(&format!("Usage: hyperscope {verb} ")), "{verb}: {help}");
-        let asked: Vec<&str> = ["help"].into_iter().chain(verb.split(' ')).collect();
-        assert_eq!(printed(&asked), help);
+        let words: Vec<&str> = ["help"].into_iter().chain(verb.split(' ')).collect();
+        assert_eq!(printed(&words), help);
     }
 }
 
@@ -41,8 +41,8 @@ fn verbs_show_how_users_call_them() {
 fn verbs_of_other_programs_are_wrong_usage() {
     let refused = hyperscope_lab(&["exits", "trace.dat"]);
     assert_eq!(refused.status.code(), Some(2));
-    let said = String::from_utf8(refused.stderr).unwrap();
-    assert!(said.contains("unrecognized subcommand 'exits'"), "{said}");
+    let stderr = String::from_utf8(refused.stderr).unwrap();
+    assert!(stderr.contains("unrecognized subcommand 'exits'"), "{stderr}");
 }
 
 #[test]

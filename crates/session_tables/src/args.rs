@@ -41,7 +41,7 @@ impl TableArgs {
 
     /// The tables to write; that of events where some are asked for.
     pub fn wanted(&self, with_events: bool) -> Vec<&'static Table> {
-        let named: Vec<_> = self.tables.iter().map(|one| one.0).collect();
+        let named: Vec<_> = self.tables.iter().map(|table| table.0).collect();
         let is_wanted = |table: &&'static Table| {
             let is_requested =
                 self.details && **table == EXIT_DETAILS || with_events && **table == EVENTS;
@@ -124,6 +124,6 @@ impl NeededArgs {
 
     /// Whether a column is looked at.
     pub fn has(&self, column: &str) -> bool {
-        self.needed_columns.as_ref().is_none_or(|all| all.iter().any(|one| one == column))
+        self.needed_columns.as_ref().is_none_or(|all| all.iter().any(|needed| needed == column))
     }
 }

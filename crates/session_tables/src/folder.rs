@@ -51,8 +51,8 @@ impl Files for TableFolder<'_> {
 /// When the path is one of `sources`.
 pub fn refuse_source(path: &Path, sources: &[PathBuf]) -> io::Result<()> {
     let place = fs::canonicalize(path).ok();
-    let is_it = |one: &PathBuf| place.is_some() && fs::canonicalize(one).ok() == place;
-    if sources.iter().any(is_it) {
+    let is_place = |path: &PathBuf| place.is_some() && fs::canonicalize(path).ok() == place;
+    if sources.iter().any(is_place) {
         let why = format!("{} is a recording to be read; write to another place", path.display());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }

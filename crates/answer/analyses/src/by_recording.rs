@@ -34,7 +34,7 @@ impl<K: Copy + Eq + Hash, V> ByRecording<K, V> {
     }
 
     /// The value of a key, which begins empty.
-    pub(crate) fn of(&mut self, (recording, key): (u16, K)) -> &mut V
+    pub(crate) fn get_or_default(&mut self, (recording, key): (u16, K)) -> &mut V
     where
         V: Default,
     {
@@ -78,7 +78,7 @@ mod tests {
     fn one_recording_is_forgotten_and_no_other() {
         let mut known = ByRecording::<u32, u64>::default();
         for key in [(0, 1), (0, 2), (1, 1), (0, 1)] {
-            *known.of(key) += 1;
+            *known.get_or_default(key) += 1;
         }
         known.set((1, 7), 5);
         known.set((1, 7), 6);

@@ -137,11 +137,11 @@ fn a_missing_program_is_named_with_what_builds_it() {
         ),
     ] {
         let run = installed.run(words);
-        let said = text(&run.stderr);
-        assert_eq!((run.status.code(), text(&run.stdout)), (Some(1), ""), "{words:?}: {said}");
+        let stderr = text(&run.stderr);
+        assert_eq!((run.status.code(), text(&run.stdout)), (Some(1), ""), "{words:?}: {stderr}");
         let begin =
             format!("hyperscope: {name} is missing: the package {name} has it, and \"{build}\"");
-        assert!(said.starts_with(&begin) && said.lines().count() == 1, "{words:?}: {said}");
+        assert!(stderr.starts_with(&begin) && stderr.lines().count() == 1, "{words:?}: {stderr}");
     }
     // What needs no other program does not look for one.
     let exits = installed.run(&["exits", "fixtures/x86-svm/nested.dat"]);
@@ -153,11 +153,11 @@ fn manual_pages_of_a_missing_program_are_left_out() {
     let installed = Installation::with(&["hyperscope-fleet"]);
     let pages = installed.path("man1");
     let run = installed.run(&["man", "-o", pages.to_str().unwrap()]);
-    let said = text(&run.stderr);
-    assert_eq!(run.status.code(), Some(0), "{said}");
+    let stderr = text(&run.stderr);
+    assert_eq!(run.status.code(), Some(0), "{stderr}");
     assert!(
-        said.contains("no pages of ab, bench, lab, sensitivity: hyperscope-lab is missing"),
-        "{said}"
+        stderr.contains("no pages of ab, bench, lab, sensitivity: hyperscope-lab is missing"),
+        "{stderr}"
     );
     for (page, is_there) in
         [("hyperscope", true), ("hyperscope-lake-add", true), ("hyperscope-ab", false)]

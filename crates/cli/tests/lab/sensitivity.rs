@@ -38,8 +38,8 @@ fn what_a_guest_waits_for_is_paid_and_what_it_does_not_wait_for_is_not() {
     let lab = TestLab::new("sensitivity");
     lab.run(&["up", "--levels", "2", "--cpus", "1", "--instruction-ns", "1"]).done();
     lab.put_programs(1);
-    let asked = |more: &str| {
-        let said =
+    let run = |more: &str| {
+        let outcome =
             lab.shell(1, &format!("hyperscope sensitivity --vm l2 --progress cpuid {more}")).done();
         eprintln!("{}", ran.stdout);
         ran.stdout
@@ -124,7 +124,7 @@ fn a_ping_pong_pays_what_it_measures_itself_and_nothing_for_another_vcpu() {
     let up = ["up", "--levels", "2", "--cpus", "1", "--guest-cpus", "2", "--instruction-ns", "1"];
     lab.run(&[&up[..], &["--guest-net", "virtio"]].concat()).done();
     lab.put_programs(1);
-    let asked = |more: &str| -> Value {
+    let report = |more: &str| -> Value {
         let script = format!("hyperscope sensitivity --vm l2 --format json {more}");
         serde_json::from_str(&lab.shell(1, &script).done().stdout).unwrap()
     };

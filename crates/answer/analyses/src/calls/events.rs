@@ -23,16 +23,16 @@ pub(super) const RETTIME: usize = 4;
 /// What is wanted of an event. Fields go by their names: kernels move them, and add others (a return
 /// value since 6.5, arguments since 6.15), and a text has addresses of its own.
 pub(super) fn wanted(format: &EventFormat) -> Option<EventRequest> {
-    let of = |tag, fields| Some(EventRequest { tag, fields });
+    let want = |tag, fields| Some(EventRequest { tag, fields });
     match (format.system(), format.name()) {
         ("ftrace", "funcgraph_entry" | "funcgraph_retaddr_entry") => {
-            of(ENTRY, &["text_func|func", "depth"])
+            want(ENTRY, &["text_func|func", "depth"])
         }
         ("ftrace", "funcgraph_exit") => {
-            of(EXIT, &["text_func|func", "depth", "overrun", "calltime", "rettime"])
+            want(EXIT, &["text_func|func", "depth", "overrun", "calltime", "rettime"])
         }
-        ("ftrace", "function") => of(CALL, &["text_ip|ip", "text_parent_ip|parent_ip"]),
-        ("sched", "sched_switch") => of(SWITCH, &["prev_pid", "next_pid"]),
+        ("ftrace", "function") => want(CALL, &["text_ip|ip", "text_parent_ip|parent_ip"]),
+        ("sched", "sched_switch") => want(SWITCH, &["prev_pid", "next_pid"]),
         _ => None,
     }
 }

@@ -27,7 +27,7 @@ impl<T, const MOST: usize> ByThread<T, MOST> {
         T: Default,
     {
         self.make_room(key);
-        self.0.of(key)
+        self.0.get_or_default(key)
     }
 
     /// Puts something in place of what was known.

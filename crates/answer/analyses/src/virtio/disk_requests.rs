@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(completed(&mut requests, read(4096, false)), (131_073, false));
         // None is left that it could be.
         assert_eq!(completed(&mut requests, read(4096, false)), (4097, true));
-        assert_eq!(requests.begun.values().count(), 1);
+        assert_eq!(requests.pending.values().count(), 1);
     }
 
     #[test]
@@ -133,8 +133,8 @@ mod tests {
         for thread in 0..2 * MAX_THREADS as u32 {
             requests.begin((0, thread), request_of(512));
         }
-        (0..2 * MAX_BEGUN).for_each(|_| requests.begin(KEY, of(512)));
-        assert!(requests.begun.values().count() <= MAX_THREADS);
-        assert!(requests.begun.values().all(|begun| begun.len() <= MAX_BEGUN));
+        (0..2 * MAX_BEGUN).for_each(|_| requests.begin(KEY, request_of(512)));
+        assert!(requests.pending.values().count() <= MAX_THREADS);
+        assert!(requests.pending.values().all(|pending| pending.len() <= MAX_BEGUN));
     }
 }

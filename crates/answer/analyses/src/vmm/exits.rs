@@ -211,8 +211,9 @@ impl Log {
                 open.split.sleeps(activity, ns);
                 open.call(activity, |sum| sum.waited_ns += ns);
                 if let Activity::Call(Call { kind: CallKind::Futex, futex, .. }) = activity {
-                    let at = releases.partition_point(|one| one.at_ns < interval.to_ns);
-                    let release = releases.get(at).filter(|one| one.at_ns == interval.to_ns);
+                    let at = releases.partition_point(|release| release.at_ns < interval.to_ns);
+                    let release =
+                        releases.get(at).filter(|release| release.at_ns == interval.to_ns);
                     let holder = release.and_then(|release| release.by);
                     if open.locks.len() < MAX_WAITS {
                         open.locks.push((LockKey { futex, holder }, ns));

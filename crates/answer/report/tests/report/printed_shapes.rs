@@ -217,9 +217,11 @@ fn compare_times(what: &str, text: &Exits, recording: &Exits, rounding_ns: u64, 
 /// Of each function: how often it was called, its own time, and that of its longest call.
 fn functions_of(recording: &Recording) -> BTreeMap<String, (u64, u64, u64)> {
     let calls = calls(recording, &CallQuestion::default(), &mut (), &|_| ());
-    assert_eq!(calls.sum(|one| one.without_call + one.without_return), 0);
-    let of = |one: &Function| (one.name.clone().unwrap(), (one.count, one.self_ns, one.max_ns));
-    let functions: BTreeMap<_, _> = calls.functions.iter().map(of).collect();
+    assert_eq!(calls.sum(|function| function.without_call + function.without_return), 0);
+    let times = |function: &Function| {
+        (function.name.clone().unwrap(), (function.count, function.self_ns, function.max_ns))
+    };
+    let functions: BTreeMap<_, _> = calls.functions.iter().map(times).collect();
     assert_eq!(functions.len(), calls.functions.len());
     functions
 }
@@ -287,14 +289,14 @@ fn calls_that_trace_cmd_prints_are_those_of_the_recording() {
             let found = functions_of(&text);
             assert!(found.keys().eq(functions.keys()), "{options:?}");
             for (function, (count, self_ns, max_ns)) in &functions {
-                let one = found[function];
+                let times = found[function];
                 let most_off = if is_exact { 0 } else { 10 * count };
-                let is_same = one.0 == *count
-                    && one.1.abs_diff(*self_ns) <= most_off
-                    && one.2.abs_diff(*max_ns) <= most_off;
+                let is_same = times.0 == *count
+                    && times.1.abs_diff(*self_ns) <= most_off
+                    && times.2.abs_diff(*max_ns) <= most_off;
                 assert!(
                     is_same,
-                    "{options:?}: {function}: {one:?}, not {count} {self_ns} {max_ns}"
+                    "{options:?}: {function}: {times:?}, not {count} {self_ns} {max_ns}"
                 );
             }
         }

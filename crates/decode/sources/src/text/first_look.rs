@@ -123,7 +123,7 @@ impl FirstLook {
             let why = "its time is in other units than those of the lines before";
             return self.unreadable(number, at, why);
         }
-        let is_known = match GraphLine::of(event) {
+        let is_known = match GraphLine::from_line(event) {
             Some(line) => self.call(number, at, buffer, event, &line),
             None => self.look_at(number, event),
         };
@@ -163,7 +163,7 @@ impl FirstLook {
         }
         let name = returned.and_then(|function| self.functions.name(function));
         let events = line.events(event, name);
-        events.iter().all(|one| self.look_at(number, &one.line(event)))
+        events.iter().all(|event| self.look_at(number, &event.line(event)))
     }
 
     /// Whether a time counts what those before did.

@@ -53,14 +53,14 @@ pub(super) struct GraphEvent {
 
 impl GraphEvent {
     /// The event in place of its line.
-    pub(super) fn line<'t>(&'t self, of: &EventLine<'t>) -> EventLine<'t> {
-        EventLine { name: self.name, body: &self.body, ..*of }
+    pub(super) fn line<'t>(&'t self, event_line: &EventLine<'t>) -> EventLine<'t> {
+        EventLine { name: self.name, body: &self.body, ..*event_line }
     }
 }
 
 impl<'t> GraphLine<'t> {
     /// What a line says, if it is such a one.
-    pub(super) fn of(event: &EventLine<'t>) -> Option<Self> {
+    pub(super) fn from_line(event: &EventLine<'t>) -> Option<Self> {
         matches!(event.name, ENTRY | EXIT).then(|| Self::read(event.body))?
     }
 
@@ -122,13 +122,13 @@ impl<'t> GraphLine<'t> {
 /// `+ 31.737 us`, in nanoseconds.
 fn duration(text: &str) -> Option<u64> {
     let micros = text.trim_start_matches(MARKS).trim().strip_suffix("us")?.trim_end();
-    let (whole, fraction) = micros.split_once('.').unwrap_or((micros, ""));
+    let (integer, fraction) = micros.split_once('.').unwrap_or((micros, ""));
     // Of long times fewer digits are printed.
     let nanos: u64 = match fraction {
         "" => 0,
         digits => format!("{digits:0<3}").parse().ok().filter(|_| digits.len() <= 3)?,
     };
-    whole.parse::<u64>().ok()?.checked_mul(1000)?.checked_add(nanos)
+    integer.parse::<u64>().ok()?.checked_mul(1000)?.checked_add(nanos)
 }
 
 /// `vcpu_run() {` of `vcpu_run() { (3)`: trace-cmd prints the depth if it is asked to.
@@ -239,11 +239,11 @@ mod tests {
                 open.forget();
                 continue;
             };
-            let graph = GraphLine::of(&event).unwrap();
+            let graph = GraphLine::from_line(&event).unwrap();
             let number = open.follow(0, &event, &graph, &mut functions);
             let name = number.and_then(|number| functions.name(number));
             let events = graph.events(&event, name).into_iter();
-            all.extend(events.map(|one| (one.name, one.body, one.stamp)));
+            all.extend(events.map(|event| (event.name, event.body, event.stamp)));
         }
         all
     }

@@ -152,7 +152,8 @@ fn recording(path: PathBuf, file: Arc<FileMap>, machine: Machine) -> Recording {
     let look = machine.look;
     let (info, correction, ending) = (look.info(), look.correction(), look.ending());
     let FirstLook { events, reasons, functions, cpus, comms, damage, .. } = look;
-    let formats: FormatTable = events.list.iter().filter_map(|one| one.format(&reasons)).collect();
+    let formats: FormatTable =
+        events.list.iter().filter_map(|event| event.format(&reasons)).collect();
     let comms: String = comms.iter().map(|(thread, comm)| format!("{thread} {comm}\n")).collect();
     let symbols = functions.kallsyms().map_or(NameText::Missing, NameText::Here);
     let text = Arc::new(Text { file, events, reasons, functions });

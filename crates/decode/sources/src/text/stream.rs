@@ -102,7 +102,7 @@ impl TextStream {
         let text = line.text();
         let Line::Event(event) = Read::new(&text).line else { return None };
         block.begin(event.time.stamp);
-        match GraphLine::of(&event) {
+        match GraphLine::from_line(&event) {
             Some(line) => self.call(place, &event, &line, block),
             None => self.write(&event, |write| block.list.push(event.time.stamp, place, write)),
         }
@@ -128,10 +128,10 @@ impl TextStream {
         let returned = self.lines.returned.binary_search_by_key(&place, of_line).ok();
         let returned = returned.and_then(|at| self.lines.returned.get(at));
         let name = returned.and_then(|(_, function)| self.text.functions.name(*function));
-        for one in line.events(event, name) {
-            let mut record = TextRecord { stamp: one.stamp, place, bytes: Vec::new() };
-            self.write(&one.line(event), |write| write(&mut record.bytes))?;
-            if one.stamp > event.time.stamp {
+        for event in line.events(event, name) {
+            let mut record = TextRecord { stamp: event.stamp, place, bytes: Vec::new() };
+            self.write(&event.line(event), |write| write(&mut record.bytes))?;
+            if event.stamp > event.time.stamp {
                 block.later = Some(record);
             } else {
                 record.put(block.list);

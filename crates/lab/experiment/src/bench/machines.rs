@@ -50,9 +50,9 @@ pub(crate) struct BootedMachines {
 impl BootedMachines {
     /// Puts the programs into the machines of a lab that is up.
     pub(crate) fn prepare(lab: &Lab) -> Result<Self> {
-        let own = hyperscope()?;
-        let mut machines = Self::at(lab, 2, &own)?;
-        machines.guest.put(&agent(&own)?, "/bin/hyperscope-agent")?;
+        let program = hyperscope()?;
+        let mut machines = Self::at(lab, 2, &program)?;
+        machines.guest.put(&agent(&program)?, "/bin/hyperscope-agent")?;
         machines.devices = Device::parse(&machines.guest.shell(LIST)?);
         Ok(machines)
     }
@@ -64,7 +64,7 @@ impl BootedMachines {
     }
 
     /// The guest of this level and its host, which gets hyperscope.
-    fn at(lab: &Lab, level: u8, own: &Path) -> Result<Self> {
+    fn at(lab: &Lab, level: u8, program: &Path) -> Result<Self> {
         let (mut host, mut guest) =
             (BootedMachine(lab.session(level - 1)?), BootedMachine(lab.session(level)?));
         host.put(program, "/bin/hyperscope")?;
@@ -96,7 +96,7 @@ fn hyperscope() -> Result<PathBuf> {
 }
 
 /// The agent's program: named, or built with hyperscope and next to it.
-fn agent(own: &Path) -> Result<PathBuf> {
+fn agent(program: &Path) -> Result<PathBuf> {
     if let Some(named) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         return Ok(named.into());
     }

@@ -32,11 +32,11 @@ pub(super) fn graph(text: &str) -> Option<Line<'_>> {
         }
         let (_, call) = body.split_once('|')?;
         if let Some(comment) = call.trim().strip_prefix("/* ") {
-            let said = comment.strip_suffix("*/").unwrap_or(comment).trim_end();
-            let name::AfterTime::Event(one) = name::after_time(said) else {
+            let text = comment.strip_suffix("*/").unwrap_or(comment).trim_end();
+            let name::AfterTime::Event(named) = name::after_time(text) else {
                 return Some(Line::Nothing);
             };
-            return Some(event(one.name, one.system, one.form, one.body));
+            return Some(event(named.name, named.system, named.form, named.body));
         }
         // An interrupt begins or ends: its function is on a line of its own.
         if body.contains("==========") {
