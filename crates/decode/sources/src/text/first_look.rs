@@ -163,7 +163,7 @@ impl FirstLook {
         }
         let name = returned.and_then(|function| self.functions.name(function));
         let events = line.events(event, name);
-        events.iter().all(|event| self.look_at(number, &event.line(event)))
+        events.iter().all(|call_event| self.look_at(number, &call_event.line(event)))
     }
 
     /// Whether a time counts what those before did.

@@ -121,7 +121,7 @@ impl<'t> Read<'t> {
             return without_recording(line);
         }
         if let Some(line) = graph::graph(text) {
-            return whole(line);
+            return without_recording(line);
         }
         let why = match event(text) {
             Ok((recording, line)) => return Self { recording, is_of_log, line },

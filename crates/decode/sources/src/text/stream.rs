@@ -128,10 +128,10 @@ impl TextStream {
         let returned = self.lines.returned.binary_search_by_key(&place, of_line).ok();
         let returned = returned.and_then(|at| self.lines.returned.get(at));
         let name = returned.and_then(|(_, function)| self.text.functions.name(*function));
-        for event in line.events(event, name) {
-            let mut record = TextRecord { stamp: event.stamp, place, bytes: Vec::new() };
-            self.write(&event.line(event), |write| write(&mut record.bytes))?;
-            if event.stamp > event.time.stamp {
+        for call_event in line.events(event, name) {
+            let mut record = TextRecord { stamp: call_event.stamp, place, bytes: Vec::new() };
+            self.write(&call_event.line(event), |write| write(&mut record.bytes))?;
+            if call_event.stamp > event.time.stamp {
                 block.later = Some(record);
             } else {
                 record.put(block.list);
