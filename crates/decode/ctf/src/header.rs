@@ -82,7 +82,8 @@ impl HeaderPlan {
                 };
                 let head = heads.iter().find(|(ranges, _)| is_in(ranges));
                 let at = walker.cursor.at();
-                let (_, head) = head.ok_or(Short { at, what: "an event's head is of no kind" })?;
+                let (_, head) =
+                    head.ok_or(Short { at, what: "the kind of an event's header is unknown" })?;
                 head.read(walker, u64::try_from(value).unwrap_or(u64::MAX))
             }
             Self::Any(header) => {

@@ -77,7 +77,7 @@ impl<'t> Lexer<'t> {
     }
 
     fn token(&mut self) -> Result<Token, CtfError> {
-        let Some(&first) = self.rest.first() else { return self.fail("it ends too soon") };
+        let Some(&first) = self.rest.first() else { return self.fail("it ends unexpectedly") };
         if first.is_ascii_digit() {
             return self.number();
         }
@@ -126,7 +126,7 @@ impl<'t> Lexer<'t> {
         let mut text = Vec::new();
         loop {
             match self.rest.first() {
-                None => return self.fail("a text has no end"),
+                None => return self.fail("a string has no end"),
                 Some(&byte) if byte == quote => {
                     self.take(1);
                     return Ok(Token::Text(String::from_utf8_lossy(&text).into_owned()));

@@ -32,7 +32,7 @@ pub(crate) fn read(records: Records<'_>, reader: &mut Reader<'_>) {
             }
             _ => Ok(()),
         };
-        reader.damages.keep(read.map_err(|cut| Damage::short("a record of the header", cut)));
+        reader.damages.keep(read.map_err(|cut| Damage::short("a header record", cut)));
     }
 }
 

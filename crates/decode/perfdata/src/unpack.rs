@@ -159,7 +159,7 @@ impl<'f> Unpacked<'f> {
             if size < 8 {
                 self.partial_record.drain(..at);
                 return self.lose(&format!(
-                    "an unpacked record claims {}, fewer than its head has",
+                    "an unpacked record claims {}, fewer than its header has",
                     bytes(size)
                 ));
             }
@@ -197,8 +197,10 @@ impl<'f> Unpacked<'f> {
             let what = format!("{records_lost} ({}) {are} lost", raw_bytes::bytes(bytes));
             self.damage.push(Damage::new(offset, what));
         } else if !self.partial_record.is_empty() {
-            let what =
-                format!("the last record is cut: unpacked {}", bytes(self.partial_record.len()));
+            let what = format!(
+                "the last record is cut short: unpacked {}",
+                bytes(self.partial_record.len())
+            );
             self.damage.push(Damage::new(self.input_at, what));
         }
     }

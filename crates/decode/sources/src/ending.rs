@@ -66,16 +66,16 @@ impl fmt::Display for Doubt {
             }
             Self::InAll(count) => write!(
                 f,
-                "the kernel dropped {} of the whole recording, which need not lie in this range",
+                "the kernel dropped {} during the whole recording, not necessarily in this range",
                 counted(*count, "event", "events")
             ),
             Self::Excerpt { lines, held } => {
                 let held = counted(*held, "event", "events");
-                write!(f, "the text has {lines} of the {held} that its heading counts")
+                write!(f, "the text has {lines} of the {held} that its header counts")
             }
-            Self::NoCounts => {
-                f.write_str("the recording has no counts of what the kernel dropped on each CPU")
-            }
+            Self::NoCounts => f.write_str(
+                "the recording does not count the events that the kernel dropped on each CPU",
+            ),
         }
     }
 }

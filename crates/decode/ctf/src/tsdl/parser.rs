@@ -133,7 +133,7 @@ impl Parser {
 
     pub(super) fn open_scope(&mut self) -> Result<(), CtfError> {
         if self.scopes.len() >= MAX_DEPTH {
-            return self.fail("blocks lie in each other too deep");
+            return self.fail("blocks are nested too deeply");
         }
         self.scopes.push(HashMap::new());
         Ok(())
@@ -150,7 +150,7 @@ impl Parser {
             return Err(CtfError::TooMany { most: MAX_NODES });
         }
         if field_type.depth() > MAX_DEPTH {
-            return self.fail("types lie in each other too deep");
+            return self.fail("types are nested too deeply");
         }
         Ok(())
     }
@@ -172,7 +172,7 @@ impl Parser {
                 self.count(&field_type)?;
                 Ok(field_type)
             }
-            None => self.fail(format!("no type is called {name}")),
+            None => self.fail(format!("there is no type {name}")),
         }
     }
 }

@@ -31,7 +31,7 @@ pub struct Record<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordDamage {
     /// A record does not fit its page: what follows it can't be read.
-    #[error("record at byte {at} of the page's data needs {}, {have} left", bytes(*wanted))]
+    #[error("the record at byte {at} of the page's data needs {}, but {have} are left", bytes(*wanted))]
     TooLong {
         /// Offset of the record in the page's data.
         at: usize,

@@ -111,7 +111,7 @@ impl Clocks {
         };
         let zeros = self.clocks.iter().map(Clock::offset_ns);
         self.zero_ns = zeros.min().unwrap_or(0);
-        let mut from = "the clock's own zero";
+        let mut from = "the clock's zero";
         if self.first_that_does_not_fit(readings).is_some() {
             let first = |(clock, readings): (&Clock, &Option<Readings>)| {
                 let min = readings.as_ref()?.least;
@@ -175,7 +175,7 @@ mod tests {
             assert_eq!(found, [Some(7), Some(9)], "{offset_s}");
             let note = note.unwrap();
             assert!(note.contains(&format!("{offset_s} s, does not fit 64 bits")), "{note}");
-            assert!(note.ends_with("the clock's own zero"), "{note}");
+            assert!(note.ends_with("the clock's zero"), "{note}");
         }
         let (found, _) = times(clock(0, u64::MAX, 1), 3, 4);
         assert_eq!(found, [Some(3_000_000_000), Some(4_000_000_000)]);

@@ -131,7 +131,7 @@ impl CpuSearch<'_> {
             }
             is_full = self.runs.len() as u64 > self.room;
             if is_full {
-                return Err(ctf::Short { at, what: "it has too many events" });
+                return Err(ctf::Short { at, what: "its sequence has too many events" });
             }
             let (bits, none) = (at..part.bits.end, Missed::Nothing);
             let part =

@@ -41,7 +41,7 @@ pub(crate) fn trace(path: &Path) -> Result<Option<PathBuf>, OpenError> {
     let names = found.iter().take(MAX_NAMED).map(inside);
     let more = if found.len() > MAX_NAMED { ", …" } else { "" };
     let what = format!(
-        "several CTF traces, none of them in its kernel folder; give one of them: {}{more}",
+        "several CTF traces, none of them in a kernel folder; name one of them: {}{more}",
         names.collect::<Vec<_>>().join(", ")
     );
     Err(OpenError::new(path, OpenFault::Refused(what)))

@@ -116,7 +116,7 @@ impl CtfStream {
             state.thread = None;
         }
         let on_cpu = |what| Damage::on_cpu(self.cpu, part.packet.offset, what);
-        read.map_err(|short| on_cpu(format!("{short}: the rest of it is left out")))
+        read.map_err(|short| on_cpu(format!("{short}; the rest of the packet is ignored")))
     }
 }
 

@@ -100,8 +100,8 @@ impl FirstLook {
         let (backwards, lines) = (self.backwards, self.event_lines);
         if backwards > MAX_BACKWARDS && backwards > lines / 4 {
             let what = format!(
-                "times run back in {backwards} of {}: if they count from the line before \
-                 (perf script --deltatime), print the text without that",
+                "times go back in {backwards} of {}: if each counts from the line before (perf script \
+                 --deltatime), print the text without that option",
                 counted(lines, "line", "lines")
             );
             self.damage.push(Damage::at(0, what));
@@ -115,11 +115,11 @@ impl FirstLook {
 
     fn event(&mut self, number: u64, at: &LineAt<'_>, buffer: usize, event: &EventLine<'_>) {
         if !self.takes(event.time) {
-            let why = "its time is in other units than those of the lines before";
+            let why = "its time has a different unit from the lines before";
             return self.unreadable(number, at, why);
         }
         let Some(known) = self.events.get_or_add(event) else {
-            return self.unreadable(number, at, "it is of one event more than can be told apart");
+            return self.unreadable(number, at, "it has one event more than can be distinguished");
         };
         known.look_at(number, event, &mut self.reasons);
         self.cpus.entry((buffer, event.cpu)).or_default().event(at.offset);
@@ -128,7 +128,7 @@ impl FirstLook {
         self.last = event.time.stamp;
         self.name(event);
         if at.is_cut() {
-            let why = format!("it is longer than {MAX_LINE_BYTES} bytes: the rest is left out");
+            let why = format!("it is longer than {MAX_LINE_BYTES} bytes: the rest is ignored");
             self.unreadable(number, at, &why);
         }
     }
@@ -206,8 +206,8 @@ impl FirstLook {
         let mut notes = Vec::new();
         if self.before > 0 {
             let (singular, many) =
-                ("line before the first event is", "lines before the first event are");
-            notes.push(counted(self.before, singular, many) + " none, and left out");
+                ("line before the first event has", "lines before the first event have");
+            notes.push(counted(self.before, singular, many) + " no event; ignored");
         }
         notes.extend(self.events.list.iter().filter_map(super::layout::Event::note));
         notes

@@ -145,8 +145,8 @@ impl Event {
             _ => format!("{empty} of the {counted} of {system}:{name} could not be read"),
         };
         let note = format!(
-            "{which} beyond thread, CPU and time: no field is where kernels and trace-cmd print it; the \
-             first is line {first_empty}"
+            "{which} beyond thread, CPU and time: the text is not laid out as kernels and trace-cmd print it; \
+             the first is line {first_empty}"
         );
         let is_known = matches!(system.as_str(), "kvm" | "sched") && !self.templates.is_empty();
         (*empty > 0 && is_known).then_some(note)
