@@ -21,7 +21,7 @@ impl FromStr for Size {
             _ => (text, 0),
         };
         let number: u64 = number.parse().with_context(|| format!("`{text}` is no size"))?;
-        let bytes = number.checked_mul(1 << shift).context("that is too large")?;
+        let bytes = number.checked_mul(1 << shift).context("the size is too large")?;
         Ok(Self { bytes })
     }
 }

@@ -124,7 +124,7 @@ impl Debuginfod {
             return None;
         }
         if self.request_count >= MAX_ASKED {
-            self.end(&format!("{MAX_ASKED} files were asked for, which is as many as may be"));
+            self.end(&format!("the limit of {MAX_ASKED} requested files is reached"));
             return None;
         }
         self.request_count = self.request_count.saturating_add(1);
@@ -196,15 +196,17 @@ impl Debuginfod {
             Failure::NotThere => return,
             Failure::TooLarge => {
                 let max = self.settings.most_file_bytes;
-                format!("{server}: the debug file of {name} has more than {max} bytes")
+                format!("{server}: the debug file of {name} is larger than {max} bytes")
             }
             // A server that had what was left of the time to answer in is not at fault.
             Failure::TooLong | Failure::Server(_) if self.bounds().time.is_zero() => {
                 let seconds = self.settings.most_time.as_secs();
-                self.end(&format!("the {seconds} s for all downloads are over"));
+                self.end(&format!("the time for all downloads, {seconds} s, is over"));
                 return;
             }
-            Failure::TooLong => format!("{server}: the debug file of {name} takes too long"),
+            Failure::TooLong => {
+                format!("{server}: the debug file of {name} takes too long to download to download")
+            }
             Failure::Here(why) => {
                 let folder = self.cache.folder().display().to_string();
                 self.end(&format!("{folder} can't be written: {why}"));
@@ -214,7 +216,7 @@ impl Debuginfod {
                 if let Some(server) = self.servers.get_mut(at) {
                     server.is_dropped = true;
                 }
-                format!("{server} is not asked any more: {why}")
+                format!("{server} is ignored from now on: {why}")
             }
         };
         self.watch.warn(&line);
@@ -226,7 +228,7 @@ impl Debuginfod {
     /// Nobody is asked any more; what is in the cache is used.
     fn end(&mut self, why: &str) {
         self.is_over = true;
-        self.watch.warn(&format!("nothing more is downloaded: {why}"));
+        self.watch.warn(&format!("downloads stop: {why}"));
     }
 }
 
@@ -236,8 +238,12 @@ fn check_build_id(file: &NamedTempFile, build_id: &BuildId) -> Result<(), Failur
     let found = map.ok().and_then(|map| ElfFunctions::build_id_of(&map));
     match found {
         Some(found) if found == *build_id => Ok(()),
-        Some(found) => Err(Failure::Server(format!("it sent {found} for {build_id}"))),
-        None => Err(Failure::Server(format!("what it sent for {build_id} has no build id"))),
+        Some(found) => {
+            Err(Failure::Server(format!("it sent the file {found} instead of {build_id}")))
+        }
+        None => {
+            Err(Failure::Server(format!("the file that it sent for {build_id} has no build id")))
+        }
     }
 }
 

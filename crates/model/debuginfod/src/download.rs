@@ -79,7 +79,7 @@ pub(crate) fn download(
         404 => return Err(Failure::NotThere),
         // Its own bound, or the one that it was asked for.
         406 | 413 => return Err(Failure::TooLarge),
-        other => return Err(Failure::Server(format!("it answers with status {other}"))),
+        other => return Err(Failure::Server(format!("it answered with status {other}"))),
     }
     let body = response.into_body();
     let total = body.content_length();
@@ -137,12 +137,12 @@ fn answer(
         match location.and_then(|to| of_same_server(&url, to)) {
             Some(next) => url = next,
             None => {
-                let text = "it sends on to another server, which isn't asked unless DEBUGINFOD_URLS names it";
+                let text = "it redirects to another server, which is not used unless DEBUGINFOD_URLS names it";
                 return Ok(Err(Failure::Server(text.into())));
             }
         }
     }
-    let text = format!("it sends on to more than {MAX_REDIRECTS} addresses");
+    let text = format!("it redirects more than {MAX_REDIRECTS} times");
     Ok(Err(Failure::Server(text)))
 }
 

@@ -31,7 +31,9 @@ pub struct Settings {
 
 /// There is no folder for what is downloaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("DEBUGINFOD_URLS is set, but no folder for what comes: set DEBUGINFOD_CACHE_PATH or HOME")]
+#[error(
+    "DEBUGINFOD_URLS is set, but there is no folder for downloads: set DEBUGINFOD_CACHE_PATH or HOME"
+)]
 pub struct NoCache;
 
 impl Settings {

@@ -53,8 +53,8 @@ impl Token {
         let is_plain = token.bytes().all(|byte| byte.is_ascii_graphic());
         if token.len() < MIN_TOKEN || !is_plain {
             return Err(invalid(format!(
-                "{} has no token: a line of {MIN_TOKEN} or more letters, digits and signs, such as that of \
-                 \"openssl rand -hex 32\"",
+                "{} has no token: it needs one line of at least {MIN_TOKEN} letters, digits and signs, such as \
+                 the output of \"openssl rand -hex 32\"",
                 path.display()
             )));
         }
@@ -89,7 +89,7 @@ impl Tls {
             .with_single_cert(chain, secret)
             .map_err(|why| {
                 let (certificates, key) = (certificates.display(), key.display());
-                invalid(format!("{certificates} and {key} make no identity of a server: {why}"))
+                invalid(format!("{certificates} and {key} are not a valid server certificate with its key: {why}"))
             })?;
         Ok(Self(Arc::new(config)))
     }
@@ -107,12 +107,12 @@ fn secret(path: &Path) -> io::Result<Vec<u8>> {
     let (owner, path) = (metadata.uid(), path.display());
     if owner != 0 && owner != geteuid().as_raw() {
         return Err(invalid(format!(
-            "{path} belongs to another user (id {owner}), who can read and change it: chown root {path}"
+            "{path} belongs to user {owner}, who can read and change it: chown root {path}"
         )));
     }
     if metadata.permissions().mode() & 0o077 != 0 {
         return Err(invalid(format!(
-            "{path} is open to other users of this machine: chmod go= {path}"
+            "other users of this machine can access {path}: chmod go= {path}"
         )));
     }
     bounded(file)
@@ -124,7 +124,7 @@ fn open(path: &Path) -> io::Result<File> {
     let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path);
     let file = file.map_err(|why| at(path, &why))?;
     if !file.metadata()?.is_file() {
-        return Err(invalid(format!("{} is no regular file", path.display())));
+        return Err(invalid(format!("{} is not a regular file", path.display())));
     }
     Ok(file)
 }

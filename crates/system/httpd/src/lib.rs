@@ -34,7 +34,7 @@ use request::{Refusal, Rules};
 pub struct Bounds {
     /// Connections at once; each of more gets that as an answer and is closed, unless places become free just then.
     pub connections: usize,
-    /// Bytes of JSON that may be posted; 0: only GET is answered. A page in a browser can't post it: browsers ask
+    /// Bytes of JSON that may be posted; 0: only GET is allowed. A page in a browser can't post it: browsers ask
     /// before (OPTIONS), and are refused.
     pub body_bytes: usize,
     /// Time for a request as a whole, however its bytes trickle in.
@@ -89,7 +89,7 @@ impl Server {
     /// When other machines could reach the address and the guard lacks TLS or a token, or its port is taken.
     pub fn open(address: SocketAddr, guard: Guard, bounds: Bounds) -> io::Result<Self> {
         if !address.ip().is_loopback() && (guard.tls.is_none() || guard.token.is_none()) {
-            let words = format!("{address} is not a loopback address: it takes TLS and a token");
+            let words = format!("{address} is not a loopback address: it requires TLS and a token");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
         }
         let listener = TcpListener::bind(address)?;

@@ -36,8 +36,8 @@ impl CutShort {
         let Self { offset, was_bytes, is_bytes, .. } = self;
         if is_bytes < was_bytes {
             return format!(
-                "was cut from {was_bytes} to {is_bytes} bytes while it was read: nothing is known from \
-                 offset {offset} on"
+                "was truncated from {was_bytes} to {is_bytes} bytes while it was read: data from offset \
+                 {offset} on is missing"
             );
         }
         format!("could not be read at offset {offset} while it was mapped")

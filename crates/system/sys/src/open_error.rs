@@ -76,8 +76,8 @@ impl OpenFault {
             Self::Io(_) => SaidOfFile::CannotRead,
             Self::Directory => SaidOfFile::Is("is a directory".to_owned()),
             Self::TooLong(limit) => SaidOfFile::Is(format!(
-                "is a pipe or compressed, and gives more than the {limit} bytes that --max-spool allows: save it \
-                 to a file, unpacked, or give a larger --max-spool"
+                "is a pipe or compressed, and yields more than the {limit} bytes that --max-spool allows: save \
+                 it unpacked to a file, or give a larger --max-spool"
             )),
         }
     }

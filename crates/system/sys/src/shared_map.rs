@@ -142,7 +142,7 @@ impl SharedMap {
         };
         let path = self.path.display();
         Err(io::Error::other(format!(
-            "the shared memory {path} was cut while it was mapped: offset {offset:#x} is missing"
+            "the shared memory {path} was truncated while it was mapped: offset {offset:#x} is missing"
         )))
     }
 

@@ -44,7 +44,7 @@ impl Unconfined {
         errand: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<T> {
         let (done, is_done) = mpsc::sync_channel(1);
-        let gone = || io::Error::other("the thread that opens files is gone");
+        let gone = || io::Error::other("the thread that opens files has ended");
         let errand = Box::new(move || {
             // Whoever asked may be gone by now.
             let _ = done.send(errand());

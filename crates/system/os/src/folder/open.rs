@@ -199,7 +199,7 @@ impl Folder {
         let file = openat(&self.0.fd, name, flags, mode).map_err(|error| match error {
             Errno::LOOP => io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "it is a symbolic link, which is not followed here: remove it",
+                "it is a symbolic link, which is not followed: remove it",
             ),
             error => error.into(),
         })?;
@@ -356,7 +356,7 @@ impl Folder {
     /// A plain name as it is used with the descriptor, and the whole path for messages.
     pub(crate) fn named<'n>(&self, name: &'n str) -> io::Result<(&'n Path, PathBuf)> {
         if name.is_empty() || name.contains(['/', '\0']) || matches!(name, "." | "..") {
-            let text = format!("{name:?} is no plain name of a file");
+            let text = format!("{name:?} is not a plain file name");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         Ok((Path::new(name), self.0.path.join(name)))
@@ -369,7 +369,7 @@ fn identity(stat: &Stat) -> (u64, u64) {
 }
 
 fn not_a_folder(error: &io::Error) -> io::Error {
-    let text = format!("it is a symbolic link or no folder ({error}): name the folder itself");
+    let text = format!("it is a symbolic link or not a folder ({error}): name the folder itself");
     io::Error::new(io::ErrorKind::NotADirectory, text)
 }
 
@@ -379,7 +379,7 @@ fn check_folder(stat: &Stat) -> io::Result<()> {
     let others = stat.st_mode & 0o022;
     if others != 0 {
         let text = format!(
-            "others may write into it (mode {:04o}): name a new folder, or chmod go-w it and check what is in it",
+            "others can write to it (mode {:04o}): name a new folder, or chmod go-w it and check its contents",
             stat.st_mode & 0o7777
         );
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
@@ -391,11 +391,11 @@ fn check_folder(stat: &Stat) -> io::Result<()> {
 fn check_file(stat: &Stat) -> io::Result<()> {
     let refused = |text: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     if !FileType::from_raw_mode(stat.st_mode).is_file() {
-        return refused("it is no regular file: remove it");
+        return refused("it is not a regular file: remove it");
     }
     check_owner(stat)?;
     if stat.st_nlink > 1 {
-        return refused("it has another name, too (a hard link): remove it");
+        return refused("it has another name (a hard link): remove it");
     }
     Ok(())
 }
@@ -406,7 +406,7 @@ fn check_owner(stat: &Stat) -> io::Result<()> {
         return Ok(());
     }
     let text = format!(
-        "it belongs to user {}, and this program writes as user {own_user} only what is its own: name \
+        "it belongs to user {}, but this program, run by user {own_user}, writes only to its own files: name \
          another one, or remove it",
         stat.st_uid
     );
