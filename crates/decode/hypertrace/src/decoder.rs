@@ -116,7 +116,7 @@ impl Decoder {
         self.stream.as_ref().map_or(0, |stream| stream.hello.version)
     }
 
-    /// `frames` are missing here, as whoever stored them says.
+    /// `frames` are missing here, according to the program that stored them.
     pub fn missed(&mut self, frames: u64) {
         count(&mut self.losses.frames_lost, frames);
         if let Some(stream) = &mut self.stream {

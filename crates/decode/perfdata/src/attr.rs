@@ -211,7 +211,7 @@ pub struct Attr {
     pub read_format: u64,
     /// The bit-field.
     pub flags: Flags,
-    /// After how many samples whoever reads is woken, or bytes ([`flag::WATERMARK`]).
+    /// The number of samples after which the reader is woken, or of bytes ([`flag::WATERMARK`]).
     pub wakeup: u32,
     /// What branches look like.
     pub branch_sample_type: u64,

@@ -5,7 +5,7 @@
 use crate::attr::{Attr, sample_type};
 use crate::{BuildId, kind, misc};
 
-/// `PERFILE2`, in the byte order of who writes it.
+/// `PERFILE2`, in the writer's byte order.
 const MAGIC: u64 = 0x3245_4c49_4652_4550;
 /// Bytes of a pipe's header.
 const HEADER_BYTES: u64 = 16;

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-/// A count with what it counts, for what is said of damage: "1 byte is", "2 bytes are".
+/// A count with its noun, for descriptions of damage: "1 byte is", "2 bytes are".
 #[must_use]
 pub fn counted<N: Display + PartialEq + From<u8>>(
     number: N,

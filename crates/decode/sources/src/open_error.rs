@@ -133,11 +133,11 @@ impl OpenFault {
     }
 }
 
-/// What is said of a file of no kind that is read.
+/// The message for a file of unknown format.
 const NO_RECORDING: &str = "is not a recording; expected a trace.dat (trace-cmd record), a perf.data (perf \
     record), or the text of trace-cmd report or perf script, plain or compressed with gzip or zstd; or a \
     folder: a session (NAME.hscope), a CTF trace (LTTng), or ring-buffer pages next to their events folder";
-/// What is said of what a kernel prints with the option `bin`.
+/// The message for the output of a kernel with the option `bin`.
 const IN_BINARY: &str = "is not a recording: it looks like a kernel's trace file with the option bin, which \
     omits the names of events and most of their fields: turn that option off (trace_options), or record with \
     trace-cmd";

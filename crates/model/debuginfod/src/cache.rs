@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tempfile::NamedTempFile;
 
-/// How long a file that no server had is not asked for again, where nobody has set that.
+/// The default time after which a file that no server had is requested again.
 const DEFAULT_MISS: Duration = Duration::from_secs(600);
 
 /// What is known of a file.
@@ -20,7 +20,7 @@ pub(crate) enum Cached {
     File(PathBuf),
     /// No server had it, a little while ago.
     Missed,
-    /// Nobody asked.
+    /// It has not been requested yet.
     Unknown,
 }
 
@@ -95,7 +95,7 @@ impl Cache {
     pub(crate) fn note_missed(&self, build_id: &str, kind: &str) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(self.folder.join(build_id))?;
         match File::create_new(self.path(build_id, kind)) {
-            // Somebody else has it by now, or found the same.
+            // Another process has stored it in the meantime, or has found it missing, too.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             made => made.map(|_| ()),
         }

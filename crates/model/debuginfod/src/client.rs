@@ -35,7 +35,7 @@ pub struct Coming<'c> {
     pub total: Option<u64>,
 }
 
-/// Who is kept informed.
+/// Receives the progress of downloads, and warnings.
 pub trait Watch: Send {
     fn coming(&mut self, file: &Coming<'_>);
     /// It is here, or nothing more comes of it.
@@ -86,7 +86,7 @@ impl Fetch for Debuginfod {
 }
 
 impl Debuginfod {
-    /// Asks nobody yet.
+    /// Contacts no server yet.
     #[must_use]
     pub fn new(settings: Settings, watch: Box<dyn Watch>) -> Self {
         let server = |url: &String| Server { url: url.clone(), is_dropped: false };
@@ -225,7 +225,7 @@ impl Debuginfod {
         }
     }
 
-    /// Nobody is asked any more; what is in the cache is used.
+    /// Stops all requests; files in the cache are still used.
     fn end(&mut self, why: &str) {
         self.is_over = true;
         self.watch.warn(&format!("downloads stop: {why}"));

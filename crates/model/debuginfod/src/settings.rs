@@ -13,7 +13,7 @@ const MAX_TIME: Duration = Duration::from_secs(4 * 60);
 /// How long a server may take for 100 KiB, where the environment doesn't say.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What is asked of whom, and where it is kept.
+/// The servers, the limits of downloads, and the folder of the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Servers in the order in which they are asked, as addresses without a slash at the end.

@@ -146,8 +146,8 @@ impl Condition {
         &self.text
     }
 
-    /// Makes the condition ready for events of a format. Its field goes by its name, or by the word that
-    /// stands before it where events are printed.
+    /// Prepares the condition for events of a format. The field is found by its name, or by the word before it
+    /// in the printed event.
     ///
     /// # Errors
     /// When no such event can meet it.

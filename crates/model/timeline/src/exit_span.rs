@@ -76,7 +76,7 @@ impl Parts {
     }
 }
 
-/// Who dealt with an exit.
+/// The part of the system that handled an exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Handler {
     /// The recorded host's kernel alone.
@@ -115,7 +115,7 @@ pub struct ExitSpan {
     pub level: u8,
     /// Whether an entry was seen, and whether it can be trusted.
     pub outcome: Outcome,
-    /// Who dealt with it.
+    /// The part of the system that handled it.
     pub handler: Handler,
     /// The code injected into level 1, when `handler` is [`Handler::L1`].
     pub injected_as: u64,

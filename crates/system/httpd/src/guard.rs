@@ -13,7 +13,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Characters that a token has at least: 128 bits where they are hexadecimal digits that nobody guesses.
+/// Minimum length of a token in characters: 128 bits in hexadecimal digits, which cannot be guessed.
 const MIN_TOKEN: usize = 32;
 /// Bytes of a file with a token, a key or certificates.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -27,7 +27,7 @@ pub struct Guard {
     pub tls: Option<Tls>,
 }
 
-/// A secret that whoever asks must know.
+/// A secret that each request must contain.
 #[derive(Clone)]
 pub struct Token(String);
 
@@ -42,7 +42,8 @@ impl std::fmt::Debug for Token {
 }
 
 impl Token {
-    /// The first line of a regular file of this user's or root's that nobody else can read.
+    /// The first line of a regular file that belongs to this user or root and that other users
+    /// cannot read.
     ///
     /// # Errors
     /// When it can't be read, others can read it, it is another user's, or what it has is short enough to be guessed.
@@ -100,7 +101,7 @@ pub(crate) fn is_same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 
-/// A file of this user's or root's that nobody else can read.
+/// A file that belongs to this user or root and that other users cannot read.
 fn secret(path: &Path) -> io::Result<Vec<u8>> {
     let file = open(path)?;
     let metadata = file.metadata()?;

@@ -88,7 +88,7 @@ impl Refusal {
     }
 }
 
-/// Who may ask, for what.
+/// Checks the rights of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules<'s> {
     /// The server's own address.
@@ -277,7 +277,7 @@ impl Head {
         }
     }
 
-    /// What is asked for, of who may ask.
+    /// The requested page, if the client may have it.
     pub(crate) fn query(&self, rules: &Rules<'_>) -> Result<Query, Refusal> {
         match rules.bearer {
             // A page in a browser can't send that, whatever name it has this machine under.

@@ -1,7 +1,7 @@
 //! A whole file as a byte slice, mapped where the system can; what comes out of a pipe is put into a
 //! file first.
 //!
-//! Whoever may write to a file may cut it short while it is read. The process survives that, and
+//! A user who can write to a file can truncate it while it is read. The process survives that, and
 //! [`check_mapped_files`] reports it.
 
 use std::fs::File;

@@ -36,7 +36,7 @@ fn page_bytes() -> usize {
     usize::try_from(bytes).unwrap_or(4096)
 }
 
-/// An event on a CPU, whoever runs there, with the ring that it is recorded into.
+/// An event on a CPU, for all threads that run there, with the ring that it is recorded into.
 #[derive(Debug)]
 pub struct PerfRing {
     file: File,

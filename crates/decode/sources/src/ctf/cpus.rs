@@ -1,8 +1,8 @@
 //! The CPUs of events that say it themselves: perf's `perf_cpu`, LTTng's context `cpu_id`. Their packets may say nothing, as those
 //! that `perf data convert` makes of samples without a CPU, or hold what several CPUs did.
 //!
-//! The events of a CPU are brought together from all streams of a channel, in the order of their times: neighbours become one
-//! part. Of a loss in a packet nobody knows which CPU it concerns, so it is one on each.
+//! The events of a CPU are collected from all streams of a channel, in the order of their times: neighbours
+//! become one part. A packet does not say which CPU a loss concerns, so the loss counts for each CPU.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -187,12 +187,12 @@ fn shapes(
     all
 }
 
-/// Said of a trace whose exits can't be put together.
+/// The note for a trace whose exits cannot be paired with entries.
 const NO_THREADS: &str = "its events have no thread ids, and it has no sched_switch that shows which thread \
     ran, so exits cannot be paired with entries; record with `lttng add-context -k -t tid`, or sched_switch in \
     the same channel";
 
-/// Said of a trace whose packets don't say which CPU they are from.
+/// The note for a trace whose packets do not name their CPU.
 const NO_CPUS: &str = "its streams do not name their CPU: each is shown as a separate CPU";
 
 fn format_table(shapes: &[Vec<Shape>], damage: &mut Vec<Damage>) -> FormatTable {
@@ -328,7 +328,8 @@ impl Channel {
             let streams = std::mem::take(&mut self.streams).into_iter().zip(&self.lost);
             return streams.map(|(stream, &(cpu, lost))| (cpu, stream.parts, lost)).collect();
         };
-        // Nobody knows which of them lost what packets of all of them did: one of them has the count.
+        // The packets of all of them lost these events, but the trace does not say which CPU did: one CPU gets
+        // the count.
         let mut lost = self.lost.iter().map(|(_, lost)| *lost).fold(0, u64::saturating_add);
         let with_lost = |(cpu, parts)| (cpu, parts, std::mem::take(&mut lost));
         parts_by_cpu.into_iter().map(with_lost).collect()

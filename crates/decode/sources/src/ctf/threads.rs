@@ -8,7 +8,7 @@ use super::parts::Part;
 /// Ids that no thread has: the kernel's end at 2^22 (`PID_MAX_LIMIT`).
 const UNKNOWN: u32 = 1 << 30;
 
-/// The same of a stream of which nothing ever says who runs, with the CPU's number below it.
+/// The same for a stream that never shows which thread runs, with the CPU's number below it.
 const NEVER_KNOWN: u32 = UNKNOWN | 1 << 29;
 
 /// Parts that are looked at in each direction, at most.

@@ -241,8 +241,8 @@ impl FirstLook {
         self.heads.found && self.event_lines < self.heads.in_buffer
     }
 
-    /// The CPU that all events are of, where that is known to be of all that were recorded: of several
-    /// nobody knows which one's events were overwritten.
+    /// The CPU of all events, if the text shows that only one CPU was recorded: with several CPUs it is unknown
+    /// which of them lost the overwritten events.
     fn only_cpu(&self) -> Option<u32> {
         let mut cpus = self.cpus.keys().map(|(_, cpu)| *cpu);
         let (first, second) = (cpus.next(), cpus.next());

@@ -247,7 +247,8 @@ impl Event {
         text + "\nprint fmt: " + &self.print_fmt(reasons) + "\n"
     }
 
-    /// Prints the line as it was. Names of reasons stand in it for those who look for them.
+    /// Prints the original line. It contains the names of reasons, for analyses that search for
+    /// them.
     fn print_fmt(&self, reasons: &Reasons) -> String {
         if self.fields.iter().any(|field| field.name == TEXT_REASON) {
             let symbols = reasons.symbols();

@@ -73,7 +73,7 @@ impl Event {
         Self { tag: wanted.tag, is_wanted: true, fields, more, names: names_of(format) }
     }
 
-    /// An event that nobody wants, if it renames threads: their names would be old ones.
+    /// An unwanted event that renames threads: without it their names would be out of date.
     fn of_names(format: &EventFormat) -> Option<Self> {
         let names = if renames(format) { names_of(format) } else { Vec::new() };
         let fields = Fields::default();
@@ -181,7 +181,7 @@ impl Reader {
         }
     }
 
-    /// Leaves out names of threads: who reads pages as they come has no use for them.
+    /// Omits names of threads: readers of live pages do not need them.
     pub(crate) fn without_names(mut self) -> Self {
         self.by_id.iter_mut().flatten().for_each(|event| event.names.clear());
         self

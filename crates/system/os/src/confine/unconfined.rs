@@ -46,7 +46,7 @@ impl Unconfined {
         let (done, is_done) = mpsc::sync_channel(1);
         let gone = || io::Error::other("the thread that opens files has ended");
         let errand = Box::new(move || {
-            // Whoever asked may be gone by now.
+            // The thread that asked may have ended.
             let _ = done.send(errand());
         });
         self.0.send(errand).map_err(|_| gone())?;

@@ -49,7 +49,7 @@ pub trait Observer: fmt::Debug + Send + Sync {
     fn before(&self, operation: &Operation<'_>) -> io::Result<()>;
 }
 
-/// Shows an operation to whoever observes, if somebody does.
+/// Shows an operation to the observer, if there is one.
 pub(crate) fn before(
     observer: Option<&Arc<dyn Observer>>,
     operation: &Operation<'_>,

@@ -111,7 +111,7 @@ impl Folder {
         Ok(Self(Arc::new(Inner { fd, path, modes, observer })))
     }
 
-    /// The umask of whoever started this program may be wider or narrower than what was asked for.
+    /// The inherited umask may be wider or narrower than the requested permissions.
     fn keep_to_modes(&self) -> io::Result<()> {
         Ok(fchmod(&self.0.fd, self.0.modes.folder())?)
     }
@@ -194,7 +194,7 @@ impl Folder {
     }
 
     fn open_file(&self, name: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
-        // A FIFO that is there must not hold this up until somebody opens its other end.
+        // An existing FIFO must not block this call until its other end is opened.
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = openat(&self.0.fd, name, flags, mode).map_err(|error| match error {
             Errno::LOOP => io::Error::new(
@@ -320,8 +320,8 @@ impl Folder {
         Ok(bytes)
     }
 
-    /// The path that it was opened by. Whoever uses that follows links, and finds another folder
-    /// where this one was renamed.
+    /// The path by which it was opened. Code that uses this path follows links, and finds another
+    /// folder if this one was renamed.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0.path

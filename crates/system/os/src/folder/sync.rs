@@ -11,7 +11,8 @@ use crate::folder::file::OutFile;
 use crate::folder::observer::{Observer, sync_data};
 use crate::folder::open::Folder;
 
-/// A second handle of a file that somebody else writes: whoever syncs it holds no writer up.
+/// A second handle of a file that another thread writes, so that syncing it does not block the
+/// writer.
 #[derive(Debug)]
 pub struct Syncer {
     file: File,
@@ -59,7 +60,7 @@ impl Folder {
 }
 
 impl OutFile {
-    /// A second handle, for whoever syncs what is written through this one.
+    /// A second handle for the thread that syncs what this one writes.
     ///
     /// # Errors
     /// When too many files are open.
