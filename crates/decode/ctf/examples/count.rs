@@ -59,7 +59,7 @@ fn main() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Counts what is in each of the streams and no other thread has taken.
+/// Counts the content of each stream that no other thread has claimed.
 fn count<'s>(
     layout: &Layout,
     streams: impl Iterator<Item = &'s Mutex<StreamFile>>,

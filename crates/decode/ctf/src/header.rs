@@ -30,7 +30,7 @@ pub(crate) struct FixedHead {
     pub(crate) time: Option<(u32, Integer)>,
 }
 
-/// What the head of an event says.
+/// The content of an event's header.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Head {
     pub(crate) id: u64,
@@ -115,7 +115,7 @@ impl FixedHead {
         Some(head)
     }
 
-    /// The byte order of what it has of the two.
+    /// The byte order of the id or the timestamp, whichever it has.
     pub(crate) fn order(&self) -> Option<ByteOrder> {
         self.id.as_ref().or(self.time.as_ref()).map(|(_, integer)| integer.order)
     }

@@ -4,13 +4,13 @@ use raw_bytes::ByteOrder;
 
 use crate::{CtfError, Layout, json, tsdl};
 
-/// What packets of metadata begin with.
+/// The magic number of metadata packets.
 const METADATA_MAGIC: u32 = 0x75d1_1d57;
-/// What packets of data begin with.
+/// The magic number of data packets.
 const STREAM_MAGIC: u32 = 0xc1fc_1fc1;
 /// Bytes of the head of a packet of metadata.
 const HEAD_BYTES: usize = 37;
-/// What separates fragments of CTF 2.
+/// The separator of CTF 2 fragments.
 const RECORD_SEPARATOR: u8 = 0x1e;
 
 /// Whether a file begins as a trace's metadata.

@@ -7,7 +7,7 @@ use crate::layout::{EventClass, Layout, StreamClass};
 use crate::skim::Skim;
 use crate::{CtfError, steps};
 
-/// Places where values are kept that others depend on, at most.
+/// Maximum number of stored values that other fields depend on.
 const MAX_SLOTS: usize = 1 << 16;
 
 /// Names of the scopes, in the order in which they are recorded.
@@ -105,7 +105,7 @@ fn connect_event(
     (4..6).try_for_each(|from| connect(&mut scopes, from, slots))
 }
 
-/// What a field needs of another.
+/// A field's reference to another field.
 struct Need {
     /// Where the field is in its scope.
     user: Vec<usize>,

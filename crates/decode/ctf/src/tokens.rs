@@ -2,7 +2,7 @@
 
 use crate::CtfError;
 
-/// What a piece of the text is.
+/// The kind of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
     Word(String),

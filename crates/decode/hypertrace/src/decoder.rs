@@ -43,7 +43,7 @@ struct GuestTime {
     lateness: Lateness,
 }
 
-/// What the host's stamp of a hypercall is worth.
+/// How far to trust the host's timestamp of a hypercall.
 struct Stamped {
     /// When the guest made it, or, if its age is not known, when the last event was, at the latest.
     host_ns: u64,
@@ -253,7 +253,7 @@ impl Decoder {
     }
 }
 
-/// What is known of a frame's time.
+/// The known bounds of a frame's time.
 #[derive(Clone, Copy)]
 enum Base<'c> {
     /// The host's, when it was sent.

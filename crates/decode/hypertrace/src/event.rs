@@ -39,7 +39,7 @@ pub struct TaskState {
     pub(crate) preempted_bit: u8,
 }
 
-/// What stands for "preempted" among places of bits.
+/// The bit position that means "preempted".
 pub(crate) const PREEMPTED: u8 = 15;
 
 impl TaskState {

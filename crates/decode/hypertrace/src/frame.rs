@@ -27,7 +27,7 @@ pub(crate) enum Raw {
     Call { slot: u8, what: Call },
 }
 
-/// What a frame is made of.
+/// The parts of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Record {
     Hello(Hello),

@@ -84,7 +84,7 @@ pub struct Stored<'b> {
     pub damaged: u64,
 }
 
-/// What a file has of a CPU.
+/// A file's data of one CPU.
 #[derive(Debug, Default)]
 pub struct StoredCpu<'b> {
     /// The relation of its TSC to the host's, if the writer of the file knew it.

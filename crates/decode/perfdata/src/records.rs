@@ -92,11 +92,11 @@ pub struct Record<'f> {
     pub offset: u64,
     /// Its type: [`kind`].
     pub kind: u32,
-    /// What its type makes of it: [`misc`].
+    /// Flags whose meaning depends on the type: [`misc`].
     pub misc: u16,
     /// All of it, with its head.
     pub bytes: &'f [u8],
-    /// What follows it that its size doesn't count: formats of tracepoints, a hardware trace.
+    /// Data after it that its size does not include: formats of tracepoints, a hardware trace.
     pub payload: &'f [u8],
     /// Byte order of its numbers.
     pub order: ByteOrder,

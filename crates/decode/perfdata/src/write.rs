@@ -149,7 +149,7 @@ impl<'o> PipeWriter<'o> {
         self.record(kind::LOST_SAMPLES, 0, &body);
     }
 
-    /// What stands at the end of records that are no samples: no thread, no time.
+    /// The trailer of records that are not samples: no thread, no time.
     fn end(&self, body: &mut Vec<u8>) {
         body.extend(self.sample_id.iter().flat_map(|word| word.to_ne_bytes()));
     }

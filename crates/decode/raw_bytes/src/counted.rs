@@ -1,4 +1,4 @@
-//! Counts with what they count, for texts of damage.
+//! Counts with their nouns, for descriptions of damage.
 
 use std::fmt::Display;
 

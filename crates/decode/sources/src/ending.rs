@@ -14,7 +14,7 @@ use crate::recording::BufferInfo;
 use crate::session_member::SessionMember;
 use crate::stream::Stream;
 
-/// What the kernel counted of one CPU when a recording ended.
+/// The kernel's counts for one CPU at the end of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelCount {
     /// Name of the buffer; the top one is empty.
@@ -80,7 +80,7 @@ impl fmt::Display for Doubt {
     }
 }
 
-/// What the end of a recording says of events that are not in it.
+/// Facts from the end of a recording about events that it lacks.
 #[derive(Clone, Debug, Default)]
 pub struct Ending {
     /// By CPU and buffer, as far as they were counted.
@@ -159,7 +159,7 @@ fn folder_counts(folder: &Path, streams: &[Stream]) -> Vec<KernelCount> {
     streams.iter().filter_map(count_of).collect()
 }
 
-/// What `session.json` says of one recording.
+/// The facts in `session.json` about one recording.
 #[derive(Debug, Default)]
 struct Session {
     counts: Vec<KernelCount>,

@@ -39,7 +39,7 @@ impl TimeRange {
     }
 }
 
-/// What is read of a recording.
+/// The part of a recording that is read.
 #[derive(Debug)]
 pub(crate) struct RecordingPart {
     times: TimeRange,

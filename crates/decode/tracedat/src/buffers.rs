@@ -46,7 +46,7 @@ pub struct DataRange {
     pub(crate) page_size: u32,
 }
 
-/// What a buffer needs to know of its file.
+/// Facts about the file that its buffers need.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FileFacts<'a> {
     pub(crate) file: &'a [u8],

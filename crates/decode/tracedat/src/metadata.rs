@@ -7,7 +7,7 @@ use crate::peers::{Guest, Tsc2Nsec};
 use crate::time_shift::TimeShift;
 use raw_bytes::{ByteOrder, Damages};
 
-/// What the options of a recording say.
+/// The content of a recording's options.
 ///
 /// An option that may be there once counts with its last value, except DATE and OFFSET, which add
 /// up: both as in trace-cmd.

@@ -14,7 +14,7 @@ use tempfile::NamedTempFile;
 /// The default time after which a file that no server had is requested again.
 const DEFAULT_MISS: Duration = Duration::from_secs(600);
 
-/// What is known of a file.
+/// The known state of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cached {
     File(PathBuf),
@@ -43,7 +43,7 @@ impl Cache {
         self.folder.join(build_id).join(kind)
     }
 
-    /// What is known of a build id's file of a kind.
+    /// The known state of the file of a kind for a build id.
     pub(crate) fn look(&self, build_id: &str, kind: &str) -> Cached {
         let path = self.path(build_id, kind);
         let Ok(about) = fs::metadata(&path) else { return Cached::Unknown };

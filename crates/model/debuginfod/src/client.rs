@@ -1,4 +1,4 @@
-//! Servers asked one after the other, and what came of it.
+//! Asks servers one after the other, and reports the results.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::cache::{Cache, Cached};
 use crate::download::{self, Bounds, Failure, download};
 use crate::settings::Settings;
 
-/// Files that servers are asked for: what guests ran is in recordings as they say it.
+/// Maximum number of files requested from servers: recordings name the files of guests, and guests can lie.
 const MAX_ASKED: usize = 1024;
 
 /// What servers call them.
@@ -198,7 +198,7 @@ impl Debuginfod {
                 let max = self.settings.most_file_bytes;
                 format!("{server}: the debug file of {name} is larger than {max} bytes")
             }
-            // A server that had what was left of the time to answer in is not at fault.
+            // A server that got only the remaining time is not at fault.
             Failure::TooLong | Failure::Server(_) if self.bounds().time.is_zero() => {
                 let seconds = self.settings.most_time.as_secs();
                 self.end(&format!("the time for all downloads, {seconds} s, is over"));

@@ -10,9 +10,9 @@ use ureq::{Agent, Body};
 
 /// A server that takes longer than its timeout for this many bytes is given up: as elfutils has it.
 const STEP_BYTES: u64 = 100 << 10;
-/// How long a connection may take to come about.
+/// Maximum time to establish a connection.
 const MAX_CONNECT_TIME: Duration = Duration::from_secs(15);
-/// Addresses that a server sends us on to, one after the other.
+/// Maximum number of consecutive redirects.
 const MAX_REDIRECTS: usize = 5;
 /// Bytes that are read at once.
 const PART_BYTES: usize = 64 << 10;

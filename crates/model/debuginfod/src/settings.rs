@@ -1,4 +1,4 @@
-//! What the environment says, under the names that elfutils' client gave it, and bounds of our own.
+//! Settings from the environment, with the variable names of elfutils' client, and bounds of our own.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -19,7 +19,7 @@ use crate::thread_event::{Kind, ThreadEvent};
 /// In place of a stream: of another CPU than any event of the thread.
 const ELSEWHERE: u16 = u16::MAX;
 
-/// What a stream is a part of.
+/// The machine and buffer of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct StreamOrigin {
     buffer: usize,

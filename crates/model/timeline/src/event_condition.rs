@@ -27,7 +27,7 @@ pub enum FilterError {
     TextOrder(String),
 }
 
-/// What trace-cmd puts before the kernel's names of AMD's exit reasons.
+/// The prefix that trace-cmd adds to the kernel's names of AMD exit reasons.
 const PREFIX: &str = "exit_";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,7 +165,7 @@ impl Condition {
         Ok(CompiledCondition { compare: self.compare, test })
     }
 
-    /// The field, and what is shown of events where that is needed.
+    /// The field, and the printed values of events if they are needed.
     fn field_of(&self, format: &EventFormat, abi: Abi) -> Result<(Field, Vec<ShownValue>), Unfit> {
         let own_field = format.field(&self.field).cloned();
         // The kernel's texts are compiled where a number alone does not say what is meant.
@@ -223,7 +223,7 @@ impl Condition {
     }
 }
 
-/// What is shown of events: by their kernel, and by trace-cmd.
+/// The printed values of events: by their kernel, and by trace-cmd.
 fn shown(format: &EventFormat, abi: Abi) -> Vec<ShownValue> {
     let kernels = PrintProgram::compile(format, abi).ok();
     let trace_cmds = TraceCmdForm::for_event(format, abi);

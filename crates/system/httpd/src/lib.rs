@@ -1,5 +1,5 @@
-//! Answers browsers and programs: HTTP/1.1, GET alone unless [`Bounds::body_bytes`] lets programs post JSON; on the
-//! loopback address to those who know it, to other machines only by TLS and with a token.
+//! Answers browsers and programs over HTTP/1.1: only GET, unless [`Bounds::body_bytes`] lets programs post
+//! JSON; on a secret loopback address, and for other machines only over TLS with a token.
 //!
 //! Any program on this machine can connect, and any web page can make a browser do so. So the address contains
 //! a token that cannot be guessed, requests must name this server as their host (a page of another name that

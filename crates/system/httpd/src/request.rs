@@ -115,7 +115,7 @@ pub(crate) struct Head {
     content_type: String,
 }
 
-/// Reads a request up to the end of its headers, with what came of its body by then.
+/// Reads a request up to the end of its headers, with the part of the body that has arrived by then.
 pub(crate) fn read(
     stream: &mut Connection,
     until: Instant,

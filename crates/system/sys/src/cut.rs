@@ -29,7 +29,7 @@ struct Range {
 
 /// The newest range; each knows the one before.
 static NEWEST: AtomicPtr<Range> = AtomicPtr::new(ptr::null_mut());
-/// What SIGBUS did before, and the size of a page.
+/// The previous handler of SIGBUS, and the size of a page.
 static BEFORE: OnceLock<(libc::sigaction, usize)> = OnceLock::new();
 
 /// A mapping that survives its file being cut. Dropped before the mapping is taken away.

@@ -17,7 +17,7 @@ use crate::cut::Watched;
 use crate::open_error::{OpenError, OpenFault};
 use crate::spool::{Spooled, spool};
 
-/// A file lost bytes while it was read: what was read of it since may be zeros.
+/// A file was truncated while it was read: bytes read since may be zeros.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} {}", path.display(), self.what())]
 pub struct CutShort {

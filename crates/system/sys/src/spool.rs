@@ -1,4 +1,4 @@
-//! What comes out of a pipe or is unpacked, as a file: it is written to one that has no name, and mapped like any other.
+//! The output of a pipe or an unpacker as a file: it is written to an unnamed file, and mapped like any other.
 
 use std::env;
 use std::fs::{self, File, OpenOptions};

@@ -10,9 +10,9 @@ use crate::field::{
     VarInteger, Variant,
 };
 
-/// Types that a trace's metadata are made of, at most.
+/// Maximum number of types in a trace's metadata.
 const MAX_NODES: usize = 1 << 20;
-/// How deep types may lie in each other.
+/// Maximum nesting depth of types.
 const MAX_DEPTH: usize = 64;
 
 impl Reader {

@@ -1,4 +1,4 @@
-//! Values behind `=`, and what they are of: integers, floating-point numbers, texts.
+//! Values after `=` and their types: integers, floating-point numbers, strings.
 
 use raw_bytes::ByteOrder;
 

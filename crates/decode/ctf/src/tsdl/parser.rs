@@ -9,9 +9,9 @@ use crate::CtfError;
 use crate::field::FieldType;
 use crate::tokens::{Token, TokenAt};
 
-/// Types that a trace's metadata are made of, at most: LTTng's of all events of a kernel are some 50,000.
+/// Maximum number of types in a trace's metadata: LTTng's metadata of all events of a kernel has about 50,000.
 const MAX_NODES: usize = 1 << 20;
-/// How deep blocks and types may lie in each other.
+/// Maximum nesting depth of blocks and types.
 const MAX_DEPTH: usize = 64;
 
 /// A place in the text.
@@ -143,7 +143,7 @@ impl Parser {
         self.scopes.pop();
     }
 
-    /// Counts what a type is made of: each use of a name is a type of its own.
+    /// Counts the parts of a type: each use of a name counts as a type of its own.
     pub(super) fn count(&mut self, field_type: &FieldType) -> Result<(), CtfError> {
         self.nodes = self.nodes.saturating_add(field_type.nodes());
         if self.nodes > MAX_NODES {

@@ -19,7 +19,7 @@ const COUNTS: u8 = 4;
 /// An entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// What is collected; the first of a file.
+    /// Describes the collected data; the first entry of a file.
     Begin(Begin),
     /// Both clocks at a moment.
     Pair(ClockPair),

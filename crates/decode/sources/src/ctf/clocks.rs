@@ -1,7 +1,8 @@
 //! Cycles of a trace's clocks to nanoseconds of one clock, which have 64 bits.
 //!
-//! Offsets that tracers write may lie beyond these, or before their zero: nanoseconds where seconds are meant, for one. Such a
-//! trace is read on its clock's own zero, and a note says so; times that don't fit even so are damage.
+//! Offsets that tracers write may lie beyond these, or before their zero: nanoseconds where seconds are meant,
+//! for one. Such a trace is read on its clock's own zero, and a note says so; times that don't fit even so are
+//! damage.
 
 use ::ctf::{Clock, Events, Layout, Packet};
 use sys::FileMap;
@@ -102,7 +103,8 @@ impl Clocks {
         self.clocks.iter().zip(readings).position(|pair| !fits(pair))
     }
 
-    /// Counts times from the zero of the clock whose zero is the first of all; where that doesn't do, from the first reading.
+    /// Counts times from the zero of the clock whose zero is the first of all; where that doesn't do, from the
+    /// first reading.
     fn count_from_own_zero(&mut self, bad: &Clock, readings: &[Option<Readings>]) -> String {
         let offset = bad.offset_ns();
         let offset = match offset % 1_000_000_000 {
@@ -146,7 +148,7 @@ mod tests {
         Clock { name: "c".to_owned(), offset_s, offset_cycles, frequency, ..Clock::default() }
     }
 
-    /// What becomes of readings of one clock.
+    /// The conversion of one clock's readings.
     fn times(clock: Clock, min: u64, greatest: u64) -> ([Option<u64>; 2], Option<String>) {
         let mut clocks = Clocks { clocks: vec![clock.clone()], zero_ns: 0 };
         let readings = [Some(Readings { least: min, greatest })];

@@ -45,7 +45,7 @@ use crate::stream::{Stream, StreamRecords};
 use crate::text::{HEADER_EVENT, HEADER_PAGE};
 use crate::{Damage, Ending, FormatTable, KernelCount};
 
-/// Metadata are not longer: those of all events of a kernel are 2 MB.
+/// Maximum size of metadata: that of all events of a kernel has 2 MB.
 const MAX_METADATA_BYTES: usize = 256 << 20;
 /// A CPU's number is less: the kernel has no more.
 const MAX_CPUS: u64 = 1 << 14;

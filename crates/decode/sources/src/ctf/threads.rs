@@ -14,7 +14,7 @@ const NEVER_KNOWN: u32 = UNKNOWN | 1 << 29;
 /// Parts that are looked at in each direction, at most.
 const MAX_LOOKED_AT: usize = 1 << 10;
 
-/// What is known of a stream's parts, as they are looked at.
+/// The known facts about a stream's parts, collected while they are read.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     /// Of each part, the thread before its first switch, and the one after its last.

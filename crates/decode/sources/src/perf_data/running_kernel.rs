@@ -13,7 +13,7 @@ const KERNEL: &str = "[kernel.kallsyms]";
 /// Notes of the kernel's own (`kernel/ksysfs.c`).
 const NOTES: &str = "/sys/kernel/notes";
 const KALLSYMS: &str = "/proc/kallsyms";
-/// What parts of notes are filled up to.
+/// The alignment of the parts of notes.
 const NOTE_STEP: u64 = 4;
 /// Bytes of all its symbols, at most.
 const MAX_TEXT_BYTES: usize = 64 << 20;

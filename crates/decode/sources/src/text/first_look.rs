@@ -16,7 +16,7 @@ use crate::{Damage, Doubt, Ending, KernelCount};
 
 /// Threads whose names are kept, at most.
 const MAX_THREADS: usize = 1 << 20;
-/// Lines that can't be read which are reported one by one.
+/// Maximum number of unreadable lines that are reported one by one.
 const MAX_UNREADABLE: usize = 100;
 /// Lines whose times are before those of the lines above them, at most, before that is damage: clocks of
 /// CPUs differ a little.
@@ -222,7 +222,7 @@ impl FirstLook {
         }
     }
 
-    /// What headings say of lost events; `None`: nothing.
+    /// Lost events according to the headers; `None`: unknown.
     pub(super) fn ending(&self) -> Option<Ending> {
         let lost = self.heads.overwritten()?;
         let cpu = self.only_cpu();

@@ -9,7 +9,7 @@ const SHOWN: usize = 80;
 /// Words of a line that are looked at for its fields.
 const MAX_WORDS: usize = 32;
 
-/// What lines of a text lack.
+/// The fields that the lines of a text lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Lack {
     Everything,
@@ -104,7 +104,7 @@ fn is_event(line: &str) -> bool {
     name.is_some_and(|name| name.contains(':') || known::system_of(name) != known::UNKNOWN)
 }
 
-/// What is known of a text that may turn out to be no trace.
+/// Facts about a text that may not be a trace.
 #[derive(Debug, Default)]
 pub(super) struct Refusal {
     first: Option<(u64, String)>,
@@ -149,8 +149,8 @@ impl Refusal {
     }
 }
 
-/// Names all fields that a line lacks, so that one more run of `perf script` is enough. `None`: the line lacks no field, but
-/// is malformed in another way.
+/// Names all fields that a line lacks, so that one more run of `perf script` is enough. `None`: the line lacks
+/// no field, but is malformed in another way.
 fn missing_fields(line: &str) -> Option<String> {
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_cpu = |word: &str| {

@@ -1,4 +1,4 @@
-//! Records to moments: what is wanted of an event is worked out once per format.
+//! Converts records to events: the wanted fields are resolved once per format.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -27,8 +27,8 @@ impl Fields {
         Self(wanted.iter().take(MAX_FIELDS).enumerate().filter_map(load).collect())
     }
 
-    /// Reads the values of an event that has none yet: with a bit for each that there is, and one for each that the record
-    /// is too short for.
+    /// Reads the values of an event that has none yet: with a bit for each that there is, and one for each that
+    /// the record is too short for.
     #[inline]
     fn read<const BIG: bool>(&self, payload: &[u8], event: &mut TraceEvent) {
         for (place, load) in &self.0 {

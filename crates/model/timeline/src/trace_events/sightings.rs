@@ -47,7 +47,7 @@ impl WithSightings {
     }
 }
 
-/// What a block holds of both.
+/// A block's data of both kinds.
 #[derive(Debug, Default)]
 pub(crate) struct SightingBatch {
     pub(crate) threads: ThreadBatch,

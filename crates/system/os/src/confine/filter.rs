@@ -113,7 +113,7 @@ fn without_other_numbers(program: BpfProgram) -> BpfProgram {
 /// As `asm-generic/ioctls.h` has it; its type differs between C libraries.
 const FIONBIO: u64 = 0x5421;
 
-/// What readers may ask of a descriptor that they were given.
+/// The calls that readers may make on a descriptor that they received.
 const FCNTL: [libc::c_int; 8] = [
     libc::F_DUPFD,
     libc::F_DUPFD_CLOEXEC,

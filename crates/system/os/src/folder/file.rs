@@ -78,7 +78,7 @@ impl OutFile {
     /// Has its bytes, and its length, on the disk.
     ///
     /// # Errors
-    /// What the disk says, also of bytes that were written long before.
+    /// The disk's result, which also covers bytes written long before.
     pub fn sync(&self) -> io::Result<()> {
         sync_data(&self.file, &self.path, self.observer.as_ref())
     }

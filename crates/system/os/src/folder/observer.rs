@@ -1,4 +1,4 @@
-//! What tests see of a folder's writers: each operation before it is done.
+//! Shows tests the operations of a folder's writers, each in advance.
 
 use std::fmt;
 use std::fs::File;

@@ -103,7 +103,7 @@ impl Folder {
         observer: Option<Arc<dyn Observer>>,
     ) -> io::Result<Self> {
         let fd = openat(at, name, FOLDER_FLAGS, Mode::empty()).map_err(|error| match error {
-            // What NOFOLLOW says of a link, with DIRECTORY and without.
+            // The errors of NOFOLLOW for a link, with DIRECTORY and without.
             Errno::NOTDIR | Errno::LOOP => not_a_folder(&error.into()),
             error => error.into(),
         })?;
