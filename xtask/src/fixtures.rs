@@ -74,10 +74,10 @@ fn check_recording(folder: &Path, entry: &Recording, faults: &mut Vec<String>) -
     let mut fault = |text: String| faults.push(format!("{}: {text}", entry.path));
     let bytes = fs::read(folder.join(&entry.path))?;
     if bytes.len() as u64 != entry.bytes {
-        fault(format!("{} bytes, not {}", bytes.len(), entry.bytes));
+        fault(format!("{} bytes, expected {}", bytes.len(), entry.bytes));
     }
     if sum(&bytes) != entry.sha256 {
-        fault("sha256 is another".to_owned());
+        fault("the sha256 differs".to_owned());
     }
     let truth = fs::read(folder.join(&entry.truth)).with_context(|| entry.truth.clone())?;
     if sum(&truth) != entry.truth_sha256 {

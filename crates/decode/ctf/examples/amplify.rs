@@ -49,7 +49,7 @@ fn repeated(layout: &Layout, file: &[u8], times: u64, step: u64) -> Result<Vec<u
     for time in 0..times {
         for packet in &packets {
             let bytes = file.get(packet.offset as usize..).unwrap_or(&[]);
-            let bytes = bytes.get(..packet.len as usize).ok_or("a packet is cut")?;
+            let bytes = bytes.get(..packet.len as usize).ok_or("a packet is cut short")?;
             let mut later = bytes.to_vec();
             put_head(&mut later, packet, time * step, number);
             put_stamps(layout, packet, bytes, &mut later, time * step)?;

@@ -137,7 +137,7 @@ fn connect(
             let target = scopes.get_mut(scope).and_then(Option::as_deref_mut);
             let target = target.and_then(|scope| node_mut(scope, &path));
             let Some((slot, labels)) = target.and_then(|target| keep(target, slots)) else {
-                return broken(format!("{} is no integer", names.join(".")));
+                return broken(format!("{} is not an integer", names.join(".")));
             };
             if *slots > MAX_SLOTS {
                 return Err(CtfError::TooMany { most: MAX_SLOTS });

@@ -96,7 +96,7 @@ impl<'t> Lexer<'t> {
                 self.take(sign.len());
                 Ok(Token::Sign(sign))
             }
-            None => self.fail(format!("{:?} belongs nowhere", char::from(first))),
+            None => self.fail(format!("{:?} is unexpected", char::from(first))),
         }
     }
 
@@ -117,7 +117,7 @@ impl<'t> Lexer<'t> {
         };
         match parsed {
             Ok(number) if number <= i128::from(u64::MAX) => Ok(Token::Number(number)),
-            _ => self.fail(format!("{text} is no number")),
+            _ => self.fail(format!("{text} is not a number")),
         }
     }
 

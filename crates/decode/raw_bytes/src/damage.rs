@@ -41,7 +41,7 @@ impl Damage {
     #[must_use]
     pub fn short(what: &str, cut: Truncated) -> Self {
         let Truncated { offset, wanted, have } = cut;
-        Self::new(offset, format!("{what}: {} wanted, {have} left", bytes(wanted))).of_cut(cut)
+        Self::new(offset, format!("{what}: {} needed, {have} left", bytes(wanted))).of_cut(cut)
     }
 
     /// The same, where it is that bytes ended.

@@ -84,7 +84,7 @@ impl Inflate {
         out.truncate(*result.as_ref().unwrap_or(&0));
         match result? {
             size if size == declared => Ok(()),
-            size => Err(format!("gave {}, {declared} declared", bytes(size))),
+            size => Err(format!("unpacked {} instead of the declared {declared}", bytes(size))),
         }
     }
 }

@@ -209,7 +209,7 @@ impl Debuginfod {
             }
             Failure::Here(why) => {
                 let folder = self.cache.folder().display().to_string();
-                self.end(&format!("{folder} can't be written: {why}"));
+                self.end(&format!("cannot write to {folder}: {why}"));
                 return;
             }
             Failure::Server(why) => {

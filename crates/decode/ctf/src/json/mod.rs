@@ -167,7 +167,7 @@ impl Reader {
         let Some(value) = object.get(key) else { return Ok(None) };
         match self.class(value)? {
             FieldType::Struct(structure) => Ok(Some(structure)),
-            _ => self.fail(format!("{key} is no structure")),
+            _ => self.fail(format!("{key} is not a structure")),
         }
     }
 }

@@ -96,7 +96,7 @@ impl Reader {
             "stream" => self.stream()?,
             "event" => self.event()?,
             "callsite" => self.entries(|_, _| Ok(()))?,
-            other => return self.parser.fail(format!("{other} is no block")),
+            other => return self.parser.fail(format!("{other} is not a block")),
         }
         self.parser.close_scope();
         self.parser.take_sign(";");
@@ -131,7 +131,7 @@ impl Reader {
     fn structure(&self, path: &str, field_type: FieldType) -> Result<Struct, CtfError> {
         match field_type {
             FieldType::Struct(structure) => Ok(structure),
-            _ => self.parser.fail(format!("{path} is no struct")),
+            _ => self.parser.fail(format!("{path} is not a struct")),
         }
     }
 

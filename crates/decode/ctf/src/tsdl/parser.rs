@@ -67,16 +67,16 @@ impl Parser {
             return Ok(());
         }
         let found = self.found();
-        self.fail(format!("{sign} should stand where {found}"))
+        self.fail(format!("expected {sign}, found {found}"))
     }
 
     fn found(&mut self) -> String {
         match self.next() {
-            None => "it ends".to_owned(),
-            Some(Token::Word(word)) => format!("{word} is"),
-            Some(Token::Number(number)) => format!("{number} is"),
-            Some(Token::Text(text)) => format!("{text:?} is"),
-            Some(Token::Sign(sign)) => format!("{sign} is"),
+            None => "the end".to_owned(),
+            Some(Token::Word(word)) => word,
+            Some(Token::Number(number)) => number.to_string(),
+            Some(Token::Text(text)) => format!("{text:?}"),
+            Some(Token::Sign(sign)) => sign.to_owned(),
         }
     }
 
@@ -99,7 +99,7 @@ impl Parser {
             return Ok(word);
         }
         let found = self.found();
-        self.fail(format!("{what} should stand where {found}"))
+        self.fail(format!("expected {what}, found {found}"))
     }
 
     /// Words with points between them.
@@ -124,7 +124,7 @@ impl Parser {
         match self.peek() {
             Some(Token::Text(_)) => match self.next() {
                 Some(Token::Text(text)) => Ok(Value::Text(text)),
-                _ => self.fail("a text is missing"),
+                _ => self.fail("a string is missing"),
             },
             Some(Token::Word(_)) => Ok(Value::Word(self.path()?)),
             _ => self.number().map(Value::Number),

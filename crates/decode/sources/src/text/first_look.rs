@@ -94,7 +94,7 @@ impl FirstLook {
     pub(super) fn finish(&mut self) {
         self.events.list.iter_mut().for_each(super::layout::Event::lay_out);
         if self.more > 0 {
-            let what = counted(self.more, "more line", "more lines") + " can't be read";
+            let what = counted(self.more, "more line", "more lines") + " cannot be read";
             self.damage.push(Damage::at(0, what));
         }
         let (backwards, lines) = (self.backwards, self.event_lines);

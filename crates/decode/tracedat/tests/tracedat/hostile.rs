@@ -200,7 +200,7 @@ fn a_bomb_in_a_chunk_is_not_unpacked() {
     bomb[size..size + 4].copy_from_slice(&(8_u32 << 20).to_le_bytes());
     let chunks = cpu.chunks(&bomb);
     let read = tracedat::ChunkReader::new().read(&bomb, &chunks.list[0]).unwrap_err();
-    assert!(read.what.contains("gave 4096 bytes, 8388608 declared"), "{read}");
+    assert!(read.what.contains("unpacked 4096 bytes instead of the declared 8388608"), "{read}");
 }
 
 /// Lists nested in each other: each has one option that holds all lists after it.
@@ -239,7 +239,7 @@ fn a_long_chain_of_lists_ends_with_the_file() {
         file.extend((first + list * 30).to_le_bytes());
     }
     survive(&file, "a long chain");
-    assert!(damage(&file).contains("section header: 2 bytes wanted, 0 left"));
+    assert!(damage(&file).contains("section header: 2 bytes needed, 0 left"));
 }
 
 /// Bytes packed as one chunk that declares `size`.
