@@ -213,7 +213,7 @@ fn damage_to_the_table_of_symbols_is_said() {
             let run = hyperscope(&[verb, &path]);
             let output = format!("{}{}", run.out, run.err);
             assert!(
-                run.code == 0 && output.contains("kernel's symbols"),
+                run.code == 0 && output.contains("kernel's symbol table"),
                 "{verb} {at}: {}",
                 run.err
             );

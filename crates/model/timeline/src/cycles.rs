@@ -1,4 +1,4 @@
-//! What vCPU threads did when, to the nanosecond: from trace events in the order of their times to the
+//! What vCPU threads did over time, to the nanosecond: from trace events in the order of their times to the
 //! cycles that each vCPU takes, into its guest and back.
 //!
 //! The state machine is that of the exits (`vcpu`), so that the intervals of all cycles add up to

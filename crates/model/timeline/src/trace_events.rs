@@ -1,9 +1,9 @@
 //! Events of all recordings in the order of their times, each with the few numbers asked for.
 //!
-//! Exits need no global order (see `lanes`); what spans threads and machines does: who woke whom,
-//! which state a vCPU left for which, which way a request took. A caller says which events it wants
-//! and which of their fields ([`EventRequest`]); a moment is then 64 bytes, whatever the kernel, its byte
-//! order and its field names. Guests whose recordings were aligned stand among the events of their
+//! Exits need no global order (see `lanes`). Relations between threads and machines do: which
+//! thread woke which, which state a vCPU left for which, which path a request took. A caller
+//! chooses events and their fields ([`EventRequest`]); an event then takes 64 bytes, whatever the kernel,
+//! its byte order and its field names. The events of aligned guests are merged with those of their
 //! host.
 
 mod batch;

@@ -465,9 +465,9 @@ fn every_field_of_perf_script_may_be_printed() {
     }
     for (fields, lack) in [
         ("-F comm,tid,time,event,trace", "no CPU"),
-        ("-F comm,cpu,time,event,trace", "no thread's id"),
+        ("-F comm,cpu,time,event,trace", "no thread id"),
         ("-F comm,tid,cpu,event,trace", "no time"),
-        ("-F event,trace", "neither thread nor CPU nor time"),
+        ("-F event,trace", "events but no thread, CPU or time"),
     ] {
         let text = script(fields).unwrap();
         let error = sources::open_bytes(Path::new("t.txt"), text).unwrap_err().to_string();

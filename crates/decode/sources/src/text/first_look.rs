@@ -18,7 +18,7 @@ use crate::{Damage, Doubt, Ending, KernelCount};
 
 /// Threads whose names are kept, at most.
 const MAX_THREADS: usize = 1 << 20;
-/// Lines that can't be read which are reported one by one.
+/// Maximum number of unreadable lines that are reported one by one.
 const MAX_UNREADABLE: usize = 100;
 /// Lines whose times are before those of the lines above them, at most, before that is damage: clocks of
 /// CPUs differ a little.
@@ -99,14 +99,14 @@ impl FirstLook {
     pub(super) fn finish(&mut self) {
         self.events.list.iter_mut().for_each(super::layout::Event::lay_out);
         if self.more > 0 {
-            let what = counted(self.more, "more line", "more lines") + " can't be read";
+            let what = counted(self.more, "more line", "more lines") + " cannot be read";
             self.damage.push(Damage::at(0, what));
         }
         let (backwards, lines) = (self.backwards, self.event_lines);
         if backwards > MAX_BACKWARDS && backwards > lines / 4 {
             let what = format!(
-                "times run back in {backwards} of {}: if they count from the line before \
-                 (perf script --deltatime), print the text without that",
+                "times go back in {backwards} of {}: if each counts from the line before (perf script \
+                 --deltatime), print the text without that option",
                 counted(lines, "line", "lines")
             );
             self.damage.push(Damage::at(0, what));
@@ -120,7 +120,7 @@ impl FirstLook {
 
     fn event(&mut self, number: u64, at: &LineAt<'_>, buffer: usize, event: &EventLine<'_>) {
         if !self.takes(event.time) {
-            let why = "its time is in other units than those of the lines before";
+            let why = "its time has a different unit from the lines before";
             return self.unreadable(number, at, why);
         }
         let is_known = match GraphLine::from_line(event) {
@@ -128,7 +128,7 @@ impl FirstLook {
             None => self.look_at(number, event),
         };
         if !is_known {
-            return self.unreadable(number, at, "it is of one event more than can be told apart");
+            return self.unreadable(number, at, "it has one event more than can be distinguished");
         }
         self.cpus.entry((buffer, event.cpu)).or_default().event(at.offset);
         self.event_lines += 1;
@@ -136,7 +136,7 @@ impl FirstLook {
         self.last = event.time.stamp;
         self.name(event);
         if at.is_cut() {
-            let why = format!("it is longer than {MAX_LINE_BYTES} bytes: the rest is left out");
+            let why = format!("it is longer than {MAX_LINE_BYTES} bytes: the rest is ignored");
             self.unreadable(number, at, &why);
         }
     }
@@ -239,8 +239,8 @@ impl FirstLook {
         let mut notes = Vec::new();
         if self.before > 0 {
             let (singular, many) =
-                ("line before the first event is", "lines before the first event are");
-            notes.push(counted(self.before, singular, many) + " none, and left out");
+                ("line before the first event has", "lines before the first event have");
+            notes.push(counted(self.before, singular, many) + " no event; ignored");
         }
         notes.extend(self.events.list.iter().filter_map(super::layout::Event::note));
         notes
@@ -255,7 +255,7 @@ impl FirstLook {
         }
     }
 
-    /// What headings say of lost events; `None`: nothing.
+    /// Lost events according to the headers; `None`: unknown.
     pub(super) fn ending(&self) -> Option<Ending> {
         let lost = self.heads.overwritten()?;
         let cpu = self.only_cpu();
@@ -274,8 +274,8 @@ impl FirstLook {
         self.heads.found && self.event_lines < self.heads.in_buffer
     }
 
-    /// The CPU that all events are of, where that is known to be of all that were recorded: of several
-    /// nobody knows which one's events were overwritten.
+    /// The CPU of all events, if the text shows that only one CPU was recorded: with several CPUs it is unknown
+    /// which of them lost the overwritten events.
     fn only_cpu(&self) -> Option<u32> {
         let mut cpus = self.cpus.keys().map(|(_, cpu)| *cpu);
         let (first, second) = (cpus.next(), cpus.next());

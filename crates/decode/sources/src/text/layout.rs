@@ -156,8 +156,8 @@ impl Event {
             _ => format!("{empty} of the {counted} of {system}:{name} could not be read"),
         };
         let note = format!(
-            "{which} beyond thread, CPU and time: no field is where kernels and trace-cmd print it; the \
-             first is line {first_empty}"
+            "{which} beyond thread, CPU and time: the text is not laid out as kernels and trace-cmd print it; \
+             the first is line {first_empty}"
         );
         let is_known = matches!(system.as_str(), "kvm" | "sched") && !self.templates.is_empty();
         (*empty > 0 && is_known).then_some(note)
@@ -266,7 +266,8 @@ impl Event {
         text + "\nprint fmt: " + &self.print_fmt(reasons) + "\n"
     }
 
-    /// Prints the line as it was. Names of reasons stand in it for those who look for them.
+    /// Prints the original line. It contains the names of reasons, for analyses that search for
+    /// them.
     fn print_fmt(&self, reasons: &Reasons) -> String {
         if self.fields.iter().any(|field| field.name == TEXT_REASON) {
             let symbols = reasons.symbols();

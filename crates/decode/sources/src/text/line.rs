@@ -79,12 +79,12 @@ impl Why {
     pub(super) const fn text(self) -> &'static str {
         match self {
             Self::Foreign => "no CPU and no time",
-            Self::Time => "no time behind the CPU",
-            Self::Name => "no event's name behind the time",
+            Self::Time => "no time after the CPU",
+            Self::Name => "no event name after the time",
             Self::Thread => "no thread id before the CPU",
-            Self::Cpu => "no kernel has a CPU of this number",
+            Self::Cpu => "the CPU number is too large",
             Self::NoCpu => "no CPU before the time",
-            Self::Recording => "it is of one recording more than can be told apart",
+            Self::Recording => "it has one recording more than can be distinguished",
         }
     }
 }

@@ -47,7 +47,7 @@ use crate::recording::Recording;
 use crate::stream::{Stream, StreamRecords};
 use crate::{Ending, FormatTable};
 
-/// A line is read up to here: what follows fits no page of the kernel's.
+/// Maximum length of a line: no page of the kernel holds more.
 const MAX_LINE_BYTES: usize = 2048;
 /// How much of a file is looked at to see whether it is text.
 const FIRST_BYTES: usize = 64 << 10;
@@ -61,8 +61,8 @@ pub(crate) fn is_text(file: &[u8]) -> bool {
     first.first() != Some(&TRACE_DAT) && !first.iter().any(|&byte| byte < b'\t' || byte == 0x7f)
 }
 
-/// Whether a file that is no text looks like what the kernel prints with its option `bin`: some numbers of an event as they are
-/// in memory, then `type: 372` in place of its name.
+/// Whether a file that is no text looks like what the kernel prints with its option `bin`: some numbers of an
+/// event as they are in memory, then `type: 372` in place of its name.
 pub(crate) fn is_printed_in_binary(file: &[u8]) -> bool {
     const TYPE: &[u8] = b"type: ";
     let first = file.get(..FIRST_BYTES).unwrap_or(file);
