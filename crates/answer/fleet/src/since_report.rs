@@ -46,9 +46,9 @@ impl SinceReport {
     fn left_out(&self) -> String {
         let what = [
             "that lost too many events",
-            "of hosts that are not known",
-            "of days that are not known",
-            "of days before the first whole step",
+            "of unknown hosts",
+            "of unknown days",
+            "of days before the first complete step",
         ];
         let left_out = self.since.left_out.iter().zip(what).filter(|entry| *entry.0 > 0);
         let line = |(sessions, what): (&usize, &str)| {

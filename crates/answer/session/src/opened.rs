@@ -98,7 +98,7 @@ impl Session {
     /// Drops a recording, and what was known of it as a guest.
     pub(crate) fn drop_recording(&mut self, at: usize) {
         let dropped = self.recordings.remove(at);
-        say(&format!("{}: left out: it is of another guest", dropped.path().display()));
+        say(&format!("{}: left out: it belongs to another guest", dropped.path().display()));
         if at < self.clocks.len() {
             self.clocks.remove(at);
         }
@@ -236,7 +236,7 @@ impl Session {
     /// Which guests keep the times of their own clock.
     pub fn say_unaligned(&self) {
         for guest in self.guests.iter().filter(|guest| guest.chosen.is_none()) {
-            say(&format!("{}; hyperscope align says why", align_summary(guest)));
+            say(&format!("{}; hyperscope align shows the reason", align_summary(guest)));
         }
     }
 

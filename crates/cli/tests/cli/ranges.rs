@@ -262,7 +262,7 @@ fn vms_are_chosen_by_name_and_states_of_their_vcpus_are_as_among_all() {
     assert!(run.err.contains("left out: exits of 2 of 3 vCPUs"), "{}", run.err);
     assert_eq!(document(&run.out)["vcpus"], Value::from(vec![row.clone()]));
     let run = hyperscope(&["exits", "--vm", "nobody", path]);
-    let named = run.err.contains("no VM is called nobody; there are: ") && run.err.contains(vm);
+    let named = run.err.contains("no VM is called nobody; the VMs are: ") && run.err.contains(vm);
     assert!(run.code == 1 && named, "{}", run.err);
     let run = hyperscope(&["exits", "--vcpu", "77", path]);
     assert!(run.code == 1 && run.err.contains("no vCPU has such a number"), "{}", run.err);

@@ -97,10 +97,10 @@ impl End {
         match self {
             Self::NoWake => "no wake-up event",
             Self::AsleepMeanwhile => "asleep meanwhile",
-            Self::StillAsleep => "not woken while recorded",
+            Self::StillAsleep => "not woken before the recording ended",
             Self::Lost => "events lost",
-            Self::NotSeen => "not seen before",
-            Self::Forgotten => "too long ago",
+            Self::NotSeen => "no earlier event",
+            Self::Forgotten => "history discarded",
             Self::Depth => "too deep",
         }
     }
