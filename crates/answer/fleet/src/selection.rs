@@ -284,7 +284,7 @@ impl<'t> Parser<'t> {
         } else if self.takes("(") {
             let node = self.either()?;
             if !self.takes(")") {
-                return Err(self.error(") is expected"));
+                return Err(self.error("expected , or )"));
             }
             node
         } else {
@@ -430,12 +430,12 @@ mod tests {
     #[test]
     fn what_is_wrong_is_pointed_at() {
         for (text, at, words) in [
-            ("", 0, "a name is expected"),
-            ("cpus", 4, "an operator is expected"),
-            ("cpus = ", 7, "a number or a text"),
-            ("cpus = 'x", 8, "no ' at its end"),
+            ("", 0, "expected a column name"),
+            ("cpus", 4, "expected an operator"),
+            ("cpus = ", 7, "a number, or a text"),
+            ("cpus = 'x", 8, "lacks its closing '"),
             ("cpus = 1 cpus", 9, "AND, OR or the end"),
-            ("(cpus = 1", 9, ") is expected"),
+            ("(cpus = 1", 9, "expected , or )"),
             ("cpus IN (1", 10, ", or )"),
             ("cpus NOT 1", 9, "LIKE or IN"),
         ] {

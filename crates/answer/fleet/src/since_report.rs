@@ -132,7 +132,7 @@ impl Report for SinceReport {
         out += &format!("\n{drawn}\n");
         if !left_out.is_empty() {
             let titles = left_out.join(", ");
-            out += &format!("left out for width: {titles}; csv and json have all\n");
+            out += &format!("hidden to fit the width: {titles}; csv and json show all\n");
         }
         let changes = plural(since.changes.len() as u64, "change");
         out += &format!("{changes} in {numbers} over time\n");

@@ -99,7 +99,7 @@ fn compare(
         let expected = row.rows.get(table.name).copied().unwrap_or(0);
         if actual != expected && !(actual == 0 && expired.contains(&table)) {
             found.faults.push(format!(
-                "session {} of {}: {actual} rows in {}, {expected} were written",
+                "session {} of {}: found {actual} rows in {}, but {expected} were written",
                 row.session, row.source_uri, table.name
             ));
         }

@@ -133,7 +133,7 @@ impl Drawing {
         }
         let narrow = match self.too_narrow {
             0 => String::new(),
-            narrow => counted(narrow, "stack is", "stacks are") + " too narrow to be drawn",
+            narrow => counted(narrow, "stack is", "stacks are") + " too narrow to draw",
         };
         let _ = write!(
             out,

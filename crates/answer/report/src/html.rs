@@ -154,7 +154,8 @@ pub fn write_page(
 
 /// What stands before the place of data, and behind it.
 fn halves(page: &str) -> io::Result<(&str, &str)> {
-    page.split_once(PLACE).ok_or_else(|| io::Error::other("the page has no place for data"))
+    page.split_once(PLACE)
+        .ok_or_else(|| io::Error::other("the page template has no placeholder for data"))
 }
 
 /// The lanes of a part of a recording.

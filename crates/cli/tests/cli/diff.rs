@@ -282,7 +282,7 @@ fn small_changes_are_left_out_when_asked() {
     let all = output_of(&["diff", OFF, ON]);
     let some = output_of(&["diff", "--min-effect", "200", OFF, ON]);
     assert!(some.lines().count() < all.lines().count());
-    assert!(some.contains("left out as too small") && some.contains("6.37x"), "{some}");
+    assert!(some.contains("too small to show") && some.contains("6.37x"), "{some}");
     assert!(!some.contains("2.02x"), "{some}");
 }
 

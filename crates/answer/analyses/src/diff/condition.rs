@@ -388,11 +388,11 @@ mod tests {
             ("exists.p99 > 1%", 0, "no report \"exists\""),
             ("npf:p98 > 1%", 4, "no metric"),
             ("p99 = 1%", 4, "operators"),
-            ("p99 > ten%", 6, "a limit is a number"),
+            ("p99 > ten%", 6, "invalid limit: write a number"),
             ("p99 > +10q", 9, "units"),
             ("p99 > +1.1x", 6, "no sign"),
-            ("p99 > +-1%", 7, "a limit is a number"),
-            ("p99 >", 5, "a limit is a number"),
+            ("p99 > +-1%", 7, "invalid limit: write a number"),
+            ("p99 >", 5, "invalid limit: write a number"),
             ("", 0, "operator"),
         ];
         for (text, at, words) in cases {

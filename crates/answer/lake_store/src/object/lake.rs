@@ -47,7 +47,7 @@ impl<O: Objects + 'static> ObjectLake<O> {
         let lake = Self::change(objects);
         // One without sessions may have notes of what was rejected.
         if lake.list(&places::sessions())?.is_empty() && lake.list(ROOT)?.is_empty() {
-            let why = format!("no lake found: there are no objects under {ROOT}/");
+            let why = format!("there is no lake: there are no objects under {ROOT}/");
             return Err(io::Error::new(io::ErrorKind::NotFound, why));
         }
         Ok(lake)

@@ -60,7 +60,7 @@ pub(super) struct Source<'r> {
 
 #[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct Callers {
-    /// Who called it, the most first; of the function tracer alone.
+    /// Callers, most frequent first. Only for the function tracer.
     pub(super) callers: Vec<Caller>,
 }
 

@@ -107,6 +107,6 @@ fn name(source: &CallsSource, kind: CallNodeKind) -> String {
             function.map_or_else(String::new, analyses::calls::Function::title)
         }
         CallNodeKind::Unseen => "[callers not recorded]".to_owned(),
-        CallNodeKind::Rest => "[stacks not kept apart]".to_owned(),
+        CallNodeKind::Rest => "[further stacks]".to_owned(),
     }
 }

@@ -30,7 +30,7 @@ pub(super) trait OfRecording {
 }
 
 pub(super) fn source<'r, T: OfRecording>(table: &'static str, several: bool) -> Column<Row<'r, T>> {
-    let help = "Path of the recording, as it was named.";
+    let help = "Path of the recording, as given.";
     let column = Column::text(("source", "recording"), help, |row: &Row<'r, T>| {
         Some(row.report.source(row.subject.recording()).to_owned())
     });

@@ -39,7 +39,7 @@ pub(super) fn notes(diff: &Diff) -> Vec<String> {
         let time = |mean: f64| number(mean, Unit::Time, diff.nanoseconds);
         (on_a != on_b).then(|| {
             let (mean_a, mean_b) = (time(*mean_a), time(*mean_b));
-            format!("{start}: {step} is on {on_a} in A, {mean_a} after the step before; on {on_b} in B, {mean_b}")
+            format!("{start}: step {step} is on {on_a} in A, {mean_a} after the previous step; on {on_b} in B, {mean_b}")
         })
     };
     steps.into_iter().filter_map(moved).collect()

@@ -47,8 +47,8 @@ pub(super) fn attach<'a>(
 
 /// A finding that counts the advice that the page leaves out.
 fn further(left_out: u64) -> Option<Finding> {
-    let number = counted(left_out, "further piece of advice", "further pieces of advice");
-    let sentence = "*{}*, which could save less: hyperscope advice prints all.";
+    let number = counted(left_out, "more piece of advice", "more pieces of advice");
+    let sentence = "*{}* with smaller possible savings: hyperscope advice prints all.";
     (left_out > 0).then(|| Finding::new(Weight::Info, sentence, &[number]))
 }
 

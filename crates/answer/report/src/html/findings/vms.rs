@@ -111,7 +111,7 @@ impl Others {
             &share(self.value, totals.value()),
             totals.name(),
         ];
-        let sentence = "*{}* with {} took {} of the {} of all exits: the tables list them.";
+        let sentence = "*{}* with {} took {} of the {} of all exits; the tables list them.";
         let link = Link { section: "exits", ..Link::default() };
         (self.vms > 0).then(|| Finding::new(Weight::Info, sentence, &values).to(link))
     }
