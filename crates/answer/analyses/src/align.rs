@@ -148,7 +148,7 @@ impl GuestAlignment {
 }
 
 /// Aligns all guests among `recordings` to their hosts; with `method`, by that one if it can be
-/// used. `tick` hears of the bytes read: hosts and guests are read once.
+/// used. `tick` receives the number of bytes read: hosts and guests are read once.
 #[must_use]
 pub fn align(
     recordings: &[Recording],

@@ -14,7 +14,7 @@ use super::storage::{Entry, Storage};
 
 /// Where files are until they are complete. Engines look into no folder of such a name.
 const UNFINISHED: &str = "_unfinished";
-/// Held by whoever changes the lake.
+/// Held by the process that changes the lake.
 const LOCK: &str = "_lock";
 /// Bytes gathered before they are written.
 const BUFFER_BYTES: usize = 1 << 18;
@@ -221,7 +221,7 @@ impl Storage for LocalFolder {
         self.fault.note(self.put_whole(file, name))
     }
 
-    /// Nobody else changes it meanwhile: there is a lock.
+    /// The lock prevents concurrent changes.
     fn replace(&self, file: UnfinishedFile, name: &str, _: Option<&Entry>) -> io::Result<()> {
         self.put(file, name)
     }

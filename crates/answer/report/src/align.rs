@@ -112,7 +112,7 @@ times! {
     struct MethodTimes {
         /// How far outside the one lies that is furthest; null: not usable.
         worst = "worst",
-        /// How far the method is from the windows at most, where both are known; null for the windows themselves,
+        /// Largest distance of the method from the windows, where both are known; null for the windows themselves,
         /// and where they give nothing.
         from_windows = "from_windows",
     }

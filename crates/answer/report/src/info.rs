@@ -24,7 +24,7 @@ pub struct InfoReport {
     pub files: Vec<FileInfo>,
 }
 
-/// What is said of one recording.
+/// The text about one recording.
 #[derive(Debug)]
 pub struct FileInfo {
     pub recording: Recording,
@@ -133,7 +133,7 @@ fn samples_fact((name, counts): (&String, &[u64; CpuMode::ALL.len()])) -> (&'sta
     ("samples", format!("{name}: {}", modes.join(", ")))
 }
 
-/// What is said of losses: "nothing" only where that is known.
+/// The text about losses: "nothing" only if that is certain.
 fn lost(file: &FileInfo) -> String {
     let contents = &file.contents;
     let mut counted = Vec::new();

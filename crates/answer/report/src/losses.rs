@@ -106,7 +106,7 @@ pub fn lost(losses: &Losses, dropped: u64) -> Vec<String> {
     notes
 }
 
-/// Who dropped events, and what gives it larger buffers.
+/// The tracer that dropped events, and its option for larger buffers.
 const fn dropper(tracer: Tracer) -> (&'static str, &'static str) {
     match tracer {
         Tracer::Kernel => ("the kernel", " (hyperscope record --buffer, trace-cmd record -b)"),

@@ -40,7 +40,7 @@ pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
             ),
         ],
         saving_at_least_ns: a_third(idles.lost_ns),
-        // Who stops polling stops that which finds work, too.
+        // Without polling, polls that find work disappear as well.
         saving_at_most_ns: idles.lost_ns.saturating_add(idles.won_ns),
         saving_of: SavingOf::Polling,
         ..measured.about(About::HaltPolling)

@@ -14,7 +14,7 @@ const OWN: [&str; 4] = ["qemu-", "vhost-", "worker", "IO "];
 
 /// Waits for a CPU that others had; how long an idle CPU takes to wake is none of it.
 pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
-    // What the recording itself takes is gone when nobody records.
+    // The recording's own CPU time is only used while recording.
     let (recorders, takers): (Vec<&&TakenCpu>, Vec<&&TakenCpu>) = measured
         .takers
         .iter()

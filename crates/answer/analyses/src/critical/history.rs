@@ -8,7 +8,7 @@ use super::context::InterruptKind;
 use super::disks::{Disk, Issued};
 use crate::path::Thread;
 
-/// States that are kept of all logs together before those that nobody needs are let go.
+/// States kept in all logs together before unneeded ones are discarded.
 const FEW: usize = 1 << 16;
 
 /// States that are kept at most: of 40 bytes and less each.

@@ -46,7 +46,7 @@ pub(super) struct GroupSum {
     pub(super) code: SampledCode,
 }
 
-/// A wake-up of a thread in a futex call, and who released it.
+/// A wake-up of a thread in a futex call, and the thread that released it.
 #[derive(Clone, Copy, Debug)]
 struct Release {
     at_ns: u64,
@@ -114,7 +114,7 @@ impl<'s> ExitSplitter<'s> {
         log.marks.len() > MAX_MARKS
     }
 
-    /// The thread was woken in a futex call, by whoever released it.
+    /// The thread was woken in a futex call by the thread that released it.
     pub(super) fn released(&mut self, thread: u32, at_ns: u64, by: Option<u32>) {
         if let Some(log) = self.logs.get_mut(&thread)
             && log.releases.len() < MAX_MARKS

@@ -47,7 +47,7 @@ impl ObjectsByProcess {
         Ok(objects)
     }
 
-    /// The same over pipes to whoever [serves](super::serve).
+    /// The same over pipes to the process that [serves](super::serve).
     #[must_use]
     pub fn over(calls: impl Write + Send + 'static, replies: impl Read + Send + 'static) -> Self {
         let calls: Box<dyn Write + Send> = Box::new(BufWriter::new(calls));

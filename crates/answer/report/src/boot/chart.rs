@@ -192,7 +192,7 @@ impl Canvas {
         self.y += GAP + 6.0;
     }
 
-    /// A name, its interval, and what else is said of it.
+    /// A name, its interval, and further text.
     fn line(
         &mut self,
         name: &str,

@@ -78,7 +78,7 @@ fn heading(source: &CallsSource) -> String {
     )
 }
 
-/// Who called whom, callees below their callers.
+/// Call tree, callees below their callers.
 fn tree(source: &CallsSource, limits: TreeLimits) -> Table {
     let ns = source.calls.nanoseconds;
     let mut cells: [Vec<String>; 4] = Default::default();

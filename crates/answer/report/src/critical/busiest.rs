@@ -1,4 +1,4 @@
-//! What `hyperscope critical` shows where nobody says whose time is asked about: the busiest threads.
+//! What `hyperscope critical` shows without --task and --request: the busiest threads.
 
 use analyses::critical::{Busiest, BusyThread};
 use printable::line;

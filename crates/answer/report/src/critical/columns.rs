@@ -138,7 +138,7 @@ pub(super) fn of_parts<'r>() -> Vec<Column<PartRow<'r>>> {
     columns
 }
 
-/// Who did what, and why.
+/// Thread, state and cause.
 pub(super) fn what<'r>() -> Vec<Column<PartRow<'r>>> {
     vec![
         Column::text(

@@ -13,7 +13,7 @@ use super::words::metric_of;
 /// A step, by what the requests begin with and its name.
 type Step<'d> = (&'d KeyValue, &'d str, &'d str);
 
-/// Who does a step on each side, and how long the hop to it takes on average.
+/// What performs a step on each side, and the mean duration of the hop to it.
 #[derive(Debug, Default)]
 struct Doers<'d> {
     a: Vec<(&'d str, f64)>,
@@ -63,7 +63,7 @@ struct Below<'r> {
     below: Option<&'r str>,
     /// What the threads were that ran it, or what their vCPUs did.
     part: &'r str,
-    /// Time per second in it and in what it calls, whoever called it.
+    /// Time per second in the function and its callees, for all callers.
     #[schemars(extend("minimum" = 0))]
     ns_per_s: f64,
 }

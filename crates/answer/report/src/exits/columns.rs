@@ -103,7 +103,7 @@ impl<'r> Row<'r> {
         self.waiting && !self.exits().recorded.off_cpu
     }
 
-    /// Exits that somebody dealt with, if who did was recorded.
+    /// Exits that were handled, if the handler was recorded.
     fn handled(&self, number: u64) -> Option<u64> {
         self.exits().recorded.user.then_some(number)
     }

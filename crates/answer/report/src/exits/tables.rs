@@ -192,7 +192,7 @@ impl Names {
             let Some(column) = columns::named_by(columns, by) else { return Vec::new() };
             rows.iter().map(|row| column.drawn(row, "-")).collect()
         };
-        // What nobody asked for, and is the same everywhere, says nothing.
+        // A column that was not requested and has the same value everywhere carries no information.
         let says = |by: By| {
             let distinct = || label(by).windows(2).any(|pair| pair[0] != pair[1]);
             let is_parted = by == By::Vm && lines.are_of_several_vms();

@@ -1,4 +1,4 @@
-//! The columns of waits for futexes: which, released by whom, and who waited.
+//! The columns of waits for futexes: the futex, the releasing thread, and the waiting threads.
 
 use analyses::vmm::VmmLock;
 

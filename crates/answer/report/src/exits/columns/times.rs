@@ -187,7 +187,7 @@ pub(super) fn costs<'r>() -> Vec<Column<Row<'r>>> {
     ]
 }
 
-/// Who dealt with the exits of a row, by share of their number.
+/// Handlers of a row's exits, by share of their number.
 fn handled_by(row: &Row<'_>) -> String {
     let tally = row.tally;
     if !row.exits().recorded.user && tally.by_l1 == 0 {

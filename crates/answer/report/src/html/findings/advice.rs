@@ -57,7 +57,7 @@ fn explains(advice: &Advice, finding: &Finding) -> bool {
     vm == Some(advice.vm.as_str()) && finding.about.as_ref() == Some(&advice.about)
 }
 
-/// What is said where no other finding speaks of what the advice is about.
+/// Findings for advice that no other finding covers.
 fn by_itself(advice: &Advice) -> Finding {
     let values = [advice.title.as_str(), &advice.vm, &saving(advice), advice.saving_of.name()];
     let found = Finding::new(Weight::Info, "*{}*, in {}: {} of {}.", &values);

@@ -237,7 +237,7 @@ impl<'s> OfVm<'s> {
         Some(found.to(self.link("heat", Some(row))).about(about(row)))
     }
 
-    /// Who had the CPU while its vCPUs waited for one.
+    /// Threads that had the CPU while its vCPUs waited for one.
     fn run_queue(&self) -> Option<Finding> {
         let parts = KnownParts::new(&self.all, &self.source.exits.recorded);
         let runnable_ns = parts.runnable_ns.filter(|&ns| ns > 0)?;

@@ -18,7 +18,7 @@ pub(super) struct RowsOfVm<'s> {
     pub(super) vm: &'s str,
     /// Its exits, the costliest first.
     pub(super) rows: Vec<&'s ExitRow>,
-    /// Who had the CPUs that its vCPUs waited for.
+    /// Threads that had the CPUs that its vCPUs waited for.
     pub(super) takers: Vec<&'s TakenCpu>,
 }
 
