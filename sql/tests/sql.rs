@@ -431,7 +431,7 @@ fn errors_say_where_they_are() {
         (&["sql", "SELECT COUNT(*) FROM exits", "/nonexistent"], 1, "cannot read /nonexistent"),
         (&["sql", "SELECT COUNT(*) FROM exits", "/dev/null"], 1, "/dev/null"),
         (&["sql", "@hosts", "docs"], 1, "docs: no recording"),
-        (&["sql", "SELECT COUNT(*) FROM exits", path, path], 1, "is named twice"),
+        (&["sql", "SELECT COUNT(*) FROM exits", path, path], 1, "is given twice"),
         (&["sql", " ;", path], 1, "the query is empty"),
         (&["sql", "SELECT 1; SELECT 2", path], 1, "several statements"),
         (&["sql", "COPY (SELECT 1) TO 'x.csv'", path], 1, "DML not supported"),

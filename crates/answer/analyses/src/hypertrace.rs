@@ -182,7 +182,7 @@ pub fn hypertrace<S: GuestEventSink>(
         sink: Merged { stored: Ordered::new(files.stored, recordings), sink },
     };
     let mut losses = Vec::new();
-    // Pages with events that nobody wants are not read.
+    // Pages without selected events are not read.
     if !are_all_collected {
         losses = each_trace_event(recordings, &mut reader, progress).losses;
     }

@@ -10,7 +10,7 @@
 //!
 //! let path = "../../../fixtures/x86-svm/nested.dat";
 //! let recording = sources::open(path.as_ref())?;
-//! // Called with the bytes read, for whoever shows progress.
+//! // Called with the number of bytes read, to show progress.
 //! let progress = |_bytes| ();
 //! let found = exits(&recording, &[By::Level, By::Reason], &progress);
 //! for row in found.rows.iter().take(3) {

@@ -73,7 +73,7 @@ pub struct VmmExits {
     pub split: ExitSplit,
 }
 
-/// Who made system calls.
+/// The caller of system calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CalledBy {
     /// The handling of exits: those at this place of [`Vmm::exits`].
@@ -85,7 +85,7 @@ pub enum CalledBy {
 /// System calls of one kind.
 #[derive(Clone, Debug)]
 pub struct VmmCalls {
-    /// Who made them.
+    /// The caller.
     pub by: CalledBy,
     /// The call.
     pub name: String,
@@ -107,7 +107,7 @@ pub struct VmmLock {
     pub vm: String,
     /// The futex, in the VMM's memory.
     pub address: u64,
-    /// Who released it.
+    /// The thread that released it.
     pub holder: Option<NamedThread>,
     /// How many waits.
     pub waits: u64,
@@ -164,7 +164,7 @@ pub struct Vmm {
 }
 
 /// What the VMMs of `recording` did; `processes` has the processes of their threads where the recorder knew them, `devices`
-/// those of their guests, and `samples`, one at most, those that were taken with it. `tick` hears of the bytes done.
+/// those of their guests, and `samples`, one at most, those that were taken with it. `tick` receives the number of bytes read.
 #[must_use]
 pub fn vmm(
     recording: &Recording,

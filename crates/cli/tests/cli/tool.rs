@@ -88,7 +88,7 @@ fn run(args: &[&str]) -> Run {
 pub(crate) fn output_of(args: &[&str]) -> String {
     let run = hyperscope(args);
     let is_loss = |line: &&str| {
-        line.ends_with("events that the kernel counted and the recording does not hold")
+        line.ends_with("events that the kernel counted but the recording does not contain")
             || line.contains(": LTTng dropped ")
     };
     let err: Vec<&str> = run.err.lines().filter(|line| !is_loss(line)).collect();

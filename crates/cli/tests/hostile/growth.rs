@@ -318,5 +318,8 @@ fn a_guest_that_fits_none_of_many_vms_is_not_aligned_in_time() {
         .current_dir(folder.path())
         .output();
     let table = String::from_utf8(table.unwrap().stdout).unwrap();
-    assert!(table.contains(extent("windows: ", "the search for an offset was ended")), "{table}");
+    assert!(
+        table.contains(extent("windows: ", "the search for an offset reached the step limit")),
+        "{table}"
+    );
 }

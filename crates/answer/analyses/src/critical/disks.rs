@@ -1,4 +1,4 @@
-//! Requests of disks under way: who issued each, and when, until it completes.
+//! Disk requests in flight: the thread that issued each, and when, until it completes.
 
 use crate::by_recording::ByRecording;
 

@@ -9,7 +9,7 @@ use super::disks::{Disk, Issued};
 use crate::loss_log::LossLog;
 use crate::path::Thread;
 
-/// States that are kept of all logs together before those that nobody needs are let go.
+/// States kept in all logs together before unneeded ones are discarded.
 const FEW: usize = 1 << 16;
 
 /// States that are kept at most: of 40 bytes and less each.

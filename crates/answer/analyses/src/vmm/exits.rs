@@ -46,7 +46,7 @@ pub(super) struct GroupSum {
     pub(super) code: SampledCode,
 }
 
-/// A wake-up of a thread in a futex call, and who released it.
+/// A wake-up of a thread in a futex call, and the thread that released it.
 #[derive(Clone, Copy, Debug)]
 struct Release {
     at_ns: u64,
@@ -114,7 +114,7 @@ impl<'s> ExitSplitter<'s> {
         log.marks.len() > MAX_MARKS
     }
 
-    /// Nothing will be cut at the marks that a thread has: its cycle up to them is worked off, or it has none.
+    /// Drops a thread's marks: its cycle up to them is done, or it has none, so nothing will be cut there.
     pub(super) fn forget_marks(&mut self, thread: u32) {
         if let Some(log) = self.logs.get_mut(&thread) {
             log.count_calls();
@@ -122,7 +122,7 @@ impl<'s> ExitSplitter<'s> {
         }
     }
 
-    /// The thread was woken in a futex call, by whoever released it.
+    /// The thread was woken in a futex call by the thread that released it.
     pub(super) fn released(&mut self, thread: u32, at_ns: u64, by: Option<u32>) {
         if let Some(log) = self.logs.get_mut(&thread)
             && log.releases.len() < MAX_MARKS

@@ -69,7 +69,7 @@ impl ThreadClock {
         self.runs(now_ns, cpu);
     }
 
-    /// It is woken, by whoever held what it waited for.
+    /// The thread that held the resource wakes it.
     pub(super) fn wake(&mut self, thread: u32, now_ns: u64, holder: Option<u32>) {
         self.account(now_ns);
         if self.cpu != Cpu::Asleep {
