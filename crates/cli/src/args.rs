@@ -47,7 +47,7 @@ pub(crate) mod tracer;
 pub(crate) mod virtio;
 pub(crate) mod vmm;
 
-/// How a report is written.
+/// Output format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FormatArg {
     /// Tables for people
@@ -58,19 +58,19 @@ pub(crate) enum FormatArg {
     Csv,
 }
 
-/// Where results go.
+/// Format and destination of the output.
 #[derive(Debug, Args)]
 pub(crate) struct OutputArgs {
-    /// How the report is written
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub(crate) format: FormatArg,
-    /// Write to this file in place of standard output
+    /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
 
 impl OutputArgs {
-    /// Whether a page is asked for: by the file's name, where no format is.
+    /// Whether to write an HTML page: no format is given and the file name ends in .html.
     pub(crate) fn is_page(&self) -> bool {
         let kind = self.output.as_deref().and_then(Path::extension);
         self.format == FormatArg::Table && kind.is_some_and(|kind| kind == "html")
@@ -91,22 +91,22 @@ pub(crate) struct ReportArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// A number of rows, of which 0 means all.
+/// Maximum number of rows; 0 means all.
 pub(crate) const fn unless_zero(top: usize) -> usize {
     if top == 0 { usize::MAX } else { top }
 }
 
-/// How guests' times are brought to their host's clock.
+/// Method that aligns guests to their host's clock.
 #[derive(Debug, Args)]
 pub(crate) struct MethodArgs {
-    /// Bring guests' times to their host's clock by this [default: the first without violations,
-    /// else windows]
+    /// Align guests to the host's clock by this method [default: the first one without violations,
+    /// otherwise windows]
     #[arg(long, value_name = "METHOD")]
     method: Option<MethodArg>,
 }
 
 impl MethodArgs {
-    /// The method that was asked for.
+    /// The requested method.
     pub(crate) fn method(&self) -> Option<Method> {
         self.method.map(|method| method.0)
     }
@@ -128,19 +128,19 @@ impl ValueEnum for MethodArg {
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
         let help = match self.0 {
-            Method::TscOffset => "TSC offsets that KVM set; both sides recorded x86-tsc",
-            Method::TimeShift => "What the recorder measured (TIME_SHIFT)",
-            Method::Windows => "Guest events lie between entries and exits of their vCPU",
+            Method::TscOffset => "TSC offsets set by KVM; host and guest must use the clock x86-tsc",
+            Method::TimeShift => "Offsets measured by the recorder (TIME_SHIFT)",
+            Method::Windows => "Guest events must fall between an entry and the next exit of their vCPU",
         };
         Some(PossibleValue::new(self.0.name()).help(help))
     }
 }
 
-/// How events are printed.
+/// Output format of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EventsFormatArg {
-    /// Lines as trace-cmd report prints them
+    /// Lines in the format of trace-cmd report
     Text,
-    /// One JSON object a line
+    /// One JSON object per line
     Jsonl,
 }
