@@ -128,9 +128,13 @@ impl ValueEnum for MethodArg {
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
         let help = match self.0 {
-            Method::TscOffset => "TSC offsets set by KVM; host and guest must use the clock x86-tsc",
+            Method::TscOffset => {
+                "TSC offsets set by KVM; host and guest must use the clock x86-tsc"
+            }
             Method::TimeShift => "Offsets measured by the recorder (TIME_SHIFT)",
-            Method::Windows => "Guest events must fall between an entry and the next exit of their vCPU",
+            Method::Windows => {
+                "Guest events must fall between an entry and the next exit of their vCPU"
+            }
         };
         Some(PossibleValue::new(self.0.name()).help(help))
     }

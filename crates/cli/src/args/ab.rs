@@ -140,9 +140,9 @@ impl AbArgs {
         };
         match setups.len() {
             ..=MAX_SIDES => Ok(setups),
-            many => {
-                Err(Misuse(format!("{many} configurations are too many: at most {MAX_SIDES} can be compared")))
-            }
+            many => Err(Misuse(format!(
+                "{many} configurations are too many: at most {MAX_SIDES} can be compared"
+            ))),
         }
     }
 
@@ -161,5 +161,7 @@ impl AbArgs {
 fn width(text: &str) -> Result<f64, String> {
     let number = text.trim_end_matches('%').parse::<f64>().ok();
     let percent = number.filter(|percent| *percent > 0.0 && *percent <= 100.0);
-    percent.map(|percent| percent / 100.0).ok_or_else(|| "expected a percentage such as 2%".to_owned())
+    percent
+        .map(|percent| percent / 100.0)
+        .ok_or_else(|| "expected a percentage such as 2%".to_owned())
 }

@@ -142,8 +142,7 @@ pub(crate) struct BenchExitsArgs {
 }
 
 fn toggles(word: &str) -> Result<Vec<experiment::bench::Toggle>, String> {
-    experiment::bench::Toggle::of_word(word)
-        .ok_or_else(|| "unknown setting".into())
+    experiment::bench::Toggle::of_word(word).ok_or_else(|| "unknown setting".into())
 }
 
 fn kind_names() -> Vec<&'static str> {

@@ -102,7 +102,10 @@ impl DiffArgs {
         let runs = self.runs.get(usize::from(named.is_some())..).unwrap_or(&[]);
         let (a, b) = match (runs, self.others.as_slice()) {
             ([a], []) => {
-                return Err(format!("{} has nothing to be compared with: use diff A B", a.display()));
+                return Err(format!(
+                    "{} has nothing to be compared with: use diff A B",
+                    a.display()
+                ));
             }
             ([_, _], []) => runs.split_at(1),
             ([], _) => return Err("nothing to compare: use diff A B, or diff A… -- B…".to_owned()),

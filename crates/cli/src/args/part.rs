@@ -28,11 +28,11 @@ pub(crate) struct RangeArgs {
 /// VMs and their vCPUs.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct VmArgs {
-    /// Read no exits of other VMs than these, separated by commas and named as in exits, nor calls of
-    /// their vCPUs, nor other guests' recordings
+    /// Read only exits, calls and guest recordings of these VMs, separated by commas and named as
+    /// in exits
     #[arg(long, value_name = "VM,…", value_delimiter = ',', help_heading = PART)]
     pub(crate) vm: Vec<String>,
-    /// Read no exits and calls of other vCPUs than these, such as 0,2-3
+    /// Read only exits and calls of these vCPUs, such as 0,2-3
     #[arg(long, value_name = "LIST", value_parser = CpuSet::parse, help_heading = PART)]
     pub(crate) vcpu: Option<CpuSet>,
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub(crate) struct VmArgs {
 /// What VMs are called.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct NameArgs {
-    /// Call a VM otherwise than the recording does, as in vm-119=web; may be given several times
+    /// Rename a VM of the recording, as in vm-119=web; may be repeated
     #[arg(long = "name", value_name = "VM=NAME", help_heading = PART)]
     pub(crate) names: Vec<VmName>,
 }
