@@ -19,7 +19,7 @@ use session::Misuse;
 
 /// Standard output, or a file that has its contents once [`Output::complete`] was called.
 #[derive(Debug)]
-#[must_use = "a file is there only when it is completed"]
+#[must_use = "the file appears only once it is complete"]
 pub(crate) struct Output(Kind);
 
 #[derive(Debug)]
@@ -43,8 +43,7 @@ pub(crate) fn open<'r>(
     if let Some(path) = path.filter(|path| is_called_like_a_page(path)) {
         let path = path.display();
         bail!(Misuse(format!(
-            "{path}: this would be text, which a browser takes for a page by the file's name; \
-             hyperscope report FILE… -o {path} makes a page of a recording, and text takes another name"
+            "{path}: this command writes text, but a browser would read .html as a page; write a page with hyperscope report FILE… -o {path}, or choose another name for text"
         )));
     }
     open_any(path, recordings)
@@ -62,8 +61,7 @@ pub(crate) fn open_page<'r>(
     let misnamed = path.filter(|path| !is_page && is_called_like_a_page(path));
     if let Some(path) = misnamed {
         bail!(Misuse(format!(
-            "{}: this would be text, which a browser takes for a page by the file's name; a page takes a name that \
-             ends in .html and no --format, and text another name",
+            "{}: this command would write text, but a browser would read .html as a page; for a page, use .html without --format; for text, choose another name",
             path.display()
         )));
     }
@@ -113,7 +111,7 @@ pub(crate) fn create<'r>(
     let is_same_file =
         |recording: &Recording| place.is_some() && fs::canonicalize(recording.path()).ok() == place;
     if recordings.into_iter().any(is_same_file) {
-        bail!("{} is a recording to be read; write to another file", path.display());
+        bail!("{} is an input recording: write to another file", path.display());
     }
     let cannot = || format!("cannot create {}", path.display());
     Ok(Output(match replacement::place(path).with_context(cannot)? {

@@ -175,7 +175,7 @@ fn refuse_ticks(session: &Session) -> anyhow::Result<()> {
         None => Ok(()),
         Some(recording) => {
             let path = recording.path().display();
-            bail!("{path}: its clock counts ticks of unknown length; tables have nanoseconds")
+            bail!("{path}: the clock counts ticks of unknown length; tables need nanoseconds")
         }
     }
 }
@@ -183,7 +183,8 @@ fn refuse_ticks(session: &Session) -> anyhow::Result<()> {
 fn refuse_several_hosts(machines: &[Machine]) -> anyhow::Result<()> {
     if machines.iter().filter(|machine| machine.level == 0).count() > 1 {
         bail!(Misuse(
-            "recordings of several hosts: a session is of one, with its guests".to_owned()
+            "these recordings come from several hosts: a session has one host and its guests"
+                .to_owned()
         ));
     }
     Ok(())

@@ -18,8 +18,7 @@ pub(crate) fn path() -> anyhow::Result<PathBuf> {
     let found = folders.map(|folder| folder.join(NAME)).find(|program| program.is_file());
     found.with_context(|| {
         format!(
-            "{NAME} is missing: \"make sql\" in hyperscope's repository builds it, and puts it next to hyperscope; \
-             it is found on the PATH, too"
+            "{NAME} is missing: run \"make sql\" in hyperscope's repository, which puts it next to hyperscope, or install it on the PATH"
         )
     })
 }

@@ -29,7 +29,7 @@ macro_rules! verbs {
             /// Titles of groups, each with its verbs; on the command line these are in lower case.
             const GROUPS: &[(&str, &[&str])] = &[$(($title, &[$(stringify!($name)),+])),+];
 
-            /// What it is called on the command line.
+            /// Its name on the command line.
             fn name(&self) -> String {
                 match self {
                     $($(Self::$name(_) => stringify!($name).to_lowercase(),)+)+
@@ -165,7 +165,7 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// Reads the command line; ends the process with code 2 when it makes no sense.
+    /// Reads the command line; ends the process with code 2 if it is invalid.
     pub(crate) fn read() -> Self {
         let mut matches = with_negative_times(groups::grouped(Self::command()))
             .try_get_matches()
@@ -198,7 +198,7 @@ impl Cli {
         std::process::exit(code)
     }
 
-    /// Ends the process with code 2: the arguments of the verb make no sense together.
+    /// Ends the process with code 2, because the arguments of the verb conflict.
     pub(crate) fn refuse(&self, what: &str) -> ! {
         let mut command = Self::command();
         command.build();
@@ -207,7 +207,7 @@ impl Cli {
     }
 }
 
-/// The command, in which a time that begins with a minus is a wrong time and not an option.
+/// The command; a time that begins with a minus is an invalid time, not an option.
 fn with_negative_times(command: clap::Command) -> clap::Command {
     let is_time = |arg: &clap::Arg| {
         arg.get_value_names().is_some_and(|names| names.iter().any(|name| name == "TIME"))

@@ -65,7 +65,7 @@ fn run(args: &ServeArgs) -> anyhow::Result<()> {
     thread::Builder::new()
         .name("serve".to_owned())
         .spawn(move || server.serve(&|query| answer(query, &answering)))
-        .context("cannot begin to answer")?;
+        .context("cannot start the server")?;
     while is_over.recv_timeout(UNASKED).is_err() {
         // What goes wrong here is what the next client hears of.
         let _ = monitor.lock().refresh(UNASKED);
@@ -89,7 +89,7 @@ fn guard(args: &ServeArgs) -> anyhow::Result<Guard> {
     };
     match lacks {
         Some(lacks) => bail!(Misuse(format!(
-            "other machines could reach {}, so it takes {lacks}; or listen on 127.0.0.1 or [::1]",
+            "other machines could reach {}: add {lacks}, or listen on 127.0.0.1 or [::1]",
             args.listen
         ))),
         None => Ok(Guard { token, tls }),
@@ -164,12 +164,12 @@ impl Monitor {
 /// Answers one client.
 fn answer(query: &Query, monitor: &Mutex<Monitor>) -> Answer {
     if !["", "metrics", "healthz"].contains(&query.name.as_str()) {
-        return Answer::sentence(404, "there is nothing here: see /metrics, /healthz and /");
+        return Answer::sentence(404, "not found: see /metrics, /healthz and /");
     }
     let mut monitor = monitor.lock();
     let interval = monitor.interval;
     if let Err(error) = monitor.refresh(interval) {
-        return Answer::sentence(503, &format!("the kernel's sums can't be read: {error}"));
+        return Answer::sentence(503, &format!("cannot read the kernel's sums: {error}"));
     }
     let (content_type, bytes) = match query.name.as_str() {
         "metrics" => {

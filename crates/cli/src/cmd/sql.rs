@@ -31,7 +31,9 @@ fn run(args: &SqlArgs) -> anyhow::Result<()> {
     if args.list {
         command.arg("--list");
     } else {
-        command.arg("--reader").arg(std::env::current_exe().context("cannot find this program")?);
+        command
+            .arg("--reader")
+            .arg(std::env::current_exe().context("cannot find the path of this program")?);
         for option in options(args) {
             command.arg("--reader-option").arg(option);
         }

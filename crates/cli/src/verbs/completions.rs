@@ -17,7 +17,7 @@ use crate::verb::{Memory, Range, VerbArgs};
     hyperscope completions bash > ~/.local/share/bash-completion/completions/hyperscope\n  \
     hyperscope completions fish > ~/.config/fish/completions/hyperscope.fish\n  \
     hyperscope completions zsh > \"${fpath[1]}/_hyperscope\"\n\n\
-    The shells look there by themselves: open a new one. With bash, the package bash-completion does that.")]
+    Shells look in these folders when they start: open a new one. Bash needs the package bash-completion.")]
 pub(crate) struct CompletionsArgs {
     /// The shell
     #[arg(value_name = "SHELL")]

@@ -21,7 +21,7 @@ const UNFINISHED: &str = ".hyperscope-man.tmp";
     hyperscope man | man -l -\n  \
     hyperscope man -o /usr/local/share/man/man1")]
 pub(crate) struct ManArgs {
-    /// Write one page per command to this folder in place of printing the first
+    /// Write one page per command to this folder instead of printing the main page
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -46,7 +46,7 @@ fn run(args: &ManArgs) -> anyhow::Result<()> {
     let Some(folder) = &args.output else {
         output::refuse_closed_output()?;
         let mut page = Vec::new();
-        clap_mangen::Man::new(command).render(&mut page).context("cannot make the page")?;
+        clap_mangen::Man::new(command).render(&mut page).context("cannot create the page")?;
         return io::stdout().write_all(&page).context("cannot write the page");
     };
     let cannot = || format!("cannot write manual pages to {}", folder.display());

@@ -16,7 +16,7 @@ use crate::output::{self, Output};
 use crate::session_tables::{SessionTables, convert, convert_needed_events};
 
 pub(super) fn write(args: &ExportArgs) -> anyhow::Result<()> {
-    let Some(folder) = args.output.as_deref() else { bail!("--format parquet takes -o") };
+    let Some(folder) = args.output.as_deref() else { bail!("--format parquet needs -o") };
     refuse_source(folder, &args.files)?;
     let selection = args.selection();
     let mut sources = SessionTables::open(
@@ -48,7 +48,7 @@ pub(super) fn write(args: &ExportArgs) -> anyhow::Result<()> {
     let _ = writeln!(err, "hyperscope: {rows} in {tables}, in {}", folder.display());
     sources.say_losses();
     if sources.clock_is_unknown(&args.tables) {
-        say("when it was recorded is not known: times are the trace clock's; --begun says when");
+        say("its date is unknown, so times are those of the trace clock; set it with --begun");
     }
     Ok(())
 }
@@ -94,7 +94,7 @@ fn refuse_source(path: &Path, sources: &[PathBuf]) -> io::Result<()> {
     let place = fs::canonicalize(path).ok();
     let is_same_file = |source: &PathBuf| place.is_some() && fs::canonicalize(source).ok() == place;
     if sources.iter().any(is_same_file) {
-        let why = format!("{} is a recording to be read; write to another place", path.display());
+        let why = format!("{} is an input recording: write to another folder", path.display());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     Ok(())

@@ -103,7 +103,9 @@ pub(super) fn files(
     for sentence in &finding {
         text.push_str(&format!("{}\n", line(sentence)));
     }
-    text.push_str("\nTo look further, next to this session:\n");
+    text.push_str(
+        "\nTo investigate further, run these commands in the folder that holds this session:\n",
+    );
     for command in &commands {
         text.push_str(&format!("  {}\n", line(command)));
     }
@@ -126,7 +128,7 @@ fn headline(trigger: &Trigger) -> String {
 fn finding(trigger: &Trigger, changes: Option<&Changes>) -> Vec<String> {
     let Some(changes) = changes else {
         return vec![
-            "No live figures were watched (--when, --alerts), or none before the trigger: the session itself says more."
+            "There are no live figures from before the trigger (--when, --alerts): look at the session itself."
                 .to_owned(),
         ];
     };
@@ -136,7 +138,7 @@ fn finding(trigger: &Trigger, changes: Option<&Changes>) -> Vec<String> {
         let (before, at) = (change.before.unwrap_or(0.0), change.at.unwrap_or(0.0));
         if vm.is_none_or(|vm| vm == vm_name) && at >= MUCH_WAITING && at > before {
             sentences.push(format!(
-                "{vm_name}: its vCPUs waited for a CPU {:.1}% of the time, {:.1}% before: others had the CPUs.",
+                "{vm_name}: the vCPUs waited for a CPU {:.1}% of the time, {:.1}% before: other threads used the CPUs.",
                 at * 100.0,
                 before * 100.0
             ));
@@ -146,7 +148,10 @@ fn finding(trigger: &Trigger, changes: Option<&Changes>) -> Vec<String> {
         sentences.push(grown(vm_name, *level, reason, change));
     }
     if sentences.is_empty() {
-        sentences.push("No exit's cost, and no wait for CPUs, grew in the figures.".to_owned());
+        sentences.push(
+            "Neither the cost of an exit nor the waits for CPUs grew in the live figures."
+                .to_owned(),
+        );
     }
     sentences
 }
@@ -155,15 +160,15 @@ fn grown(vm: &str, level: u8, reason: &str, change: &Change<ExitFigures>) -> Str
     let nested = if level > 1 { format!(" of level {level}") } else { String::new() };
     let Some(at) = &change.at else { return String::new() };
     let now =
-        format!("{:.0} a second, {:.2}% of a CPU, p99 {}", at.per_s, share(at), time(at.p99_ns));
+        format!("{:.0} per second, {:.2}% of a CPU, p99 {}", at.per_s, share(at), time(at.p99_ns));
     match &change.before {
         Some(before) => format!(
-            "{vm}: the cost of {reason}{nested} grew most: {now}; before: {:.0} a second, {:.2}% of a CPU, p99 {}.",
+            "{vm}: the cost of {reason}{nested} grew most: {now}; before: {:.0} per second, {:.2}% of a CPU, p99 {}.",
             before.per_s,
             share(before),
             time(before.p99_ns)
         ),
-        None => format!("{vm}: {reason}{nested} is new: {now}; there was none before."),
+        None => format!("{vm}: {reason}{nested} is new: {now}; before, there was none."),
     }
 }
 
