@@ -327,7 +327,7 @@ fn wait(recording: &Recording, time: Option<Duration>, stop: &Stop) {
 fn report_guests(recording: &Recording, reported: &mut usize) {
     let (names, channels) = (recording.guest_names(), recording.guest_channels());
     for (name, channel) in names.iter().zip(channels).skip(*reported) {
-        let _ = writeln!(messages(), "hyperscope: recording guest {name} over {channel}");
+        let _ = writeln!(messages(), "hyperscope: guest {name}: recording over {channel}");
     }
     *reported = names.len();
 }

@@ -18,7 +18,7 @@ fn a_hosts_own_probes_need_the_leave_of_the_guests_owner() {
     let agent = Agent::start(&channel);
     let stderr = refusal("vfs_read x=@jiffies");
     assert!(stderr.contains("--allow-kprobes") && stderr.contains("@virtio"), "{stderr}");
-    assert!(refusal("@nonsense").contains("no such set of probes"));
+    assert!(refusal("@nonsense").contains("unknown probe set"));
     drop(agent);
     let _agent = Agent::start_with(&[&channel, "--allow-kprobes"]);
     let stderr = refusal("vfs_read x=%di\n-:theirs/probe");

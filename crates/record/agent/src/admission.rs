@@ -16,10 +16,7 @@ pub(crate) enum Admission {
 }
 
 /// What refused hosts get as an answer.
-pub(crate) const UNPRIVILEGED: &str = "over vsock this agent takes commands only from ports below 1024, which ordinary users of the \
-     host can't have: run hyperscope as root, or with CAP_NET_BIND_SERVICE. An older hyperscope \
-     connects from other ports: for such a host, start hyperscope-agent with \
-     --allow-unprivileged-port";
+pub(crate) const UNPRIVILEGED: &str = "over vsock this agent accepts commands only from ports below 1024, which ordinary users of the host can't use: run hyperscope as root, or with CAP_NET_BIND_SERVICE. An older hyperscope connects from other ports: for such a host, start hyperscope-agent with --allow-unprivileged-port";
 
 /// Who may connect at all: over vsock only the machine that runs this one.
 pub(crate) fn may_connect(peer: &Peer) -> bool {

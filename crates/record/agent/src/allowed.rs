@@ -33,8 +33,7 @@ pub(crate) fn check_keys_are_used(address: &AgentAddress, keys: &KeyFiles) -> io
     Err(io::Error::new(
         io::ErrorKind::PermissionDenied,
         format!(
-            "this machine has keys ({identity} and {peers}), so vsock without them is refused; \
-             use {instead}, or move the keys away"
+            "this machine has keys ({identity} and {peers}), so it refuses vsock without them; use {instead}, or move the keys away"
         ),
     ))
 }

@@ -126,7 +126,7 @@ fn finish(ended: Ended, to: &Folder) -> Result<String> {
         written.map_err(failed("per_cpu"))?;
     }
     if let Some(fault) = cpus.iter().find_map(|cpu| cpu.fault.as_ref()) {
-        return Err(AgentError::Refused(format!("not everything was recorded: {fault}")));
+        return Err(AgentError::Refused(format!("the recording is incomplete: {fault}")));
     }
     let bytes: u64 = cpus.iter().map(|cpu| cpu.sent_bytes).sum();
     let lost: u64 = status.cpus.iter().map(|cpu| cpu.lost).sum();

@@ -151,7 +151,7 @@ impl Link {
                     return Ok((control, Caller { peer, start_by, greeting: Some(session) }));
                 }
                 (Admission::Command, Message::AskView(_)) => self.watched(control, session),
-                (Admission::Command, _) => refuse(control, session, "no host has begun a session"),
+                (Admission::Command, _) => refuse(control, session, "no host started a session"),
                 // There is no session whose pages it could take.
                 (Admission::PagesOnly, _) => refuse(control, session, UNPRIVILEGED),
                 (Admission::Nothing, _) => {}
@@ -163,7 +163,7 @@ impl Link {
     /// Has a host look at this machine, whoever records it.
     fn watched(&self, control: Control, session: u64) {
         if let Err(control) = self.watchers.begin(control, session) {
-            refuse(control, session, "as many look at this machine already as may");
+            refuse(control, session, "this machine already has the maximum number of viewers");
         }
     }
 }
@@ -258,7 +258,7 @@ impl Host<'_> {
                 return Ok(received);
             }
             if self.is_late() {
-                return Err(AgentError::Refused("a host connected and asked for nothing".into()));
+                return Err(AgentError::Refused("a host connected and sent no request".into()));
             }
             let remaining = end.saturating_duration_since(Instant::now());
             let received = self.listen(remaining)?;
@@ -352,7 +352,7 @@ impl Host<'_> {
                 (Admission::PagesOnly, _) => refuse(control, session, UNPRIVILEGED),
                 (Admission::Command, Message::AskView(_)) => self.link.watched(control, session),
                 (Admission::Command, _) => {
-                    let text = "another host records this machine; end that recording first";
+                    let text = "another host records this machine; stop that recording first";
                     refuse(control, session, text);
                 }
             }
@@ -392,7 +392,7 @@ impl Host<'_> {
             Kind::Listener(_) => Some(self.attached_stream(session, at)?),
             Kind::Memory(_) => None,
         };
-        let none = || AgentError::Refused("this channel has no such page stream".into());
+        let none = || AgentError::Refused("this channel does not have this page stream".into());
         Ok(StreamSink::new(stream.ok_or_else(none)?, session, page_size)?)
     }
 
@@ -413,7 +413,7 @@ impl Host<'_> {
             let is_over = Instant::now() >= end || self.pending.len() >= MAX_HEARD;
             if is_over || self.leave.is_set() {
                 let text =
-                    format!("{}: page stream {at} was not attached in time", self.link.address);
+                    format!("{}: page stream {at} did not connect in time", self.link.address);
                 return Err(AgentError::Refused(text));
             }
             let received = self.listen(LOOK)?;

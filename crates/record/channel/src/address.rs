@@ -9,7 +9,7 @@ pub const PORT: u32 = 8823;
 
 /// What a text is not.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no channel: {usage}")]
+#[error("{text:?} is not a channel: use {usage}")]
 pub struct AddressError {
     text: String,
     usage: &'static str,
@@ -160,16 +160,13 @@ pub enum AgentAddress {
     Connect(HostAddress),
 }
 
-const HOST_USAGE: &str = "shm:FILE, virtio-serial:FOLDER, vsock:CID[:PORT], \
-                          tls-vsock:CID[:PORT], tls:HOST:PORT, tcp-plain:HOST:PORT and unix:PATH \
-                          are";
+const HOST_USAGE: &str = "shm:FILE, virtio-serial:FOLDER, vsock:CID[:PORT], tls-vsock:CID[:PORT], tls:HOST:PORT, tcp-plain:HOST:PORT or unix:PATH";
 const GUEST_USAGE: &str = "shm[:DEVICE], virtio-serial, vsock[:PORT], tls-vsock[:PORT], \
                            tls:ADDRESS:PORT, tcp-plain:ADDRESS:PORT, unix:PATH, \
-                           connect:vsock[:PORT], connect:tls-vsock[:PORT] and \
-                           connect:tls:HOST:PORT are";
+                           connect:vsock[:PORT], connect:tls-vsock[:PORT] or connect:tls:HOST:PORT";
 
-const PLAIN_USAGE: &str = "it would be for everybody on the way to read; write tls:HOST:PORT, or \
-                           tcp-plain:HOST:PORT if that is meant";
+const PLAIN_USAGE: &str =
+    "tcp is not encrypted; write tls:HOST:PORT, or tcp-plain:HOST:PORT to accept that";
 
 impl HostAddress {
     /// Whether several hosts may be connected at a time, or several programs of one.

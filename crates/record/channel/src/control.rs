@@ -83,8 +83,8 @@ impl Control {
         message: &Message,
         wait: Wait<'_>,
     ) -> io::Result<()> {
-        let bytes = encode(session, message)
-            .ok_or_else(|| io::Error::other("a message is longer than any may be"))?;
+        let bytes =
+            encode(session, message).ok_or_else(|| io::Error::other("a message is too long"))?;
         match &mut self.carrier {
             Carrier::Stream(stream) => stream.write_all(&bytes, wait),
             Carrier::Rings(rings) => rings.write_all(&bytes, wait),
@@ -213,7 +213,7 @@ impl Control {
 }
 
 fn nobody_answers() -> io::Error {
-    let text = "nobody answers: is hyperscope-agent running in the guest?";
+    let text = "no answer: is hyperscope-agent running in the guest?";
     io::Error::new(io::ErrorKind::TimedOut, text)
 }
 

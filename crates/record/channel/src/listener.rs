@@ -179,7 +179,9 @@ impl HostAddress {
                 .and_then(|keys| tls::connect(connect_tcp(to, timeout)?, keys.client()?)),
             Self::Unix { path } => return ports::connect(path),
             Self::VirtioSerial { folder } => return ports::PortSockets::new(folder).control(),
-            Self::SharedMemory { .. } => Err(io::Error::other("memory is no stream")),
+            Self::SharedMemory { .. } => {
+                Err(io::Error::other("shared memory can't be used as a stream"))
+            }
         };
         stream.map_err(|error| {
             io::Error::new(error.kind(), format!("cannot connect to {self}: {error}"))

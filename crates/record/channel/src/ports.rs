@@ -67,7 +67,7 @@ impl GuestPorts {
 
     fn open(&self, name: &str) -> io::Result<Stream> {
         let device = self.device(name).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::NotFound, format!("there is no virtio port {name}"))
+            io::Error::new(io::ErrorKind::NotFound, format!("the virtio port {name} is missing"))
         })?;
         let flags = OFlags::NONBLOCK.bits().cast_signed();
         let mut options = OpenOptions::new();

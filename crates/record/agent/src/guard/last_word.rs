@@ -10,7 +10,7 @@ use channel::{AgentAddress, Control, GuestMemory, GuestPorts};
 use crate::error::Result;
 use crate::machine::{boot_id, page_bytes, possible_cpus};
 
-const KILLED: &str = "its agent was killed: pages that it had not sent yet are missing";
+const KILLED: &str = "the agent was killed: pages that it had not sent are missing";
 /// How long a port may take to be given up by the agent.
 const OPENING: Duration = Duration::from_secs(5);
 /// How long after one try the next is made.

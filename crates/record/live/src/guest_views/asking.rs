@@ -72,8 +72,7 @@ impl Asking {
             self.view(
                 &mut control,
                 session,
-                "it closed the channel without an answer: agents of the first releases \
-                have no views, and one that has keys wants them (tls:, tls-vsock:)",
+                "it closed the channel without an answer: agents of the first releases have no views, and an agent with keys requires them (tls:, tls-vsock:)",
             )?;
             self.question.ready();
             self.answer(&mut control, session)
@@ -85,7 +84,7 @@ impl Asking {
         loop {
             match self.question.next(SILENCE) {
                 Next::Ask(question) => {
-                    let view = self.view(control, session, "its agent is gone")?;
+                    let view = self.view(control, session, "its agent disconnected")?;
                     self.question.settle(question, view);
                 }
                 Next::Alive => control.send(session, &Message::Alive)?,

@@ -121,7 +121,7 @@ impl Question {
             state.seen.process = address.vm.as_ref().map(|vm| vm.pid);
             state.seen.channel = address.channel.to_string();
             if !state.has_failed {
-                state.seen.view = Err("its agent is being connected to".to_owned());
+                state.seen.view = Err("connecting to its agent".to_owned());
             }
         });
     }
@@ -131,7 +131,7 @@ impl Question {
         self.change(|state| {
             state.is_ready = true;
             (state.settled, state.shown) = (state.ask_count, state.ask_count);
-            state.seen.view = Err("its agent counts from now on".to_owned());
+            state.seen.view = Err("its agent has just started to count".to_owned());
         });
     }
 

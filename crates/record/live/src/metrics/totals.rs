@@ -74,7 +74,7 @@ impl Totals {
         self.series
     }
 
-    /// Series that there may be.
+    /// Maximum number of series.
     #[must_use]
     pub fn most_series(&self) -> usize {
         self.most_series
