@@ -22,6 +22,6 @@ fn a_hosts_own_probes_need_the_leave_of_the_guests_owner() {
     drop(agent);
     let _agent = Agent::start_with(&[&channel, "--allow-kprobes"]);
     let stderr = refusal("vfs_read x=%di\n-:theirs/probe");
-    assert!(stderr.contains("is no probe") && stderr.contains("one line"), "{stderr}");
+    assert!(stderr.contains("is not a probe") && stderr.contains("one line"), "{stderr}");
     assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }

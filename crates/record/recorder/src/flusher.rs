@@ -130,6 +130,6 @@ impl Flusher {
             Outcome::Panicked => "its thread panicked".into(),
             Outcome::StillBusy => return None,
         };
-        Some(format!("pages may not have been on the disk while it was recorded: {error}"))
+        Some(format!("syncing pages to the disk failed during recording: {error}"))
     }
 }

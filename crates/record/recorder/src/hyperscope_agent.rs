@@ -98,7 +98,7 @@ impl Ready {
                 other => return other,
             }
         }
-        let whys = format!("no agent answers on any of its channels: {}", whys.join("; "));
+        let whys = format!("no agent answers on the guest's channels: {}", whys.join("; "));
         Err(RecordError::Guest { name, source: io::Error::other(whys) })
     }
 
@@ -268,7 +268,7 @@ impl Agent for HyperscopeAgent {
     fn end(self: Box<Self>, ending: &Ending) -> AgentReport {
         let mut report = self.conversation.end(ending.threads_until());
         let failed = self.receivers.end(ending.threads_until());
-        let unwritten = |error| format!("its pages were not written to the end: {error}");
+        let unwritten = |error| format!("writing its pages stopped early: {error}");
         report.faults.extend(failed.into_iter().map(unwritten));
         for cpu in report.status.iter().flat_map(|status| &status.cpus) {
             self.files.sent(cpu.cpu, cpu.sent_bytes);
@@ -332,7 +332,8 @@ fn connect(channel: &HostAddress, limit: &StartLimit) -> io::Result<Stream> {
 
 /// Asks an agent who it is. What a host that was here before has left unread is left out.
 fn ask(control: &mut Control, session: u64, wait: Wait<'_>) -> io::Result<GuestHello> {
-    let closed = "it closed the channel without an answer; an agent that has keys wants them (tls:, tls-vsock:)";
+    let closed =
+        "it closed the channel without an answer; an agent with keys requires tls: or tls-vsock:";
     control.ask(session, &Message::HostHello, wait, closed, |message| match message {
         Message::GuestHello(hello) => Some(hello),
         _ => None,
@@ -343,7 +344,7 @@ fn ask(control: &mut Control, session: u64, wait: Wait<'_>) -> io::Result<GuestH
 fn check(hello: &GuestHello) -> std::result::Result<(), String> {
     if hello.version != channel::wire::VERSION {
         return Err(format!(
-            "its agent ({}) speaks version {} of the protocol, this program version {}",
+            "its agent ({}) uses version {} of the protocol, this program uses version {}",
             hello.agent,
             hello.version,
             channel::wire::VERSION
@@ -359,8 +360,7 @@ fn check(hello: &GuestHello) -> std::result::Result<(), String> {
     }
     let GuestHello { cpus, streams, page_bytes, long_bytes, .. } = hello;
     Err(format!(
-        "it says that it has {cpus} CPUs, {streams} page streams, pages of {page_bytes} bytes and \
-         longs of {long_bytes}, which is not plausible"
+        "it claims {cpus} CPUs, {streams} page streams, pages of {page_bytes} bytes and longs of {long_bytes} bytes, which is not plausible"
     ))
 }
 
@@ -371,7 +371,7 @@ fn page_stream(
     limit: &StartLimit,
 ) -> io::Result<Stream> {
     if limit.wait(|wait| wait.is_over()) {
-        let text = "its page streams were not connected in time";
+        let text = "its page streams did not connect in time";
         return Err(io::Error::new(io::ErrorKind::TimedOut, text));
     }
     if let HostAddress::VirtioSerial { folder } = channel {

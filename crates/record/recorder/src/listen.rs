@@ -120,7 +120,8 @@ impl Listening {
         for address in &plan.at {
             let failed = |source| RecordError::Listen { address: address.to_string(), source };
             let listener = Listener::for_address(address).map_err(failed)?;
-            let cannot = || failed(std::io::Error::other("one can't listen there"));
+            let cannot =
+                || failed(std::io::Error::other("listening on this address is not supported"));
             let listener = listener.ok_or_else(cannot)?;
             listeners.push(Arrivals::new(listener, |_| true).map_err(failed)?);
         }
@@ -234,7 +235,7 @@ impl Shared {
         });
         if remaining.is_used_up() {
             return Err(format!(
-                "its sessions in {} hold all of its quota, {quota} bytes: remove some, or raise --quota",
+                "its sessions in {} fill its quota of {quota} bytes: remove some, or raise --quota",
                 self.plan.to.display()
             ));
         }

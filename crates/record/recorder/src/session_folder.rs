@@ -76,7 +76,7 @@ impl SessionFolder {
             }
         }
         Err(RecordError::Usage(format!(
-            "{MAX_NUMBERED} sessions called {stem} are here already: name a folder with -o"
+            "{MAX_NUMBERED} sessions with the name {stem} already exist here: name a folder with -o"
         )))
     }
 
@@ -155,7 +155,7 @@ impl SessionFolder {
         let folder = Folder::open(path, modes).map_err(RecordError::io("use the folder", path))?;
         let identity = folder.identity().map_err(RecordError::io("use the folder", path))?;
         if identity != note.identity {
-            let source = io::Error::other("it is another folder than the recorder's");
+            let source = io::Error::other("it is not the recorder's folder");
             return Err(RecordError::io("use the folder", path)(source));
         }
         let end = Instant::now() + KERNEL_LETS_GO;

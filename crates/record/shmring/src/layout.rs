@@ -117,7 +117,7 @@ pub enum RegionPlanError {
         value: usize,
     },
     /// The memory is too small.
-    #[error("the region takes {wanted} bytes, the memory has {have}")]
+    #[error("the region needs {wanted} bytes, but the memory has {have}")]
     TooSmall {
         /// Bytes of the region.
         wanted: usize,
@@ -252,10 +252,10 @@ pub(crate) fn slot_pages_at(slots: usize) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// Another version of this format.
-    #[error("version {0} of the format is not known")]
+    #[error("unknown version {0} of the format")]
     Version(u64),
     /// A mode that is none.
-    #[error("mode {0} is not known")]
+    #[error("unknown mode {0}")]
     Mode(u64),
     /// Sizes out of bounds, or larger than the memory.
     #[error(transparent)]

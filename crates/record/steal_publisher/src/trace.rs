@@ -56,7 +56,7 @@ impl Trace {
             },
         )?;
         if session.clock().name != "x86-tsc" {
-            let why = "this host's kernel has no trace clock that is the TSC, or doesn't trust it";
+            let why = "this host's kernel has no trace clock for the TSC, or does not trust it";
             return Err(PublishError::NoClock { vm: vm.name.clone(), why });
         }
         let (formats, abi) = (formats(session.texts())?, abi());
