@@ -24,7 +24,7 @@ impl Lab {
         if hyperscope_recorder::can_run(self, arch, &Record::of_host())? {
             Ok(())
         } else {
-            Err(LabError::Usage("this program, which records, does not run in level 1".into()))
+            Err(LabError::Usage("this program is the recorder, but does not run in level 1".into()))
         }
     }
 

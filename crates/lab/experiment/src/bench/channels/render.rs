@@ -112,12 +112,12 @@ impl Outcome {
         let conditions = &self.conditions;
         let here = &conditions.surroundings;
         let by = if here.accelerator == Some(Accelerator::Kvm) {
-            "KVM of this system executes the host, and nested KVM the guest."
+            "This system's KVM runs the host, and nested KVM runs the guest."
         } else if here.counts_instructions {
-            "TCG emulation executes host and guest, one instruction after the other, and a nanosecond of their time is one:\n\
-             what caches, stalls and the processor's own work on exits would take is not in it."
+            "TCG emulation runs host and guest, one instruction after the other; each takes one nanosecond of their\n\
+             time. Caches, stalls and the processor's own work on exits are not included."
         } else {
-            "TCG emulation executes the guest: ratios between channels mean something, absolute numbers don't."
+            "TCG emulation runs the guest: only ratios between channels are meaningful, not absolute numbers."
         };
         let score = if here.counts_instructions {
             "each 10^9 instructions of host and guest, one after the other"
