@@ -66,7 +66,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// A result is none where a file was cut while it was read, whatever else went well or wrong.
+/// Fails if a file was truncated during reading, because the result is then invalid.
 fn fail_if_cut(done: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
     match (sys::check_mapped_files(), done) {
         (Err(cut), Ok(_)) => Err(cut.into()),
@@ -77,11 +77,11 @@ fn fail_if_cut(done: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Says on standard error what went wrong; when that is gone, too, nothing can be said.
+/// Prints the error on standard error; a failure to print can't be reported.
 fn report(error: &anyhow::Error) {
     let text = format!("hyperscope: {error:#}");
     let text = printable::without_error_numbers(&text);
-    // Only the lab shows several lines: of its own machines' consoles.
+    // Only lab errors have several lines: consoles of its machines.
     let of_lab = |cause: &(dyn std::error::Error + 'static)| {
         cause.is::<lab::LabError>() || cause.is::<experiment::bench::BenchError>()
     };
@@ -89,8 +89,8 @@ fn report(error: &anyhow::Error) {
     let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());
 }
 
-/// Whether the reader of a pipe went away, as `head` does when it has seen enough. A guest's channel
-/// that breaks is something else: nobody has what was asked for.
+/// Whether the reader closed the pipe, as `head` does when it has enough. A guest's channel that
+/// breaks is an error: the result is incomplete.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let is_of_pipe = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
     !error.chain().any(|cause| cause.is::<recorder::RecordError>())

@@ -81,7 +81,7 @@ fn open_any<'r>(
     }
 }
 
-/// Refuses to print where nobody can read it.
+/// Refuses to print to a closed standard output.
 ///
 /// # Errors
 /// When standard output was closed before this program began.
@@ -228,7 +228,7 @@ pub(crate) fn write_part(
     write(&SelectedReport { report, part }, args, out)
 }
 
-/// Writes a page that is at hand, and completes the output.
+/// Writes a finished page, and completes the output.
 ///
 /// # Errors
 /// When it can't be written.
@@ -252,8 +252,8 @@ pub(crate) fn write(
     out.complete()
 }
 
-/// A report as a terminal may show it: CSV without what it would obey, tables without what it has no
-/// characters for.
+/// Makes a report safe for a terminal: escapes control characters in CSV, and replaces characters
+/// that the locale lacks in tables.
 fn for_terminal(format: FormatArg, text: String) -> String {
     match format {
         FormatArg::Csv => printable::lines(&text).into_owned(),
@@ -269,11 +269,11 @@ fn for_terminal(format: FormatArg, text: String) -> String {
     }
 }
 
-/// Text on its way to a terminal: what hides in a line is shown, not done.
+/// Text for a terminal: control characters are shown, not executed.
 #[derive(Debug)]
 pub(crate) struct ShownLines<W: Write> {
     to: W,
-    /// The line that is not whole yet.
+    /// The incomplete line.
     line: Vec<u8>,
 }
 
@@ -322,13 +322,13 @@ fn format(args: &OutputArgs) -> Format {
     }
 }
 
-/// Columns to draw tables for: as many as COLUMNS says, else as the terminal has. `None` for files
-/// and pipes, whose lines may be as long as they like.
+/// Width for tables: COLUMNS, otherwise the terminal's width. `None` for files and pipes, whose
+/// lines have no limit.
 fn terminal_width(args: &OutputArgs) -> Option<usize> {
     if args.output.is_some() { None } else { stdout_width() }
 }
 
-/// The same where it goes to standard output.
+/// The width for standard output.
 pub(crate) fn stdout_width() -> Option<usize> {
     let env_columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     env_columns.or_else(|| {

@@ -22,10 +22,10 @@ use crate::args::tables::TableArgs;
 use crate::cmd::events::check_names;
 use crate::progress::reading;
 
-/// Recordings are read four times at most: who is who, exits, states, requests.
+/// Recordings are read at most four times: for machines, exits, states and requests.
 const PASSES: u64 = 4;
 
-/// Recordings of one host and its guests, and what is known of them.
+/// Recordings of one host and its guests, with their metadata.
 #[derive(Debug)]
 pub(crate) struct SessionTables {
     session: Session,
@@ -33,7 +33,7 @@ pub(crate) struct SessionTables {
     /// Bytes of the files that were opened.
     source: SourceHash,
     source_uri: String,
-    /// What was asked for that makes rows others.
+    /// The options that change rows.
     part: String,
     range_ns: Option<(u64, u64)>,
     /// When the host's first event happened, by its trace clock.
@@ -42,7 +42,7 @@ pub(crate) struct SessionTables {
     processes: Vec<HashMap<u32, u32>>,
     /// Hashes in place of names.
     pseudonyms: Option<Arc<Pseudonyms>>,
-    /// How its rows are named, where that was found before a part was left out.
+    /// The ids of its rows, if they were determined before a selection.
     named: Option<Ids>,
 }
 

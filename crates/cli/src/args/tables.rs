@@ -1,4 +1,4 @@
-//! Which tables a recording becomes, and what is said of it besides.
+//! Options for the tables of a recording, and for facts that it lacks.
 
 use std::str::FromStr;
 

@@ -127,7 +127,7 @@ fn begins(progress: Progress) {
     }
 }
 
-/// A slip in a name is said before anything runs.
+/// Reports a wrong name before anything runs.
 fn check(args: &AbArgs) -> anyhow::Result<()> {
     let mut names = OWN_METRICS.map(str::to_owned).to_vec();
     for metric in &metrics(args)? {

@@ -54,7 +54,7 @@ fn run(args: &CriticalArgs) -> anyhow::Result<()> {
     output::write_part(&report, session.part(), &args.output, out)
 }
 
-/// The threads that there are, where nobody says whose time is asked about.
+/// The list of threads, for a call without --task or --request.
 fn busiest_threads(args: &CriticalArgs, session: &Session) -> anyhow::Result<BusiestReport> {
     let busiest = reading(session, 1, |progress| busiest(session.view(), progress));
     if busiest.threads.is_empty() {

@@ -143,7 +143,7 @@ fn exec(session: &mut Session, args: &LabExecArgs) -> anyhow::Result<ExitCode> {
     };
     session.start(&request)?;
     if args.stdin {
-        // Only now: input that comes before its command is for nobody.
+        // Only now: input before the command has no receiver.
         let input = session.input();
         std::thread::spawn(move || feed(&input));
     }

@@ -75,7 +75,7 @@ fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     // It may be gone by now: nothing was recorded.
     let ended = if recorded.is_err() { session.end().or(Ok(())) } else { session.end() };
     drop(owner);
-    // It waits until nobody owns what this recorded.
+    // It waits until this recorder no longer owns its instance.
     drop(guard);
     recorded.and_then(|code| ended.map(|()| code).map_err(Into::into))
 }
@@ -170,7 +170,7 @@ pub(crate) fn stop_at_signals(over: Sender<()>) -> anyhow::Result<()> {
     thread::spawn(move || {
         Confined::WORKER.enter();
         for _ in signals.forever() {
-            // One that comes after the end is for nobody.
+            // A request after the end has no receiver.
             let _ = over.send(());
         }
     });
@@ -439,7 +439,7 @@ fn events_lost(number: u64) -> String {
     raw_bytes::counted(number, "event", "events") + " lost"
 }
 
-/// What is known of events that are missing: as the session says it to whoever reads it.
+/// Describes missing events in the words of the session.
 fn losses(counted: u64, faults: &[String]) -> String {
     match (counted, faults) {
         (0, [_, ..]) => "an unknown number of events lost".to_owned(),

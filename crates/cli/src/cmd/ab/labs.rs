@@ -118,7 +118,7 @@ fn description(setup: &str, tool: Option<Tool>) -> anyhow::Result<Description> {
     Ok(lab)
 }
 
-/// Gives guests their addresses, and has who is below each take their streams.
+/// Gives guests their addresses, and starts the receiver of their streams on the machine below.
 fn connect(lab: &Lab, wanted: &Description) -> anyhow::Result<()> {
     for level in 2..=wanted.levels {
         let below = level - 1;

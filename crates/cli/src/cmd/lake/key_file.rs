@@ -17,7 +17,7 @@ const KEY_BYTES: usize = 32;
 /// Bytes of a key file that are read.
 const MAX_BYTES: u64 = 4096;
 
-/// Permissions of others, who could try names with the key.
+/// Permissions of other users, who could test names with the key.
 const OTHERS: u32 = 0o007;
 
 /// Hashes by the key of a file, which is made where it isn't there.
@@ -58,7 +58,7 @@ fn is_within(path: &Path, lake: &Path) -> bool {
     folder.is_ok_and(|folder| lake.canonicalize().is_ok_and(|lake| folder.starts_with(lake)))
 }
 
-/// Makes a key that nobody knows, for its owner alone.
+/// Creates a random key that only its owner can read.
 fn make(path: &Path) -> anyhow::Result<()> {
     let mut key = [0; KEY_BYTES];
     let drawn = rustix::rand::getrandom(&mut key, rustix::rand::GetRandomFlags::empty())?;

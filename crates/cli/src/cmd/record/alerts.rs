@@ -18,7 +18,7 @@ use crate::notice::say;
 const MAX_BYTES: usize = 256 << 10;
 /// Clients at once.
 const CONNECTIONS: usize = 4;
-/// Alerts of a message that are named, and characters of what is said of them.
+/// Maximum number of alerts that are named per message, and of characters per alert.
 const MAX_NAMED: usize = 5;
 const MAX_CHARS: usize = 400;
 

@@ -1,4 +1,4 @@
-//! A recording of which the newest alone is kept, until somebody wants it.
+//! A flight recording: only the newest events are kept until a session is requested.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -73,7 +73,8 @@ pub(super) fn record(
     recorder.end().and(ended)
 }
 
-/// What asks for sessions: conditions on live figures, and a place for alerts, to which nobody listens yet.
+/// Triggers of sessions: conditions on live figures, and a socket for alerts, which nothing reads
+/// yet.
 fn make_ready(
     args: &RecordArgs,
     request_sender: &Sender<FlightEvent>,
@@ -221,7 +222,7 @@ fn begin(
     started.map(|_| came).map_err(|error| format!("cannot start a thread: {error}"))
 }
 
-/// Says what came of it, to whoever asked, too.
+/// Reports the result, also to the client that requested the session.
 fn answer(reply: Option<Sender<DumpReply>>, came: &Result<Dumped, String>) {
     match came {
         Ok(dumped) => conclude(dumped),

@@ -139,10 +139,10 @@ impl Outcome {
         };
         let devices: String = self.variants.iter().filter_map(device).collect();
         format!(
-            "{} of {} s, {} events/s asked for, {}, {} all busy with the score, buffers of {} KiB, order from\n\
-             seed {}; {} made again.\n\
-             overhead: 1 - score with / score without, of pairs run one after the other; mean and 95% interval (Student's t).\n\
-             A score is the work done {score}. guest's own: a second of CPU time of vCPU threads. \"more\" and host ms: beyond the paired run without recording, vCPU threads left out.\n\
+            "{} of {} s, {} events/s requested, {}, {} all busy with the score, buffers of {} KiB, order from\n\
+             seed {}; {} repeated.\n\
+             overhead: 1 - score with / score without, for pairs of consecutive runs; mean and 95% interval (Student's t).\n\
+             A score is the work done {score}. guest's own: per second of CPU time of vCPU threads. \"more\" and host ms: increase over the paired run without recording, without vCPU threads.\n\
              Exits at the channel's own device, from a recording of the host:\n{devices}\
              {}\n{by}\n",
             plural(conditions.rounds.into(), "pair"),

@@ -146,9 +146,9 @@ impl Conditions {
             "TCG emulation runs the guest: only ratios between tracers are meaningful, not absolute numbers."
         };
         format!(
-            "{} of {}, or half as many round trips of two switches; order from seed {}; {} made again.\n\
-             An event's cost is what its subject takes longer than untraced, of runs of one round; mean and 95% interval (Student's t).\n\
-             Parts are differences between steps, each of which does one thing more than the one before; together they are the whole.\n\
+            "{} of {}, or half as many round trips of two switches; order from seed {}; {} repeated.\n\
+             The cost of an event is the additional time of its subject, compared with untraced runs of the same round; mean and 95% interval (Student's t).\n\
+             Parts are differences between consecutive steps, each of which adds one thing; they add up to the total.\n\
              {}\n{by}\n",
             plural(self.rounds.into(), "round"),
             plural(self.iterations, "system call"),
