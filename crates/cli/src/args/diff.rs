@@ -48,8 +48,8 @@ pub(crate) struct DiffArgs {
     /// Omit changes below this percentage
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
     pub(crate) min_effect: f64,
-    /// Accepted share of false positives among significant differences; intervals have confidence 1
-    /// - alpha
+    /// Accepted share of false positives among significant differences; intervals have
+    /// confidence 1 - alpha
     #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = share)]
     pub(crate) alpha: f64,
     /// Seed for resampling; the same seed gives the same report

@@ -13,7 +13,7 @@ pub struct Allowed {
     pub kprobes: bool,
 }
 
-/// Refuses vsock without TLS on a machine that has keys: whoever made them wants them used.
+/// Refuses vsock without TLS on a machine that has keys, because its owner wants them used.
 ///
 /// # Errors
 /// What to write in place of the address.

@@ -1,4 +1,4 @@
-//! Answers a host: who this machine is, and recordings as it asks for them.
+//! Answers a host: identifies this machine, and records on request.
 
 use std::time::{Duration, Instant};
 
@@ -244,7 +244,7 @@ impl Session<'_, '_> {
         self.host.send(self.number, &Message::Ended(status))
     }
 
-    /// Says how it is going when that is due, and ends a recording that nobody wants any more.
+    /// Reports progress when due, and ends a recording whose host disconnected.
     fn look(&mut self) -> Result<()> {
         let now = Instant::now();
         let Some(goes_on) = &mut self.goes_on else { return Ok(()) };

@@ -1,5 +1,5 @@
-//! Records this machine into a folder of its own, for nobody in particular: to be fetched later, from
-//! a machine that no channel leads to. The folder is a recording as it is.
+//! Records this machine into a folder, without a host: to be fetched later, from a machine that no
+//! channel leads to. The folder is a recording as it is.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -273,7 +273,7 @@ fn interpret(arguments: Arguments) -> Result<Invocation, String> {
     Ok(Invocation::Serve(address.transpose()?, allowed))
 }
 
-/// What somebody made for recording is the channel to use; else whatever needs nothing.
+/// The default channel: a device that was added for recording, otherwise one that needs no setup.
 fn usual() -> AgentAddress {
     if channel::has_shared_memory() {
         return AgentAddress::SharedMemory { at: None };

@@ -93,9 +93,9 @@ pub(crate) struct HostTrace<'h> {
     pub(crate) trace_id: u64,
 }
 
-/// Asks all guests who they are, all at once, before anything is recorded. Each gets a number of its
-/// own, as the host's recording has `trace_id`: no guest knows another's. Given `stop`, nobody is
-/// waited for.
+/// Contacts all guests in parallel, before anything is recorded. Each gets a number of its own, as
+/// the host's recording has `trace_id`: no guest knows another's. Given `stop`, nobody is waited
+/// for.
 pub(crate) fn connect(
     requested: &[String],
     what: &InGuests,

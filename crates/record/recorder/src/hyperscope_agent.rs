@@ -79,7 +79,7 @@ impl Ready {
     /// Connects to a guest's agent over the first of its channels where one answers.
     ///
     /// # Errors
-    /// When nobody answers on any of them: what each of them says.
+    /// When no channel answers: the error of each.
     pub(crate) fn connect_over(
         first: GuestAddress,
         others: Vec<HostAddress>,
@@ -102,10 +102,10 @@ impl Ready {
         Err(RecordError::Guest { name, source: io::Error::other(whys) })
     }
 
-    /// Connects to a guest's agent and asks who it is, within a limit for all of that.
+    /// Connects to a guest's agent and identifies it, within one time limit.
     ///
     /// # Errors
-    /// When nobody answers, or speaks another version of the protocol.
+    /// When there is no answer, or the agent uses another version of the protocol.
     pub(crate) fn connect(address: GuestAddress, session: u64, limit: &StartLimit) -> Result<Self> {
         let failed = |source| RecordError::Guest { name: address.name.clone(), source };
         let (mut control, mut rings) = open(&address, limit).map_err(failed)?;
@@ -330,7 +330,7 @@ fn connect(channel: &HostAddress, limit: &StartLimit) -> io::Result<Stream> {
     channel.connect(limit.at_most(CONNECT).until.remaining())
 }
 
-/// Asks an agent who it is. What a host that was here before has left unread is left out.
+/// Identifies an agent. Messages that an earlier host left unread are skipped.
 fn ask(control: &mut Control, session: u64, wait: Wait<'_>) -> io::Result<GuestHello> {
     let closed =
         "it closed the channel without an answer; an agent with keys requires tls: or tls-vsock:";

@@ -220,7 +220,7 @@ impl Pending {
         (began, guests)
     }
 
-    /// Waits until it is gone, or nobody records any more.
+    /// Waits until it disconnects or the recording ends.
     fn follow(&self, name: String, flight: &mut FlightGuest) {
         while !self.stop.wait(LOOK) {
             self.forget_old(flight);

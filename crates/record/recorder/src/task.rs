@@ -1,5 +1,5 @@
-//! Threads whose ends are waited for no longer than until a deadline: what a guest does may hold the
-//! thread up, but nobody who waits for it.
+//! Threads whose ends are waited for no longer than until a deadline: what a guest does may hold
+//! the thread, but not the caller that waits for it.
 
 use std::io;
 use std::thread::{self, JoinHandle};

@@ -3,7 +3,7 @@
 //! The agent is trace-cmd's own (`trace-cmd agent`, version 3 of its protocol, see
 //! `channel::wire::trace_cmd`). It is asked to record as `trace-cmd record -A` asks it, and what it sends
 //! becomes the same file as that of a guest with hyperscope-agent. Everything that it sends is
-//! bounded, and taken by threads of its own: a guest holds nobody up.
+//! bounded, and received by its own threads: a guest blocks no other.
 
 mod address;
 mod arguments;
@@ -85,7 +85,7 @@ impl Ready {
     /// of the host's recording.
     ///
     /// # Errors
-    /// When nobody answers, it is no such agent, or it can't do what it is asked for.
+    /// When there is no answer, the peer is not such an agent, or it can't serve the request.
     pub(crate) fn connect(
         address: GuestAddress,
         what: &InGuests,
@@ -278,7 +278,7 @@ fn connect_to_port(
     address.connect(limit.at_most(CONNECT).until.remaining())
 }
 
-/// What to do when nobody listens.
+/// Advice when nothing listens there.
 fn nobody(channel: &HostAddress, error: &io::Error) -> io::Error {
     let hint = match (error.kind(), channel) {
         // A port of vsock on which nobody listens resets the connection.

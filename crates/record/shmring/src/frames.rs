@@ -1,8 +1,8 @@
 //! Rings of frames that a guest's kernel module keeps in the last quarter of the memory, which the
 //! agent leaves alone: docs/formats/shared-streams.md.
 //!
-//! The guest only ever stores, and overwrites what nobody took. Nothing is written here, so any number
-//! of hosts may look, also when the guest is dead.
+//! The guest only stores, and overwrites unread data. Nothing is written here, so any number of
+//! hosts may look, also when the guest is dead.
 
 use std::sync::Arc;
 

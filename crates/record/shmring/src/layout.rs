@@ -9,7 +9,7 @@ pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"HSCSHMEM");
 /// Changes with the meaning of any byte.
 pub(crate) const VERSION: u64 = 1;
 
-/// Heads and slots begin at multiples of this, so that whoever maps pages maps whole ones.
+/// Alignment of heads and slots, so that mappings cover whole pages.
 pub(crate) const ALIGN: usize = 4096;
 
 /// Most CPUs of a region.

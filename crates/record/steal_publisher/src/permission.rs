@@ -1,4 +1,4 @@
-//! Which VM gets spans, and that the memory is that VM's and nobody else's.
+//! Finds the VM that receives spans, and checks that only this VM has the memory.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The kernel's trace of one VM's vCPU threads, and of nobody else's.
+//! The kernel's trace of one VM's vCPU threads only.
 
 use ftrace::eventfmt::EventFormat;
 use ftrace::ringbuf::PageLayout;

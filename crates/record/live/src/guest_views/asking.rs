@@ -18,7 +18,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(10);
 /// How long after a failure it is tried again.
 const BEFORE_NEXT_TRY: Duration = Duration::from_secs(5);
-/// How long nothing is said to an agent, at most; it takes a silent host for gone after two minutes.
+/// Maximum time without a message to an agent, which drops a silent host after two minutes.
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// Asks one guest.
@@ -31,7 +31,7 @@ pub(crate) struct Asking {
 }
 
 impl Asking {
-    /// Starts the thread, which ends when nobody wants to know any more.
+    /// Starts the thread, which ends when its receiver does.
     ///
     /// # Errors
     /// When there can be no other thread.

@@ -36,7 +36,7 @@ struct State {
 pub(crate) enum Next {
     /// Ask for a view, and settle this question by it.
     Ask(u64),
-    /// Nothing was asked for long: show that somebody is there.
+    /// After a long time without a query: send a sign of life.
     Alive,
     /// Nobody wants to know any more.
     End,
@@ -164,7 +164,7 @@ impl Question {
         }
     }
 
-    /// Waits until nobody wants to know any more, at most so long; whether that is so.
+    /// Waits at most this long until the receiver ends, and returns whether it did.
     pub(crate) fn is_over_within(&self, timeout: Duration) -> bool {
         self.wait_until(Instant::now() + timeout, |state| state.is_over).is_over
     }

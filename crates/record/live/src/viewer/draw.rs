@@ -33,7 +33,7 @@ const MIN_NAME: u16 = 14;
 const MIN_SPARKLINE: u16 = 8;
 /// Lines that a notice takes at most.
 const MAX_NOTICE_LINES: usize = 4;
-/// Of those who ran while the chosen line's vCPUs waited, this many are named.
+/// Maximum number of threads that are named as having run while the selected vCPUs waited.
 const MAX_RUNNERS: usize = 3;
 /// How wide a sparkline is at most.
 const MAX_SPARKLINE: u16 = 60;

@@ -9,7 +9,7 @@ use timeline::VcpuActivity;
 use crate::viewer::guests;
 use crate::viewer::ran_instead::{Runner, runners};
 
-/// Of those who ran while a VM waited, this many are shown.
+/// Maximum number of threads shown that ran while a VM waited.
 const MAX_RUNNERS: usize = 5;
 
 /// The tables, for a terminal of this many columns; with guests that were asked how they see themselves.

@@ -105,7 +105,7 @@ impl Drop for Control {
     }
 }
 
-/// Removes sockets of recorders that were killed: nobody listens there.
+/// Removes stale sockets of killed recorders.
 fn remove_left(folder: &Folder) {
     for name in folder.names().unwrap_or_default() {
         let connects = || UnixStream::connect(folder.path().join(&name));

@@ -87,7 +87,7 @@ impl Dumped {
         added.map_err(RecordError::io("write", &self.path.join(name)))
     }
 
-    /// Where this program was run by `sudo`, it belongs to whoever ran that.
+    /// If this program was run by `sudo`, the folder belongs to the user who ran it.
     fn give(&self) -> std::io::Result<()> {
         self.owner.map_or(Ok(()), |(user, group)| self.folder.give_to(user, group))
     }

@@ -1,5 +1,5 @@
 //! What host and agent say to each other while a guest is recorded, in a thread of its own: a guest
-//! that is slow or silent holds nobody up.
+//! that is slow or silent blocks no other.
 
 use std::io;
 use std::path::Path;
@@ -151,7 +151,7 @@ impl Conversation {
         self.guest_status.lock().clone()
     }
 
-    /// Whether nothing more is said, waiting for that as long as `wait` says.
+    /// Waits at most `wait` for the end of messages, and returns whether it came.
     pub(crate) fn is_over(&self, wait: Wait<'_>) -> bool {
         self.task.is_over(wait)
     }

@@ -32,7 +32,8 @@ pub(crate) struct GuestCode {
 }
 
 impl GuestCode {
-    /// Makes the file in a session, for the guest of this name; none of one whose instructions nobody reads.
+    /// Makes the file in a session, for the guest of this name; none for an architecture that has
+    /// no instruction decoder.
     pub(crate) fn new(session: &Folder, guest: &str, hello: &GuestHello) -> Result<Option<Self>> {
         if hello.big_endian || hello.long_bytes != 8 {
             return Ok(None);

@@ -109,7 +109,7 @@ impl Receivers {
     }
 }
 
-/// What is said of page streams that had not ended when nobody waited for them any longer.
+/// The fault for page streams that had not ended when the wait was over.
 const CUT: &str = "page streams continued after the end and were closed";
 
 /// What a thread that takes pages knows.
@@ -181,7 +181,7 @@ const MAX_IN_RING: u32 = 1 << 20;
 /// Pages taken of one ring before the next has its turn.
 const AT_ONCE: u32 = 64;
 
-/// Whether the rings held what an agent writes; else pages may be missing that nobody has counted.
+/// Whether the rings were valid; otherwise uncounted pages may be missing.
 fn sound(rings: &[PageConsumer]) -> io::Result<()> {
     let damage = rings.iter().map(|ring| ring.totals().damage).fold(0, u64::saturating_add);
     if damage == 0 {

@@ -271,7 +271,7 @@ mod tests {
         CodePiece { before, elf_machine: 62, address, bytes: bytes.to_vec() }
     }
 
-    /// What is in the file of code after these pieces, and what is said of it.
+    /// The content of the code file after these pieces, and its description.
     fn store_pieces(quota: u64, pieces: &[CodePiece]) -> (Vec<u8>, Option<u64>, Vec<String>) {
         let Setup { at, files, mut samples } = setup(quota);
         pieces.iter().for_each(|piece| samples.take_code(piece, &files));

@@ -1,5 +1,5 @@
 //! The messages between host and agent while a guest is recorded, in a thread of its own: a guest
-//! that is slow or silent holds nobody up.
+//! that is slow or silent blocks no other.
 
 use std::io;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl ControlLoop {
         self.over.lock().clone()
     }
 
-    /// Whether nothing more is said, waiting for that as long as `wait` says.
+    /// Waits at most `wait` for the end of messages, and returns whether it came.
     pub(super) fn is_over(&self, wait: Wait<'_>) -> bool {
         self.task.is_over(wait)
     }

@@ -69,7 +69,7 @@ pub(super) struct TimeSync {
     protocol: Protocol,
     agent: TraceCmd,
     samples: ClockSamples,
-    /// Looks at what KVM shows, which whoever listens to the agent may not.
+    /// Reads KVM's files, for which the thread that listens to the agent has no permission.
     outside: Unconfined,
 }
 
@@ -90,7 +90,7 @@ impl TimeSync {
         Ok(sync)
     }
 
-    /// What was measured, when there is nobody to measure with any more.
+    /// The measurements so far, after the peer disconnected.
     pub(super) fn abandon(self) -> ClockSamples {
         let Self { protocol, samples, outside, .. } = self;
         // An instance for marks is removed with it.
