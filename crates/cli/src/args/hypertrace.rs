@@ -36,7 +36,7 @@ pub(crate) struct HypertraceArgs {
     /// How events are printed
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) format: EventsFormatArg,
-    /// Write to this file in place of standard output
+    /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }

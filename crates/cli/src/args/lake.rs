@@ -53,7 +53,7 @@ pub(crate) enum LakeVerb {
     Recordings that can't be read are listed in the table rejected. All others are added, and the\n\
     command exits with code 1.")]
 pub(crate) struct AddArgs {
-    /// The lake: a folder, which is made where there is none, or s3://BUCKET/FOLDER
+    /// The lake: a folder, created if it is missing, or s3://BUCKET/FOLDER
     #[arg(value_name = "LAKE")]
     pub(crate) lake: PathBuf,
     /// Recordings, or sessions of a host and its guests

@@ -48,7 +48,7 @@ pub(crate) struct NameArgs {
 }
 
 impl NameArgs {
-    /// Names for recordings that are read as one: each is of a VM of one of them.
+    /// VM names for recordings that are read as one session; each must exist in one of them.
     pub(crate) fn of_one_session(&self) -> VmNames {
         VmNames::of_one_session(&self.names)
     }

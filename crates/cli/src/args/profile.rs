@@ -93,7 +93,7 @@ pub(crate) struct ProfileArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// What rows are of, under its command-line name.
+/// A key of rows under its command-line name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProfileByArg(pub(crate) ProfileBy);
 

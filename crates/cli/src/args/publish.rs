@@ -21,7 +21,7 @@ pub(crate) struct PublishArgs {
     /// Publish new data at this interval
     #[arg(long, value_name = "TIME", value_parser = some_time, default_value = "100ms")]
     pub(crate) interval: Duration,
-    /// End after so long: 500ms, 10s, 2m
+    /// Stop after this time: 500ms, 10s, 2m
     #[arg(long = "for", value_name = "TIME", value_parser = some_time)]
     pub(crate) time: Option<Duration>,
 }

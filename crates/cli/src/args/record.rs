@@ -144,7 +144,7 @@ pub(crate) struct RecordArgs {
     /// the folder [default: 600]
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub(crate) mode: Option<Modes>,
-    /// End after so long: 500ms, 10s, 2m
+    /// Stop after this time: 500ms, 10s, 2m
     #[arg(long = "for", value_name = "TIME", value_parser = some_time)]
     pub(crate) time: Option<Duration>,
     /// Trace clock [default: x86-tsc if the kernel trusts it, otherwise mono]
@@ -190,7 +190,7 @@ pub(crate) enum ProfileArg {
     Disk,
     /// The same, and system calls and signals: see hyperscope vmm
     Vmm,
-    /// Scheduling alone
+    /// Only scheduling
     Sched,
     /// All of these, except system calls and signals
     Full,

@@ -34,13 +34,13 @@ pub(crate) struct TableArgs {
 }
 
 impl TableArgs {
-    /// Whether none of them was given.
+    /// Whether none of these options was given.
     pub(crate) fn is_default(&self) -> bool {
         let Self { tables, details, host, begun, labels } = self;
         tables.is_empty() && !details && host.is_none() && begun.is_none() && labels.is_empty()
     }
 
-    /// The tables to write; that of events where some are asked for.
+    /// The tables to write, including events if any are requested.
     pub(crate) fn wanted(&self, with_events: bool) -> Vec<&'static Table> {
         let named: Vec<_> = self.tables.iter().map(|arg| arg.0).collect();
         let is_wanted = |table: &&'static Table| {

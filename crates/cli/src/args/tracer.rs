@@ -60,7 +60,7 @@ pub(crate) struct GuestTracerArgs {
 }
 
 impl TracerArgs {
-    /// The tracer that is asked for.
+    /// The requested tracer.
     ///
     /// # Errors
     /// When options don't go together.
@@ -88,7 +88,7 @@ impl TracerArgs {
 }
 
 impl GuestTracerArgs {
-    /// The tracer that is asked for.
+    /// The requested tracer.
     ///
     /// # Errors
     /// When options don't go together.

@@ -54,14 +54,14 @@ struct DumpedSession {
     schema: &'static str,
     /// The session's folder, as an absolute path.
     session: String,
-    /// The time that it is of.
+    /// The time that it covers.
     duration_ns: u64,
-    /// Bytes of the host's pages in it.
+    /// Bytes of the host's pages in the session.
     pages_bytes: u64,
 }
 
 impl Report for DumpedSession {
-    /// Its folder alone: for other commands' arguments.
+    /// Only its folder, as an argument for other commands.
     fn text(&self, _width: Option<usize>) -> String {
         format!("{}\n", self.session)
     }

@@ -8,9 +8,9 @@ use serde::Serialize;
 
 /// The document's name and version.
 const SCHEMA: &str = "hyperscope.why/1";
-/// Exits that are listed at most: those that cost most.
+/// Maximum number of exits that are listed: the most expensive.
 const MAX_EXITS: usize = 20;
-/// A share of time waiting for a CPU that is worth a sentence, where it has grown.
+/// Share of time waiting for a CPU from which an increase is reported.
 const MUCH_WAITING: f64 = 0.05;
 
 /// why.json in a session that a flight recorder dumped: the trigger, figures before and at it, the finding in
@@ -20,7 +20,7 @@ struct Document<'w> {
     schema: &'static str,
     /// Why it was dumped.
     trigger: &'w Trigger,
-    /// Live figures. Null: none were watched, or none before the trigger.
+    /// Live figures. Null: there were none before the trigger.
     figures: Option<Figures<'w>>,
     /// Sentences.
     #[schemars(extend("minItems" = 1))]
@@ -29,16 +29,16 @@ struct Document<'w> {
     commands: &'w [String],
 }
 
-/// Live figures. Null: none were watched, or none before the trigger.
+/// Live figures. Null: there were none before the trigger.
 #[derive(JsonSchema, Serialize)]
 struct Figures<'w> {
-    /// How long the time before was.
+    /// Length of the interval before the trigger.
     before_ns: u64,
-    /// How long the time at the trigger was.
+    /// Length of the interval at the trigger.
     at_ns: u64,
     /// By VM.
     run_queue: Vec<ChangedWaits<'w>>,
-    /// Exits that don't wait, those that cost most first: at most 20.
+    /// Exits except waiting ones, the most expensive first; at most 20.
     exits: Vec<ChangedExits<'w>>,
 }
 
@@ -47,10 +47,10 @@ struct Figures<'w> {
 struct ChangedWaits<'w> {
     /// The VM.
     vm: &'w str,
-    /// Before. Null: it was not there.
+    /// Before the trigger. Null: the VM did not exist.
     #[schemars(extend("minimum" = 0))]
     before: Option<f64>,
-    /// At the trigger. Null: it was not there any more.
+    /// At the trigger. Null: the VM no longer existed.
     #[schemars(extend("minimum" = 0))]
     at: Option<f64>,
 }
@@ -73,10 +73,10 @@ struct ChangedExits<'w> {
 /// Exits in that time. Null: there were none.
 #[derive(JsonSchema, Serialize)]
 struct ExitsThen {
-    /// Exits a second.
+    /// Exits per second.
     #[schemars(extend("minimum" = 0))]
     per_s: f64,
-    /// What handling them took on a CPU, of a second.
+    /// CPU time for handling them, per second.
     #[schemars(extend("minimum" = 0))]
     cost_ns_per_s: f64,
     /// Median of times from exit to entry, by a histogram. Null: none has an entry.

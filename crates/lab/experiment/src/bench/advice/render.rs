@@ -83,8 +83,8 @@ impl Outcome {
             "Predictions come from recordings of side A before these runs."
         };
         format!(
-            "{} of each side, in pairs; order from seed {}; {} made again. {before}\n\
-             ±: one percent of the VM's time, below which advice is silent; ends of intervals are no more exact.\n\
+            "{} of each side, in pairs; order from seed {}; {} repeated. {before}\n\
+             ±: one percent of the VM's time, below which advice is silent and intervals are not exact.\n\
              Savings are A - B as a share of A: CPU time of vCPUs outside the guest, or their waits for a\n\
              CPU. A nanosecond of the lab's time is an instruction. {}\n",
             plural(conditions.runs.into(), "run"),
