@@ -48,16 +48,16 @@ pub(crate) struct ReportArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// A number of rows, of which 0 means all.
+/// Maximum number of rows; 0 means all.
 pub(crate) const fn unless_zero(top: usize) -> usize {
     if top == 0 { usize::MAX } else { top }
 }
 
-/// How events are printed.
+/// Output format of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EventsFormatArg {
-    /// Lines as trace-cmd report prints them
+    /// Lines in the format of trace-cmd report
     Text,
-    /// One JSON object a line
+    /// One JSON object per line
     Jsonl,
 }

@@ -20,7 +20,7 @@ pub(crate) fn count(recorded: &mut Recorded, session: &SessionFolder) -> anyhow:
     if devices.is_empty() {
         return Ok(());
     }
-    let failed = "the exits that channels caused are not counted";
+    let failed = "exits caused by channels are not counted";
     let host = sources::open(&session.path().join("host.dat")).context(failed)?;
     let bar = Progress::new(host.stored_len());
     let (guests, devices): (Vec<usize>, Vec<DeviceAddresses>) = devices.into_iter().unzip();

@@ -68,7 +68,7 @@ impl Watch for Shown {
             download.is_said = true;
             let Coming { name, server, total, .. } = file;
             let size = total.map(|total| format!(" ({})", HumanBytes(total))).unwrap_or_default();
-            say(&format!("the debug file of {name}{size} comes from {server}"));
+            say(&format!("fetching the debug file of {name}{size} from {server}"));
         }
     }
 

@@ -21,13 +21,13 @@ pub(crate) fn guest_symbols(named: &str, level: u8) -> anyhow::Result<GuestSymbo
     let path = path.display();
     match kallsyms.coverage() {
         Coverage::Whole => Ok(GuestSymbols { vm, level, kallsyms }),
-        Coverage::Missing => bail!("{path} has no symbols of a kernel"),
+        Coverage::Missing => bail!("{path} has no kernel symbols"),
         Coverage::Hidden => bail!(
             "symbols in {path} have no addresses: read /proc/kallsyms as root of that guest, with \
              kernel.kptr_restrict at most 1"
         ),
         Coverage::Partial => {
-            bail!("{path} has only a part of a kernel's symbols: copy all of /proc/kallsyms")
+            bail!("{path} has only some of the kernel's symbols: copy all of /proc/kallsyms")
         }
     }
 }
@@ -46,7 +46,7 @@ fn kallsyms(path: &Path) -> anyhow::Result<Kallsyms> {
         }
     }
     let recording =
-        sources::open(path).context("neither a list of a kernel's symbols nor a recording")?;
+        sources::open(path).context("neither a list of kernel symbols nor a recording")?;
     Ok(recording.kallsyms().clone())
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn each_names_a_vm(given: &[GuestSymbols], profile: &Profile) -> anyh
     names.dedup();
     let unknown = given.iter().filter_map(|symbols| symbols.vm.as_deref());
     match unknown.into_iter().find(|vm| !names.contains(vm)) {
-        Some(vm) => bail!("no VM is called {vm}; there are: {}", names.join(", ")),
+        Some(vm) => bail!("no VM has the name {vm}; use one of: {}", names.join(", ")),
         None => Ok(()),
     }
 }

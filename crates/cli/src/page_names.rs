@@ -1,4 +1,5 @@
-//! How pages call recordings: a page is sent to others, whom folders of this machine are no business of.
+//! Names of recordings on pages: a page is sent to others, and must not reveal folders of this
+//! machine.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -58,7 +58,7 @@ pub(crate) fn find(paths: &[PathBuf]) -> anyhow::Result<(Vec<PathBuf>, Vec<Frame
 impl Frames {
     /// Reads them; times are those of the host's recording in the same session, or of the only one.
     pub(crate) fn read(&self, recordings: &[Recording]) -> anyhow::Result<StoredFrames<'_>> {
-        let unknown_version = || format!("{}: of a version that is not known", self.path.display());
+        let unknown_version = || format!("{}: unknown version", self.path.display());
         let stored = Stored::read(&self.bytes).with_context(unknown_version)?;
         let is_its = |candidate: &&(u16, &Recording)| is_host_of(candidate.1.path(), &self.path);
         let all: Vec<(u16, &Recording)> = (0_u16..).zip(recordings).collect();
@@ -94,7 +94,7 @@ fn in_session(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
         let is_frames = path.extension().is_some_and(|kind| kind == "hypertrace");
         if is_frames && guest_named(&path).is_some() {
             if !begins_with(&path, &STORED_MAGIC) {
-                bail!("{}: no file of frames", path.display());
+                bail!("{}: not a file of frames", path.display());
             }
             found.push(path);
         }

@@ -19,7 +19,7 @@ use session::Misuse;
 
 /// Standard output, or a file that has its contents once [`Output::complete`] was called.
 #[derive(Debug)]
-#[must_use = "a file is there only when it is completed"]
+#[must_use = "the file appears only once it is complete"]
 pub struct Output(Kind);
 
 #[derive(Debug)]
@@ -43,8 +43,7 @@ pub fn open<'r>(
     if let Some(path) = path.filter(|path| is_called_like_a_page(path)) {
         let path = path.display();
         bail!(Misuse(format!(
-            "{path}: this would be text, which a browser takes for a page by the file's name; \
-             hyperscope report FILE… -o {path} makes a page of a recording, and text takes another name"
+            "{path}: this command writes text, but a browser would read .html as a page; write a page with hyperscope report FILE… -o {path}, or choose another name for text"
         )));
     }
     open_any(path, recordings)
@@ -62,8 +61,7 @@ pub fn open_page<'r>(
     let misnamed = path.filter(|path| !is_page && is_called_like_a_page(path));
     if let Some(path) = misnamed {
         bail!(Misuse(format!(
-            "{}: this would be text, which a browser takes for a page by the file's name; a page takes a name that \
-             ends in .html and no --format, and text another name",
+            "{}: this command would write text, but a browser would read .html as a page; for a page, use .html without --format; for text, choose another name",
             path.display()
         )));
     }
@@ -83,7 +81,7 @@ fn open_any<'r>(
     }
 }
 
-/// Refuses to print where nobody can read it.
+/// Refuses to print to a closed standard output.
 ///
 /// # Errors
 /// When standard output was closed before this program began.
@@ -113,7 +111,7 @@ pub fn create<'r>(
     let is_same_file =
         |recording: &Recording| place.is_some() && fs::canonicalize(recording.path()).ok() == place;
     if recordings.into_iter().any(is_same_file) {
-        bail!("{} is a recording to be read; write to another file", path.display());
+        bail!("{} is an input recording: write to another file", path.display());
     }
     let cannot = || format!("cannot create {}", path.display());
     Ok(Output(match replacement::place(path).with_context(cannot)? {
@@ -230,7 +228,7 @@ pub fn write_part(
     write(&SelectedReport { report, part }, args, out)
 }
 
-/// Writes a page that is at hand, and completes the output.
+/// Writes a finished page, and completes the output.
 ///
 /// # Errors
 /// When it can't be written.
@@ -250,8 +248,8 @@ pub fn write(report: &impl Report, args: &OutputArgs, mut out: Output) -> anyhow
     out.complete()
 }
 
-/// A report as a terminal may show it: CSV without what it would obey, tables without what it has no
-/// characters for.
+/// Makes a report safe for a terminal: escapes control characters in CSV, and replaces characters
+/// that the locale lacks in tables.
 fn for_terminal(format: FormatArg, text: String) -> String {
     match format {
         FormatArg::Csv => printable::lines(&text).into_owned(),
@@ -267,11 +265,11 @@ fn for_terminal(format: FormatArg, text: String) -> String {
     }
 }
 
-/// Text on its way to a terminal: what hides in a line is shown, not done.
+/// Text for a terminal: control characters are shown, not executed.
 #[derive(Debug)]
 pub struct ShownLines<W: Write> {
     to: W,
-    /// The line that is not whole yet.
+    /// The incomplete line.
     line: Vec<u8>,
 }
 
@@ -320,13 +318,13 @@ fn format(args: &OutputArgs) -> Format {
     }
 }
 
-/// Columns to draw tables for: as many as COLUMNS says, else as the terminal has. `None` for files
-/// and pipes, whose lines may be as long as they like.
+/// Width for tables: COLUMNS, otherwise the terminal's width. `None` for files and pipes, whose
+/// lines have no limit.
 fn terminal_width(args: &OutputArgs) -> Option<usize> {
     if args.output.is_some() { None } else { stdout_width() }
 }
 
-/// The same where it goes to standard output.
+/// The width for standard output.
 pub fn stdout_width() -> Option<usize> {
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     columns.or_else(|| {

@@ -1,4 +1,4 @@
-//! A program that runs while this one goes on, with a deadline, and with what it says kept.
+//! A child process with a deadline, whose output is kept.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 use os::waits::Deadline;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Of what a program has said, the end that its last line is looked for in, and the beginning that words are.
+/// Bytes of output that are searched: the end for the last line, the beginning for a given line.
 const LAST_BYTES: usize = 4096;
 const FIRST_BYTES: usize = 64 << 10;
-/// How often it is looked whether a program has ended that was interrupted.
+/// Interval between checks whether an interrupted program has ended.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A program that was started. Dropped, it is ended in order, and waited for.
+/// A started program. Dropping it interrupts the program and waits for it.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
@@ -34,7 +34,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a program, which has so long, and that grace once it is interrupted.
+    /// Starts a program with a time limit, and with a grace period after an interrupt.
     pub fn start<S: AsRef<OsStr>>(
         program: &Path,
         arguments: impl IntoIterator<Item = S>,
@@ -47,14 +47,15 @@ impl Running {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(stderr.try_clone()?)
-            // What the terminal sends is for this program: that ends the other in order.
+            // Signals from the terminal go to this program, which stops the child in order.
             .process_group(0)
             .spawn()?;
         let deadline = Deadline::after(at_most);
         Ok(Self { child, stderr, deadline, grace, interrupted: None, is_late: false, status: None })
     }
 
-    /// How it ended, if it has; at its deadline it is interrupted, and after its grace it is killed.
+    /// The exit status, if it ended. Interrupts it at its deadline, and kills it after the grace
+    /// period.
     pub fn look(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.status.is_none() {
             self.status = self.child.try_wait()?;
@@ -98,28 +99,28 @@ impl Running {
         self.child.id()
     }
 
-    /// Whether it was interrupted by whoever started it, or by its deadline.
+    /// Whether it was interrupted, by its owner or by its deadline.
     pub fn is_ending(&self) -> bool {
         self.interrupted.is_some()
     }
 
-    /// Whether it did not end by itself in its time.
+    /// Whether it exceeded its time.
     pub fn is_late(&self) -> bool {
         self.is_late
     }
 
-    /// Whether it has said anything.
+    /// Whether it printed anything.
     pub fn has_spoken(&self) -> bool {
         self.stderr.metadata().is_ok_and(|metadata| metadata.len() > 0)
     }
 
-    /// Whether a line that it said begins so.
+    /// Whether it printed a line that begins with `begin`.
     pub fn has_said(&self, begin: &str) -> bool {
         self.said_at(0, FIRST_BYTES)
             .is_some_and(|text| text.lines().any(|line| line.starts_with(begin)))
     }
 
-    /// What it said from a place on, up to `most` bytes.
+    /// Its output from a position on, at most `max` bytes.
     fn said_at(&self, place: u64, max: usize) -> Option<String> {
         let mut bytes = vec![0; max];
         let read = self.stderr.read_at(&mut bytes, place).ok()?;
@@ -127,7 +128,7 @@ impl Running {
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The last line that it said.
+    /// The last line that it printed.
     pub fn last_line(&self) -> Option<String> {
         let length = self.stderr.metadata().ok()?.len();
         let text = self.said_at(length.saturating_sub(LAST_BYTES as u64), LAST_BYTES)?;

@@ -20,7 +20,7 @@ pub(crate) fn open(lake: &Path) -> anyhow::Result<Lake> {
     Ok(Lake::Store(found.with_context(|| lake.display().to_string())?))
 }
 
-/// Opens a lake to change it, which is made where there is none. A store is asked first by whoever changes it.
+/// Opens a lake to change it, and creates it if it is missing. A store is checked first.
 ///
 /// # Errors
 /// When it can't be made or changed.

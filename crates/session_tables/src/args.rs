@@ -1,4 +1,4 @@
-//! Which tables a recording becomes, and what is said of it besides.
+//! Options for the tables of a recording, and for facts that it lacks.
 
 use std::str::FromStr;
 
@@ -17,29 +17,30 @@ pub struct TableArgs {
     /// Only these tables, separated by commas [default: all but exit_details and events]
     #[arg(long, value_name = "TABLE,…", value_delimiter = ',', help_heading = HEADING)]
     pub tables: Vec<TableArg>,
-    /// Also the table of what exits were about, exit_details: it shows guests' addresses
+    /// Also write the table exit_details (ports, addresses, registers); it reveals guests'
+    /// addresses
     #[arg(long, help_heading = HEADING)]
     pub details: bool,
-    /// The host's name in the fleet [default: its own name for itself]
+    /// Name of the host in the fleet [default: its host name]
     #[arg(long, value_name = "NAME", help_heading = HEADING)]
     pub host: Option<String>,
-    /// When the first event was recorded, in seconds of Unix time [default: as session.json says; where
-    /// nothing does, tables have the trace clock's times]
+    /// Time of the first event, in seconds of Unix time [default: from session.json; without it,
+    /// tables have trace clock times]
     #[arg(long, value_name = "SECONDS", value_parser = unix_time, help_heading = HEADING)]
     pub begun: Option<Seconds>,
-    /// A label of the session, such as pool=canary or cpu_model=EPYC-9654
+    /// Label of the session, such as pool=canary or cpu_model=EPYC-9654
     #[arg(long = "label", value_name = "KEY=VALUE", help_heading = HEADING)]
     pub labels: Vec<LabelArg>,
 }
 
 impl TableArgs {
-    /// Whether none of them was given.
+    /// Whether none of these options was given.
     pub fn is_default(&self) -> bool {
         let Self { tables, details, host, begun, labels } = self;
         tables.is_empty() && !details && host.is_none() && begun.is_none() && labels.is_empty()
     }
 
-    /// The tables to write; that of events where some are asked for.
+    /// The tables to write, including events if any are requested.
     pub fn wanted(&self, with_events: bool) -> Vec<&'static Table> {
         let named: Vec<_> = self.tables.iter().map(|table| table.0).collect();
         let is_wanted = |table: &&'static Table| {
@@ -59,7 +60,7 @@ fn unix_time(text: &str) -> Result<Seconds, String> {
     if seconds.integer < END_S {
         Ok(seconds)
     } else {
-        Err("a time after the year 2262; write seconds of Unix time, not parts of them".to_owned())
+        Err("a time after the year 2262: write whole seconds of Unix time".to_owned())
     }
 }
 
@@ -73,7 +74,7 @@ impl FromStr for TableArg {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let names = || TABLES.map(|table| table.name).join(", ");
         let found = table(text).filter(|table| TABLES.contains(table));
-        found.map(Self).ok_or_else(|| format!("no table {text}; there are: {}", names()))
+        found.map(Self).ok_or_else(|| format!("unknown table {text}; use one of: {}", names()))
     }
 }
 
@@ -87,7 +88,7 @@ impl FromStr for LabelArg {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.split_once('=') {
             Some((key, value)) if !key.is_empty() => Ok(Self(key.to_owned(), value.to_owned())),
-            _ => Err(format!("{text} is no label: KEY=VALUE")),
+            _ => Err(format!("{text} is not a label: write KEY=VALUE")),
         }
     }
 }

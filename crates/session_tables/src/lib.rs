@@ -28,10 +28,10 @@ use crate::args::TableArgs;
 use command::event_names::check_names;
 use command::progress::reading;
 
-/// Recordings are read four times at most: who is who, exits, states, requests.
+/// Recordings are read at most four times: for machines, exits, states and requests.
 const PASSES: u64 = 4;
 
-/// Recordings of one host and its guests, and what is known of them.
+/// Recordings of one host and its guests, with their metadata.
 #[derive(Debug)]
 pub struct SessionTables {
     session: Session,
@@ -39,7 +39,7 @@ pub struct SessionTables {
     /// Bytes of the files that were opened.
     source: SourceHash,
     source_uri: String,
-    /// What was asked for that makes rows others.
+    /// The options that change rows.
     part: String,
     range_ns: Option<(u64, u64)>,
     /// When the host's first event happened, by its trace clock.
@@ -48,7 +48,7 @@ pub struct SessionTables {
     processes: Vec<HashMap<u32, u32>>,
     /// Hashes in place of names.
     pseudonyms: Option<Arc<Pseudonyms>>,
-    /// How its rows are named, where that was found before a part was left out.
+    /// The ids of its rows, if they were determined before a selection.
     named: Option<Ids>,
 }
 
@@ -181,7 +181,7 @@ fn refuse_ticks(session: &Session) -> anyhow::Result<()> {
         None => Ok(()),
         Some(recording) => {
             let path = recording.path().display();
-            bail!("{path}: its clock counts ticks of unknown length; tables have nanoseconds")
+            bail!("{path}: the clock counts ticks of unknown length; tables need nanoseconds")
         }
     }
 }
@@ -189,7 +189,8 @@ fn refuse_ticks(session: &Session) -> anyhow::Result<()> {
 fn refuse_several_hosts(machines: &[Machine]) -> anyhow::Result<()> {
     if machines.iter().filter(|machine| machine.level == 0).count() > 1 {
         bail!(Misuse(
-            "recordings of several hosts: a session is of one, with its guests".to_owned()
+            "these recordings come from several hosts: a session has one host and its guests"
+                .to_owned()
         ));
     }
     Ok(())

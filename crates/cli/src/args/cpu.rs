@@ -13,9 +13,9 @@ use crate::args::part::PartArgs;
 /// Arguments of `cpu`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    hyperscope cpu host.dat guest.dat              vCPUs by state, threads that serve VMs\n  \
-    hyperscope cpu --by task NAME.hscope           what threads of guests really ran\n  \
-    hyperscope cpu --by vm,cpu NAME.hscope         VMs, and whose threads had the host's CPUs\n  \
+    hyperscope cpu host.dat guest.dat              vCPUs by state, and threads that serve VMs\n  \
+    hyperscope cpu --by task NAME.hscope           true use of guests' threads\n  \
+    hyperscope cpu --by vm,cpu NAME.hscope         VMs, and which threads used the host's CPUs\n  \
     hyperscope cpu --format json NAME.hscope       all of it, for scripts")]
 pub(crate) struct CpuArgs {
     /// Recordings of a host and its guests, or sessions
@@ -25,13 +25,14 @@ pub(crate) struct CpuArgs {
     pub(crate) memory: MemoryArgs,
     #[command(flatten)]
     pub(crate) part: PartArgs,
-    /// Show the use by these, separated by commas; CSV has the first [default: vcpu,taken,thread]
+    /// Show CPU use by these keys, separated by commas; CSV has only the first [default:
+    /// vcpu,taken,thread]
     #[arg(long, value_name = "KEY,…", value_delimiter = ',', hide_default_value = true)]
     pub(crate) by: Vec<CpuByArg>,
-    /// Show idle threads, and threads that serve no VM
+    /// Also show idle threads and threads that serve no VM
     #[arg(long)]
     pub(crate) idle: bool,
-    /// Show only the N threads that used most
+    /// Show only the N threads with the highest use
     #[arg(long, value_name = "N")]
     pub(crate) top: Option<usize>,
     #[command(flatten)]
@@ -60,10 +61,10 @@ impl ValueEnum for CpuByArg {
     fn to_possible_value(&self) -> Option<PossibleValue> {
         let help = match self.0 {
             CpuBy::Vm => "Virtual machine",
-            CpuBy::Vcpu => "vCPU, by what it did",
-            CpuBy::Taken => "Thread that had a CPU while a vCPU waited for it in the run queue",
-            CpuBy::Thread => "Thread of the host, with idling left out",
-            CpuBy::Task => "Thread of a guest: what it ran, and what was taken from it",
+            CpuBy::Vcpu => "vCPU, by state",
+            CpuBy::Taken => "Thread that ran on a CPU while a vCPU waited for it in the run queue",
+            CpuBy::Thread => "Thread of the host, without idling",
+            CpuBy::Task => "Thread of a guest: its true use, and the time stolen from it",
             CpuBy::Cpu => "CPU of the host",
         };
         Some(PossibleValue::new(self.0.name()).help(help))

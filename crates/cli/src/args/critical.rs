@@ -12,14 +12,14 @@ use crate::args::part::PartArgs;
 /// Arguments of `critical`.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("whose"), after_help = "Examples:\n  \
-    hyperscope critical NAME.hscope                           which threads there are\n  \
+    hyperscope critical NAME.hscope                           lists the threads\n  \
     hyperscope critical --task dd NAME.hscope                 what the guest's dd waited for\n  \
-    hyperscope critical --task web/nginx NAME.hscope          of the VM web alone\n  \
+    hyperscope critical --task web/nginx NAME.hscope          in the VM web only\n  \
     hyperscope critical --task 'vm-119 vCPU 0' host.dat       what a vCPU's thread waited for\n  \
     hyperscope critical --request 1:worst host.dat guest.dat  the slowest request of the first path\n  \
     hyperscope critical --task dd --format json NAME.hscope   for scripts\n\n\
-    It takes sched_switch and sched_waking of every machine, and KVM's events of the host; a guest's\n\
-    irq events say which waits are for timers.")]
+    Needs sched_switch and sched_waking of every machine, and the host's KVM events. With a guest's irq\n\
+    events it also recognises waits for timers.")]
 pub(crate) struct CriticalArgs {
     /// Recordings of a host and its guests, or sessions
     #[arg(required = true, value_name = "FILE")]
@@ -28,10 +28,10 @@ pub(crate) struct CriticalArgs {
     pub(crate) memory: MemoryArgs,
     #[command(flatten)]
     pub(crate) part: PartArgs,
-    /// The threads of this name or number, of any machine, or of one: MACHINE/NAME
+    /// Threads with this name or number, on any machine; MACHINE/NAME selects one machine
     #[arg(long, value_name = "NAME|PID", group = "whose", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) task: Option<String>,
-    /// One request instead: an id that path --format json has, such as 1:p50, 1:p99 or 1:worst
+    /// One request instead, by its id from path --format json, such as 1:p50, 1:p99 or 1:worst
     #[arg(long, value_name = "ID", group = "whose")]
     pub(crate) request: Option<String>,
     /// Show the first N parts; 0 shows all

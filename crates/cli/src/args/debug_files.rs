@@ -2,10 +2,10 @@
 
 use clap::Args;
 
-/// Whether servers are asked for debug files.
+/// Whether to query servers for debug files.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct DebugFilesArgs {
-    /// Don't ask the servers that DEBUGINFOD_URLS names for debug files
+    /// Do not query the servers in DEBUGINFOD_URLS for debug files
     #[arg(long)]
     pub(crate) no_debuginfod: bool,
 }

@@ -19,13 +19,13 @@ use super::{MemoryArgs, OutputArgs, PartArgs};
     hyperscope diff nested old.hscope new.hscope               nested exits of two sessions\n  \
     hyperscope diff boot a1.hscope a2.hscope -- b1.hscope b2.hscope    phases of boots
   \
-    hyperscope diff path virtio.dat vhost.dat                  hop by hop: which one differs\n  \
-    hyperscope diff profile virtio.hscope vhost.hscope         functions, and what moved to other callers\n  \
-    hyperscope diff profile --flame out.svg a.hscope b.hscope  both in one flame graph, coloured by the difference\n  \
+    hyperscope diff path virtio.dat vhost.dat                  finds the hop that differs\n  \
+    hyperscope diff profile virtio.hscope vhost.hscope         functions, and calls that moved to other callers\n  \
+    hyperscope diff profile --flame out.svg a.hscope b.hscope  one flame graph, coloured by the difference\n  \
     hyperscope diff a1.dat a2.dat a3.dat -- b1.dat b2.dat b3.dat   several runs of each\n  \
     hyperscope diff --fail-if 'p99 > +10%' before.dat after.dat    for CI: exit code 3\n\n\
 Conditions: [report.][reason:]metric OP [+|-]N[%|x|ns|us|ms|s], with > >= < or <=. N with %, x or a\n\
-sign is a change from A to B, which has to be significant, too; else it is a value of B.\n\
+sign is a change from A to B, which must also be significant; otherwise it is a value of B.\n\
 Metrics of exits: count, share, mean, p50, p90, p99, time, kernel, user, off_cpu, halt_poll;\n\
 of nested: count, reflected, ancillary, factor, mean, round_trip, p50, p99, time;\n\
 of path: count, mean, p50, p90, p99, time, of requests and of each of their steps;\n\
@@ -36,38 +36,39 @@ of boot: duration, exits, exit_time, kernel, user, off_cpu, events, of each phas
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a condition of --fail-if holds."
 )]
 pub(crate) struct DiffArgs {
-    /// What to compare, exits, nested, path, cpu, profile or boot [default: exits], and the runs: A and B, or those
-    /// of A. A run is a recording or a session
+    /// The report to compare: exits, nested, path, cpu, profile or boot [default: exits]. Then the
+    /// runs: A and B, or all runs of A. A run is a recording or a session
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
-    /// The runs of B, where a side has several
+    /// The runs of B, if a side has several
     #[arg(last = true, value_name = "B")]
     others: Vec<PathBuf>,
     /// Show all rows, not only significant ones
     #[arg(long)]
     pub(crate) all: bool,
-    /// Leave out changes smaller than this many percent
+    /// Omit changes below this percentage
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
     pub(crate) min_effect: f64,
-    /// Share of differences called significant that may be none; intervals have the confidence left
+    /// Accepted share of false positives among significant differences; intervals have
+    /// confidence 1 - alpha
     #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = share)]
     pub(crate) alpha: f64,
-    /// What resamples are drawn from: the same seed gives the same report
+    /// Seed for resampling; the same seed gives the same report
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// End with code 3 if this holds for a row; may be given several times
+    /// Exit with code 3 if this condition holds for a row; may be repeated
     #[arg(long, value_name = "CONDITION", value_parser = Condition::parse, allow_hyphen_values = true)]
     pub(crate) fail_if: Vec<Condition>,
-    /// --fail-if goes by the numbers alone, even where chance may have made the change
+    /// Let --fail-if ignore significance, even if the change may be chance
     #[arg(long, requires = "fail_if")]
     pub(crate) fail_on_estimate: bool,
-    /// --fail-if also judges recordings that lost events or could not be read everywhere
+    /// Let --fail-if accept recordings that lost events or are damaged
     #[arg(long, requires = "fail_if")]
     pub(crate) allow_losses: bool,
-    /// Write the stacks of both sides as one flame graph to this file, coloured where they differ: of profile
+    /// With profile: write one flame graph of both sides to this file, coloured where they differ
     #[arg(long, value_name = "FILE")]
     pub(crate) flame: Option<PathBuf>,
-    /// Write the stacks to this file, as other tools read them: a;b;c NS_A NS_B, per second; of profile
+    /// With profile: write folded stacks to this file, for other tools: a;b;c NS_A NS_B, per second
     #[arg(long, value_name = "FILE")]
     pub(crate) folded: Option<PathBuf>,
     #[command(flatten)]
@@ -102,13 +103,16 @@ impl DiffArgs {
         let runs = self.runs.get(usize::from(named.is_some())..).unwrap_or(&[]);
         let (a, b) = match (runs, self.others.as_slice()) {
             ([a], []) => {
-                return Err(format!("{} is to be compared with what? diff A B", a.display()));
+                return Err(format!(
+                    "{} has nothing to be compared with: use diff A B",
+                    a.display()
+                ));
             }
             ([_, _], []) => runs.split_at(1),
-            ([], _) => return Err("nothing to compare: diff A B, or diff A… -- B…".to_owned()),
+            ([], _) => return Err("nothing to compare: use diff A B, or diff A… -- B…".to_owned()),
             (several, []) => {
                 return Err(format!(
-                    "{} runs: put -- between those of A and those of B",
+                    "{} runs: put -- between the runs of A and the runs of B",
                     several.len()
                 ));
             }
@@ -117,7 +121,7 @@ impl DiffArgs {
         for (side, runs) in [("A", a), ("B", b)] {
             if let Some(run) = named_twice(runs) {
                 return Err(format!(
-                    "{} stands twice among the runs of {side}: the same run again adds nothing",
+                    "{} is listed twice among the runs of {side}: remove one",
                     run.display()
                 ));
             }
@@ -125,7 +129,7 @@ impl DiffArgs {
         let question = named.or(QUESTIONS.first()).ok_or("nothing can be compared")?;
         if (self.flame.is_some() || self.folded.is_some()) && !question.sampled {
             return Err(format!(
-                "--flame and --folded: {} has no stacks; diff profile has",
+                "--flame and --folded: {} has no stacks; use diff profile",
                 question.name
             ));
         }
@@ -152,5 +156,5 @@ fn percent(text: &str) -> Result<f64, String> {
     let value = text.trim_end_matches('%').parse::<f64>().ok();
     value
         .filter(|value| (0.0..1e6).contains(value))
-        .ok_or_else(|| "a number of percent, such as 5".to_owned())
+        .ok_or_else(|| "expected a percentage, such as 5".to_owned())
 }

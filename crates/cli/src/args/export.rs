@@ -24,16 +24,16 @@ pub(crate) enum ExportFormatArg {
     Firefox,
     /// Events as comma-separated values: pandas, DuckDB, spreadsheets
     Csv,
-    /// Events as JSON, one a line
+    /// Events as JSON, one per line
     Jsonl,
     /// trace.dat of version 7: trace-cmd report, KernelShark
     Tracedat,
-    /// Tables for SQL, a Parquet file each: DuckDB, DataFusion, Spark, Trino, pandas
+    /// Tables for SQL, one Parquet file per table: DuckDB, DataFusion, Spark, Trino, pandas
     Parquet,
 }
 
 impl ExportFormatArg {
-    /// Whether tracks are shown, in place of single events.
+    /// Whether the format shows tracks instead of single events.
     pub(crate) fn is_timeline(self) -> bool {
         matches!(self, Self::Perfetto | Self::Chrome | Self::Firefox)
     }
@@ -57,7 +57,7 @@ impl FromStr for ToArg {
                 let names = all
                     .filter_map(|variant| Some(variant.to_possible_value()?.get_name().to_owned()));
                 let names: Vec<String> = names.collect();
-                format!("neither a time nor a format: {}", names.join(", "))
+                format!("expected a time or a format, not {}", names.join(", "))
             });
         }
         text.parse().map(Self::Time).map_err(|error: NoTime| error.to_string())
@@ -68,16 +68,16 @@ impl FromStr for ToArg {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     hyperscope export --format perfetto -o out.pftrace host.dat guest.dat   open at ui.perfetto.dev\n  \
-    hyperscope export --format perfetto --critical dd -o out.pftrace NAME.hscope    what dd waited for, as arrows\n  \
+    hyperscope export --format perfetto --critical dd -o out.pftrace NAME.hscope    with arrows along the waits of dd\n  \
     hyperscope export --format firefox -o profile.json NAME.hscope          open at profiler.firefox.com\n  \
     hyperscope export --format csv -e kvm:kvm_exit --columns exit_reason,vcpu_id trace.dat\n  \
     hyperscope export --format tracedat --from 42.3 --to 42.5 -o cut.dat trace.dat\n  \
     hyperscope export --format tracedat -o merged.hscope host.dat guest.dat\n  \
     hyperscope export --format parquet -o tables NAME.hscope\n  \
     duckdb -c \"SELECT reason, SUM(cost_ns) FROM 'tables/exits.parquet' GROUP BY reason\"\n\n\
-    perfetto, chrome and firefox show what every vCPU, every task of a guest and every CPU did;\n\
-    parquet has exits, states, requests and sums of them; the others hold events. Several recordings\n\
-    are on one clock; as trace.dat each gets a file in the folder given by -o.")]
+    perfetto, chrome and firefox show what every vCPU, guest task and CPU did. parquet has exits,\n\
+    states, requests and their sums. The other formats hold events. Several recordings are put on one\n\
+    clock; tracedat writes one file per recording to the folder given by -o.")]
 pub(crate) struct ExportArgs {
     /// Recordings of a host and its guests, or sessions
     #[arg(required = true, value_name = "FILE")]
@@ -87,39 +87,40 @@ pub(crate) struct ExportArgs {
     /// What to write
     #[arg(long, value_name = "FORMAT", required_unless_present = "to")]
     format: Option<ExportFormatArg>,
-    /// Only these events: SYSTEM:NAME, NAME or SYSTEM, with * and ?; on tracks, these as marks
-    /// [default there: devices, interrupts, nested guests]
+    /// Only these events: SYSTEM:NAME, NAME or SYSTEM, with * and ?. Formats with tracks show them
+    /// as marks [default there: devices, interrupts, nested guests]
     #[arg(short, long = "event", value_name = "EVENT")]
     pub(crate) events: Vec<String>,
-    /// Only these CPUs, such as 0,2-3; of csv, jsonl and tracedat
+    /// Only these CPUs, such as 0,2-3; for csv, jsonl and tracedat
     #[arg(long, value_name = "LIST", value_parser = CpuSet::parse)]
     pub(crate) cpu: Option<CpuSet>,
-    /// Write only what is from this time on, in seconds as events prints them or with a unit (500ms, 2m);
-    /// +TIME counts from the beginning
+    /// Write only events from this time on: in seconds as printed by events, or with a unit (500ms,
+    /// 2m); +TIME counts from the beginning
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, help_heading = PART)]
     pub(crate) from: Option<When>,
-    /// Write only what is before this time. --to FORMAT, as earlier versions had it, is understood, too
+    /// Write only events before this time. The older --to FORMAT still works
     #[arg(long, value_name = "TIME", alias = "until", allow_negative_numbers = true, help_heading = PART)]
     to: Vec<ToArg>,
     #[command(flatten)]
     pub(crate) vms: VmArgs,
-    /// Of perfetto and chrome: arrows along what the threads of this name or number waited for, in their longest waits;
-    /// hyperscope critical has them in words
+    /// For perfetto and chrome: draw arrows along the longest waits of the threads with this name
+    /// or number; hyperscope critical lists these waits
     #[arg(long, value_name = "NAME|PID", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) critical: Option<String>,
-    /// Of csv: a column for each of these fields, in place of one with all as JSON
+    /// For csv: one column per field, instead of one column with all fields as JSON
     #[arg(long, value_name = "FIELD,…", value_delimiter = ',')]
     pub(crate) columns: Vec<String>,
     #[command(flatten)]
     pub(crate) method: MethodArgs,
     #[command(flatten)]
     pub(crate) tables: TableArgs,
-    /// Write only this table, with the identities of all: how hyperscope-sql reads recordings
+    /// Write only this table, with the identities of all tables; used by hyperscope-sql
     #[arg(long, value_name = "TABLE", hide = true)]
     pub(crate) only: Option<TableArg>,
     #[command(flatten)]
     pub(crate) needed: NeededArgs,
-    /// Write to this file in place of standard output; of parquet and several trace.dat: to this folder
+    /// Write to this file instead of standard output; for parquet and several trace.dat: to this
+    /// folder
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -156,41 +157,41 @@ impl ExportArgs {
         })
     }
 
-    /// Why these arguments don't go together.
+    /// Why these arguments conflict.
     pub(crate) fn conflict(&self) -> Option<&'static str> {
         match (self.formats().count(), self.ends().count()) {
-            (0, _) => return Some("--format says what to write, such as --format perfetto"),
+            (0, _) => return Some("choose what to write with --format, such as --format perfetto"),
             (1, 0 | 1) => {}
-            (1, _) => return Some("--to is the end of one range of time: give it once"),
-            _ => return Some("one format is written at a time: give --format once"),
+            (1, _) => return Some("--to was given twice: a range has one end"),
+            _ => return Some("only one format can be written: give --format once"),
         }
         let to = self.format();
         let is_timeline = to.is_timeline();
         if self.cpu.is_some() && is_timeline {
-            return Some("--cpu goes with --format csv, jsonl and tracedat");
+            return Some("--cpu works only with --format csv, jsonl and tracedat");
         }
         if self.critical.is_some()
             && !matches!(to, ExportFormatArg::Perfetto | ExportFormatArg::Chrome)
         {
-            return Some("--critical goes with --format perfetto and chrome");
+            return Some("--critical works only with --format perfetto and chrome");
         }
         if !self.columns.is_empty() && to != ExportFormatArg::Csv {
-            return Some("--columns goes with --format csv");
+            return Some("--columns works only with --format csv");
         }
         if to == ExportFormatArg::Parquet {
             if self.cpu.is_some() {
-                return Some("--cpu goes with --format csv, jsonl and tracedat");
+                return Some("--cpu works only with --format csv, jsonl and tracedat");
             }
             if self.output.as_deref().is_none_or(|path| path.as_os_str() == "-") {
-                return Some("--format parquet takes -o: its tables are files in a folder");
+                return Some("--format parquet needs -o FOLDER: each table is a file");
             }
         } else if !self.tables.is_default() {
             return Some(
-                "--tables, --details, --host, --begun and --label go with --format parquet",
+                "--tables, --details, --host, --begun and --label work only with --format parquet",
             );
         }
         if self.output.is_none() && to == ExportFormatArg::Tracedat {
-            return Some("--format tracedat takes -o: such a file can't be written to a pipe");
+            return Some("--format tracedat needs -o: a trace.dat can't be written to a pipe");
         }
         None
     }

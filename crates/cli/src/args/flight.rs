@@ -16,10 +16,10 @@ use super::size::size;
 /// Arguments of `flight`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    hyperscope record --flight 60s -o flight         keeps the newest minute, until it is ended\n  \
-    hyperscope flight dump                           what it keeps becomes a session\n  \
+    hyperscope record --flight 60s -o flight         keeps the newest minute until it is stopped\n  \
+    hyperscope flight dump                           saves what it keeps as a session\n  \
     hyperscope flight dump --why 'web was slow' --format json\n\n\
-    A signal does the same: kill -USR1 PID. docs/flight.md")]
+    The signal USR1 does the same: kill -USR1 PID. See docs/flight.md.")]
 pub(crate) struct FlightArgs {
     #[command(subcommand)]
     pub(crate) verb: FlightVerb,
@@ -28,7 +28,7 @@ pub(crate) struct FlightArgs {
 /// What to do with a flight recorder.
 #[derive(Debug, Subcommand)]
 pub(crate) enum FlightVerb {
-    /// Have it make a session of what it keeps, and wait for that
+    /// Save what it keeps as a session, and wait until the session is complete
     Dump(DumpArgs),
 }
 
@@ -38,12 +38,12 @@ pub(crate) enum FlightVerb {
     hyperscope flight dump\n  \
     hyperscope flight dump --pid 4711 --why 'web was slow'\n  \
     hyperscope report $(hyperscope flight dump)\n\n\
-    Recording goes on. Standard output has the session's folder.")]
+    Recording continues. The command prints the session's folder.")]
 pub(crate) struct DumpArgs {
-    /// The flight recorder with this process id [default: the only one that runs]
+    /// Process id of the flight recorder [default: the only one that runs]
     #[arg(long, value_name = "PID")]
     pub(crate) pid: Option<u32>,
-    /// Say in the session why it was dumped
+    /// Note this reason in the session
     #[arg(long, value_name = "TEXT")]
     pub(crate) why: Option<String>,
     #[command(flatten)]
@@ -53,35 +53,36 @@ pub(crate) struct DumpArgs {
 /// Arguments of `record` for a flight recorder.
 #[derive(Debug, Args)]
 pub(crate) struct FlightRecorderArgs {
-    /// Keep the newest events of TIME, and make a session of them at SIGUSR1 or hyperscope flight dump;
-    /// -o names the folder with these sessions then [default: flight]
+    /// Keep the newest events of TIME, and save them as a session on SIGUSR1 or hyperscope flight
+    /// dump; -o is then the folder of these sessions [default: flight]
     #[arg(long, value_name = "TIME", value_parser = window,
         conflicts_with_all = ["modules", "hypercalls", "sample_hz", "guest_sample_hz", "guest_boot", "quota", "flush"])]
     pub(crate) flight: Option<Duration>,
-    /// Make a session, too, when this begins to hold of a second of live figures:
-    /// 'web: p99(EPT_MISCONFIG) > 500us', 'rate(npf) > 20000', 'run_queue > 10%'
+    /// Also save a session when this condition starts to hold for one second of live figures: 'web:
+    /// p99(EPT_MISCONFIG) > 500us', 'rate(npf) > 20000', 'run_queue > 10%'
     ///
-    /// Without VM: it is any VM's. p50, p90, p99 and p999 are of times from exit to entry (of 20 exits at least),
-    /// rate is exits a second, both of all exits that don't wait where no (REASON) is named; run_queue is the
-    /// share of time in which vCPUs waited for a CPU.
+    /// Without VM:, any VM can meet it. p50, p90, p99 and p999 are percentiles of the times from
+    /// exit to entry (of at least 20 exits), and rate is exits per second. Without (REASON), both
+    /// cover all exits except waiting ones. run_queue is the share of time in which vCPUs waited
+    /// for a CPU.
     #[arg(long, value_name = "CONDITION", requires = "flight")]
     pub(crate) when: Vec<Condition>,
-    /// Make a session, too, when an alert that fires is posted to http://ADDRESS/alert, as the webhook of
-    /// Prometheus' Alertmanager does; ADDRESS is this machine's own
+    /// Also save a session when a firing alert is posted to http://ADDRESS/alert, as the webhook of
+    /// Prometheus' Alertmanager does; ADDRESS must belong to this machine
     #[arg(long, value_name = "ADDRESS", requires = "flight", value_parser = loopback)]
     pub(crate) alerts: Option<SocketAddr>,
-    /// Keep SIZE of pages: less time where more comes [default: 512M]
+    /// Keep at most SIZE of pages, and so less than TIME under a high event rate [default: 512M]
     #[arg(long, value_name = "SIZE", value_parser = buffer_size, requires = "flight")]
     pub(crate) size: Option<u64>,
-    /// Leave at most N sessions there: a new one takes the place of the oldest [default: 10]
+    /// Keep at most N sessions; a new one replaces the oldest [default: 10]
     #[arg(long, value_name = "N", requires = "flight", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) sessions: Option<u32>,
-    /// Leave sessions of SIZE in all there at most [default: 4G]
+    /// Keep sessions of at most SIZE in total [default: 4G]
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "flight")]
     pub(crate) sessions_size: Option<u64>,
 }
 
-/// The least that is kept, of time and of bytes: there is something to be seen in it.
+/// The smallest time and size that still show something.
 const MIN_TIME: Duration = Duration::from_millis(100);
 const MIN_BYTES: u64 = 1 << 20;
 
@@ -100,10 +101,10 @@ impl FlightRecorderArgs {
 
 fn window(text: &str) -> Result<Duration, String> {
     let time = duration(text)?;
-    if time < MIN_TIME { Err("at least 100ms are kept".to_owned()) } else { Ok(time) }
+    if time < MIN_TIME { Err("the minimum is 100ms".to_owned()) } else { Ok(time) }
 }
 
 fn buffer_size(text: &str) -> Result<u64, String> {
     let bytes = size(text)?;
-    if bytes < MIN_BYTES { Err("at least 1M is kept".to_owned()) } else { Ok(bytes) }
+    if bytes < MIN_BYTES { Err("the minimum is 1M".to_owned()) } else { Ok(bytes) }
 }

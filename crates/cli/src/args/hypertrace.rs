@@ -15,41 +15,42 @@ use crate::args::part::PartArgs;
     hyperscope hypertrace host.hscope | less\n  \
     hyperscope hypertrace --format jsonl host.hscope\n  \
     hyperscope record --hypertrace web --for 10s -o web.hscope\n  \
-    hyperscope hypertrace /dev/shm/web           the last events of a guest that died\n\n\
+    hyperscope hypertrace /dev/shm/web           the last events of a guest that crashed\n\n\
     In the guest: insmod hyperscope_guest.ko probes=sched_switch,irq, and channel=shm for memory")]
 pub(crate) struct HypertraceArgs {
-    /// Recordings of hosts with --hypercalls, or with kvm:kvm_hypercall, sessions with
-    /// guest-NAME.hypertrace, such files alone, or the memory of a guest whose module has channel=shm
+    /// Recordings of hosts with --hypercalls or with kvm:kvm_hypercall, sessions with
+    /// guest-NAME.hypertrace, such a file alone, or the memory of a guest whose module runs with
+    /// channel=shm
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
     #[command(flatten)]
     pub(crate) part: PartArgs,
-    /// The hypercall's number, as given to the guest's module; marks have the next one
+    /// Hypercall number, as passed to the guest's module; marks use the next number
     #[arg(long, value_name = "N", default_value = NUMBER, value_parser = number)]
     pub(crate) number: u64,
-    /// Where hypercalls are taken from [default: the collector's where it was, else events]
+    /// Source of the hypercalls [default: collector if the recording has one, otherwise events]
     #[arg(long, value_name = "SOURCE")]
     pub(crate) source: Option<SourceArg>,
-    /// How events are printed
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) format: EventsFormatArg,
-    /// Write to this file in place of standard output
+    /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
 
-/// Where hypercalls are taken from.
+/// The source of hypercalls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SourceArg {
-    /// What record --hypercalls wrote: all words
+    /// The file of record --hypercalls, which has all words
     Collector,
-    /// Events kvm:kvm_hypercall: four words
+    /// Events kvm:kvm_hypercall, which have four words
     Events,
 }
 
-/// The hypercall's number, as the module has it by default.
+/// The module's default hypercall number.
 pub(crate) const NUMBER: &str = "0x48530000";
 
 pub(crate) fn number(text: &str) -> Result<u64, String> {

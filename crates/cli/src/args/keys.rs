@@ -9,11 +9,10 @@ use clap::Args;
 #[command(after_help = "Examples:\n  \
     hyperscope keys host -o /etc/hyperscope\n  \
     hyperscope keys web\n\n\
-NAME.pem holds a certificate and its key: it is that machine's identity.pem, and for nobody else.\n\
-NAME.crt holds the certificate alone: it goes into the other machines' peers.pem, which may hold\n\
-many, one after the other.")]
+NAME.pem holds a certificate and its key. Install it as identity.pem on that machine, and keep it\n\
+secret. NAME.crt holds the certificate alone. Append it to peers.pem on the other machines.")]
 pub(crate) struct KeysArgs {
-    /// The machine's name, for people
+    /// A readable name for the machine
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     /// The folder for the files

@@ -6,15 +6,15 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     hyperscope mark 'the test begins'\n\n\
-The text goes into every recording that runs on this machine, and in a guest of KVM to its host\n\
-by hypercalls, too: a recording there of kvm:kvm_hypercall has it, and hyperscope hypertrace\n\
-prints it. The command says where the text went. Recordings of this machine take root, the host\n\
-takes no right. Where nothing is recorded, the text is in the kernel's own trace buffer alone.")]
+The text goes into every recording that runs on this machine. A KVM guest also sends it to its host\n\
+by hypercall: a recording of kvm:kvm_hypercall there has it, and hyperscope hypertrace prints it.\n\
+The command reports where the text went. Marking recordings of this machine needs root; marking the\n\
+host needs no privilege. If nothing records, the text is only in the kernel's own trace buffer.")]
 pub(crate) struct MarkArgs {
     /// The text, up to 448 bytes
     #[arg(required = true, value_name = "TEXT")]
     pub(crate) text: Vec<String>,
-    /// Mark this machine alone, also in a guest, and its kernel's own trace_marker, too
+    /// Mark only this machine, even in a guest, and also write to the kernel's own trace_marker
     #[arg(long)]
     pub(crate) here: bool,
 }

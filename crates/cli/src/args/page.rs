@@ -17,10 +17,10 @@ use crate::args::part::PartArgs;
     hyperscope report host.dat guest.dat -o report.html    guests on their host's clock\n  \
     hyperscope report after.dat --baseline before.dat -o report.html\n  \
     hyperscope report NAME.hscope --title 'Slow disk' -o report.html\n  \
-    hyperscope report --critical dd NAME.hscope -o report.html    and what dd waited for\n  \
-    hyperscope report --serve NAME.hscope                 for a browser here: all events and spans\n\n\
-    The page is one file. It needs no network and no other file; open it in a browser, send it to\n\
-    somebody. How to read it: docs/report.md.")]
+    hyperscope report --critical dd NAME.hscope -o report.html    also what dd waited for\n  \
+    hyperscope report --serve NAME.hscope                 all events and spans, for a browser on this machine\n\n\
+    The page is one file that needs no network and no other file: open it in a browser, or send it by\n\
+    mail. docs/report.md explains how to read it.")]
 pub(crate) struct PageArgs {
     /// Recordings of a host and its guests, or sessions
     #[arg(required = true, value_name = "FILE")]
@@ -32,26 +32,27 @@ pub(crate) struct PageArgs {
     /// Write the page to this file [default: standard output, unless that is a terminal]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Serve the page on 127.0.0.1 in place of writing it, with all events and spans of the recordings, until ended
+    /// Serve the page on 127.0.0.1 instead of writing it, with all events and spans of the
+    /// recordings, until interrupted
     #[arg(long, conflicts_with_all = ["output", "vm", "vcpu"])]
     pub(crate) serve: bool,
-    /// Serve it on this port [default: any that is free]
+    /// Port to serve on [default: any free port]
     #[arg(long, value_name = "PORT", requires = "serve")]
     pub(crate) port: Option<u16>,
     /// The page's heading [default: the names of the recordings]
     #[arg(long, value_name = "TEXT")]
     pub(crate) title: Option<String>,
-    /// Call recordings by their full paths [default: by the names of their files]
+    /// Show full paths of recordings [default: file names]
     #[arg(long)]
     pub(crate) full_paths: bool,
     /// Compare with this run: a recording or a session, as hyperscope diff does
     #[arg(long, value_name = "RUN")]
     pub(crate) baseline: Option<PathBuf>,
-    /// Also what the threads of this name or number waited for, as hyperscope critical has it, with their longest waits in the
-    /// timeline
+    /// Also show what the threads with this name or number waited for, as hyperscope critical does,
+    /// with their longest waits in the timeline
     #[arg(long, value_name = "NAME|PID", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) critical: Option<String>,
-    /// Keep at most N spans in the timeline; of more, short neighbours are merged
+    /// Keep at most N spans in the timeline; beyond that, short neighbours are merged
     #[arg(long, value_name = "N", default_value_t = 3_000_000)]
     pub(crate) spans: usize,
     #[command(flatten)]

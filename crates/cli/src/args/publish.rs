@@ -12,16 +12,16 @@ use super::record::some_time;
     hyperscope publish --guest web                    until Ctrl-C\n  \
     hyperscope publish --guest web --guest db --for 1h\n  \
     hyperscope publish --guest web=shm:/dev/shm/web\n\n\
-In each guest: hyperscope-agent steal, or hyperscope top --steal. A guest that is not named learns\n\
-nothing; one that is named learns of its own vCPUs only. Publishing needs root.")]
+In each guest, run hyperscope-agent steal or hyperscope top --steal. A guest sees only its own vCPUs,\n\
+and only if it is named. Publishing needs root.")]
 pub(crate) struct PublishArgs {
-    /// Publish to this guest what happens to its vCPUs: a VM's name, or [NAME=]shm:FILE
+    /// Guest that receives the data of its vCPUs: a VM's name, or [NAME=]shm:FILE
     #[arg(long = "guest", value_name = "GUEST", required = true)]
     pub(crate) guests: Vec<String>,
-    /// Publish what is new at this interval
+    /// Publish new data at this interval
     #[arg(long, value_name = "TIME", value_parser = some_time, default_value = "100ms")]
     pub(crate) interval: Duration,
-    /// End after so long: 500ms, 10s, 2m
+    /// Stop after this time: 500ms, 10s, 2m
     #[arg(long = "for", value_name = "TIME", value_parser = some_time)]
     pub(crate) time: Option<Duration>,
 }

@@ -17,23 +17,23 @@ pub(crate) enum TracerArg {
 /// Options of a tracer of functions.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TracerArgs {
-    /// Record calls of the kernel's functions, too; each traced call is slower, often by more than
-    /// the function takes
+    /// Also record calls of kernel functions; tracing slows down each call, often by more than the
+    /// function itself takes
     ///
-    /// Where an instance of tracefs can't have function_graph (before Linux 6.12), the kernel's own
-    /// buffers are used, and get back what was set.
+    /// Before Linux 6.12, tracefs instances have no function_graph; the kernel's own buffers are
+    /// used, and their settings are restored.
     #[arg(long, value_name = "TRACER")]
     pub(crate) tracer: Option<TracerArg>,
-    /// Trace only these functions, as the kernel matches them: 'kvm_*', '*:mod:kvm_amd'
+    /// Trace only these functions, in the kernel's pattern syntax: 'kvm_*', '*:mod:kvm_amd'
     #[arg(long = "function", value_name = "PATTERN", requires = "tracer")]
     functions: Vec<String>,
     /// Do not trace these functions
     #[arg(long = "no-function", value_name = "PATTERN", requires = "tracer")]
     no_functions: Vec<String>,
-    /// With function_graph: trace these functions and what they call, and nothing else
+    /// With function_graph: trace only these functions and their callees
     #[arg(long = "graph-function", value_name = "PATTERN", requires = "tracer")]
     graph_functions: Vec<String>,
-    /// With function_graph: follow calls so deep at most
+    /// With function_graph: maximum call depth
     #[arg(long, value_name = "N", requires = "tracer", value_parser = clap::value_parser!(u32).range(1..))]
     max_depth: Option<u32>,
 }
@@ -41,7 +41,7 @@ pub(crate) struct TracerArgs {
 /// The same options, of guests that are recorded together with their host.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct GuestTracerArgs {
-    /// Record calls of functions of guests' kernels, too; each traced call is slower there
+    /// Also record calls of functions in guests' kernels; tracing slows down each call
     #[arg(long, value_name = "TRACER", requires = "guests")]
     guest_tracer: Option<TracerArg>,
     /// Trace only these functions in guests
@@ -50,17 +50,17 @@ pub(crate) struct GuestTracerArgs {
     /// Do not trace these functions in guests
     #[arg(long = "guest-no-function", value_name = "PATTERN", requires = "guest_tracer")]
     guest_no_functions: Vec<String>,
-    /// With function_graph: trace these functions and what they call in guests, and nothing else
+    /// With function_graph: trace only these functions and their callees in guests
     #[arg(long = "guest-graph-function", value_name = "PATTERN", requires = "guest_tracer")]
     guest_graph_functions: Vec<String>,
-    /// With function_graph: follow calls in guests so deep at most
+    /// With function_graph: maximum call depth in guests
     #[arg(long, value_name = "N", requires = "guest_tracer",
         value_parser = clap::value_parser!(u32).range(1..))]
     guest_max_depth: Option<u32>,
 }
 
 impl TracerArgs {
-    /// The tracer that is asked for.
+    /// The requested tracer.
     ///
     /// # Errors
     /// When options don't go together.
@@ -74,7 +74,7 @@ impl TracerArgs {
         let returns = tracer == TracerArg::FunctionGraph;
         if !returns && (!self.graph_functions.is_empty() || self.max_depth.is_some()) {
             bail!(
-                "{prefix}graph-function and {prefix}max-depth are of {prefix}tracer function_graph alone"
+                "{prefix}graph-function and {prefix}max-depth need {prefix}tracer function_graph"
             );
         }
         Ok(Some(FunctionTracer {
@@ -88,7 +88,7 @@ impl TracerArgs {
 }
 
 impl GuestTracerArgs {
-    /// The tracer that is asked for.
+    /// The requested tracer.
     ///
     /// # Errors
     /// When options don't go together.

@@ -13,12 +13,12 @@ use crate::args::part::PartArgs;
 #[command(after_help = "Examples:\n  \
     hyperscope record --guest web --guest-kprobe @virtio --for 10s -o NAME.hscope\n  \
     hyperscope virtio NAME.hscope                  queues of all guests of the session\n  \
-    hyperscope virtio guest.dat                    a guest's recording by itself\n  \
+    hyperscope virtio guest.dat                    a guest's recording alone\n  \
     hyperscope virtio --format json NAME.hscope    all of it, for scripts\n\n\
-    It takes probes in the guest's kernel, which its agent sets: @virtio is a set that no guest's owner has\n\
-    to allow.")]
+    Needs probes in the guest's kernel, which its agent sets. The set @virtio works without permission from\n\
+    the guest's owner.")]
 pub(crate) struct VirtioArgs {
-    /// Recordings of guests, with their hosts' or without, or sessions
+    /// Recordings of guests, with or without their hosts', or sessions
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]

@@ -11,11 +11,11 @@ use crate::args::part::PartArgs;
 /// Arguments of `vmm`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    hyperscope record --profile vmm --for 10s -o NAME.hscope   what it takes\n  \
-    hyperscope vmm NAME.hscope                                 exits, calls, locks, threads of VMMs\n  \
+    hyperscope record --profile vmm --for 10s -o NAME.hscope   records what vmm needs\n  \
+    hyperscope vmm NAME.hscope                                 exits, calls, locks and threads of VMMs\n  \
     hyperscope vmm --top 0 NAME.hscope                         all rows\n  \
     hyperscope vmm NAME.hscope -o vmm.html                     a page with figures, for a browser\n  \
-    hyperscope vmm --vm web --format json NAME.hscope          of one VM, for scripts\n\n\
+    hyperscope vmm --vm web --format json NAME.hscope          one VM, for scripts\n\n\
     Running parts of exits add up to user_ns of hyperscope exits. CSV has the table of exits.")]
 pub(crate) struct VmmArgs {
     /// Recordings of hosts, or sessions

@@ -15,7 +15,7 @@ use crate::output;
 use crate::progress::reading;
 use crate::verb::{Memory, Range, VerbArgs};
 
-/// Recordings are read for their exits, and for who had CPUs that vCPUs waited for.
+/// Passes over the recordings: exits, and the threads that used CPUs while vCPUs waited.
 const PASSES: u64 = 2;
 
 /// Arguments of `advice`.

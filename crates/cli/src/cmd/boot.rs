@@ -41,7 +41,7 @@ fn run(args: &BootArgs) -> anyhow::Result<()> {
         report.boot.losses = losses_of(session.recordings());
     }
     if let Some(mut svg) = svg {
-        svg.write_all(boot_svg(&report).as_bytes()).context("cannot write the picture")?;
+        svg.write_all(boot_svg(&report).as_bytes()).context("cannot write the SVG file")?;
         svg.complete()?;
     }
     output::write_part(&report, session.part(), &args.output, out)

@@ -38,8 +38,7 @@ fn run(args: &CpuArgs) -> anyhow::Result<()> {
     let cpu = reading(&session, 1, |progress| cpu(session.view(), &processes, progress));
     if cpu.tasks.is_empty() && args.by.iter().any(|arg| arg.0 == CpuBy::Task) {
         bail!(Misuse(
-            "--by task shows what ran in guests, and there is no guest's recording of switches of threads: give \
-             it next to its host's"
+            "--by task needs a guest recording with sched_switch: name it together with its host's"
                 .to_owned()
         ));
     }

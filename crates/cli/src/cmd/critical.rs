@@ -54,7 +54,7 @@ fn run(args: &CriticalArgs) -> anyhow::Result<()> {
     output::write_part(&report, session.part(), &args.output, out)
 }
 
-/// The threads that there are, where nobody says whose time is asked about.
+/// The list of threads, for a call without --task or --request.
 fn busiest_threads(args: &CriticalArgs, session: &Session) -> anyhow::Result<BusiestReport> {
     let busiest = reading(session, 1, |progress| busiest(session.view(), progress));
     if busiest.threads.is_empty() {
@@ -74,9 +74,8 @@ fn request(id: &str, session: &Session) -> anyhow::Result<CriticalOf> {
     let found =
         reading(session, 1, |progress| paths(session.view(), &PathEnds::default(), progress));
     let steps = found.ok().and_then(|paths| ends(id, &paths));
-    steps.ok_or_else(|| {
-        anyhow!("there is no request {id}: path --format json has ids, such as 1:p50")
-    })
+    steps
+        .ok_or_else(|| anyhow!("unknown request {id}: path --format json lists ids, such as 1:p50"))
 }
 
 fn ends(id: &str, paths: &Paths) -> Option<CriticalOf> {
@@ -104,9 +103,9 @@ fn no_task(task: &str, none: &NoSuchTask) -> anyhow::Error {
     }
     let known = none.known.iter().map(|(machine, thread)| format!("{machine}/{thread}"));
     let known = known.collect::<Vec<_>>().join(", ");
-    anyhow!("no thread is called {task}; the busiest are {known}")
+    anyhow!("no thread has the name {task}; the busiest are {known}")
 }
 
 fn no_threads() -> anyhow::Error {
-    anyhow!("no thread is known: record sched_switch and sched_waking")
+    anyhow!("the recording shows no threads: record sched_switch and sched_waking")
 }

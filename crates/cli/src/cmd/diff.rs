@@ -66,7 +66,7 @@ fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode> {
         measured_a.iter().chain(&measured_b).any(|run| run.nanoseconds == nanoseconds)
     };
     if clocks(true) && clocks(false) {
-        bail!("times of some runs are nanoseconds, of others ticks: they can't be compared");
+        bail!("some runs have times in nanoseconds, others in ticks: they can't be compared");
     }
     let options = Options { alpha: args.alpha, seed: args.seed };
     let diff = diff(sides.question, &measured_a, &measured_b, options);
@@ -100,8 +100,7 @@ fn refuse_losses(diff: &Diff) -> anyhow::Result<()> {
     for (side, lost) in [("A", diff.lost.0), ("B", diff.lost.1)] {
         if lost.is_any() {
             bail!(
-                "--fail-if: {side} lacks {} and {} could not be read: a condition may hold for what is \
-                 missing; record again, or give --allow-losses",
+                "--fail-if: {side} lacks {} and {} could not be read, so a condition can't be decided; record again, or use --allow-losses",
                 plural(lost.events, "event"),
                 plural(lost.places, "place")
             );
@@ -152,7 +151,7 @@ fn refuse_without_vms(sides: &Sides<'_>, a: &[Run], b: &[Run]) -> anyhow::Result
     let (side, other, paths) = if has_none(a) { ("A", "B", sides.a) } else { ("B", "A", sides.b) };
     let path = paths.first().map(|path| path.display().to_string()).unwrap_or_default();
     bail!(Misuse(format!(
-        "{side} ({path}) has no VM, {other} has: a guest's recording can't be compared with a host's"
+        "{side} ({path}) has no VM, but {other} has: a guest's recording can't be compared with a host's"
     )))
 }
 
@@ -162,7 +161,7 @@ fn refuse_counts((run, measured): (&OpenRun, &Run)) -> anyhow::Result<()> {
     let first = run.samples.first().and_then(Option::as_ref).filter(|_| is_empty);
     match first.and_then(Samples::weighed) {
         Some((unit, _)) if !unit.nanoseconds => bail!(
-            "a sample of {} in {} stands for events, not for time: record at a rate (perf record -F), or sample cpu-clock",
+            "samples of {} in {} count events, not time: record at a rate (perf record -F), or sample cpu-clock",
             unit.event,
             file_names(run.session.recordings())
         ),
@@ -178,7 +177,7 @@ fn conclude(diff: &Diff, conditions: &[Condition], by_estimate: bool) -> anyhow:
         let Judged { condition, rows, beyond, holds } = &judged;
         if *rows == 0 {
             // A slip in a name must not pass for a good result.
-            bail!("--fail-if '{}': no row with numbers to hold it against", condition.text);
+            bail!("--fail-if '{}': no row has the numbers for this condition", condition.text);
         }
         for found in holds {
             let _ = writeln!(err, "hyperscope: {}", diff_verdict(diff, condition, found));
@@ -187,7 +186,7 @@ fn conclude(diff: &Diff, conditions: &[Condition], by_estimate: bool) -> anyhow:
         if holds.len() < *beyond {
             let _ = writeln!(
                 err,
-                "hyperscope: {}: {} beyond it, but not significantly",
+                "hyperscope: {}: {} exceed it, but not significantly",
                 condition.text,
                 counted((beyond - holds.len()) as u64, "row is", "rows are")
             );

@@ -47,7 +47,7 @@ pub(crate) struct EventsArgs {
     /// Only events of these threads, separated by commas
     #[arg(long, value_name = "TID", value_delimiter = ',')]
     pub(crate) pid: Vec<u32>,
-    /// Only events of this VM's vCPU threads, and of its own recording; named as in exits
+    /// Only events of this VM's vCPU threads, and of the VM's own recording; named as in exits
     #[arg(long, value_name = "VM")]
     pub(crate) vm: Option<String>,
     #[command(flatten)]
@@ -55,41 +55,41 @@ pub(crate) struct EventsArgs {
     /// Only events of the threads of these vCPUs, such as 0,2-3, and of guests' own recordings
     #[arg(long, value_name = "LIST", value_parser = CpuSet::parse)]
     pub(crate) vcpu: Option<CpuSet>,
-    /// Only events whose field compares so: FIELD OP VALUE, with == != < <= > >= & ~; a name as events are
-    /// printed with it stands for its number, as in 'reason == EXIT_MSR'
+    /// Only events whose field meets this condition: FIELD OP VALUE, with == != < <= > >= & ~;
+    /// VALUE may be a printed name instead of its number, as in 'reason == EXIT_MSR'
     #[arg(long = "where", value_name = "CONDITION", value_parser = Condition::parse)]
     pub(crate) conditions: Vec<Condition>,
-    /// Also N events before each of those, of whatever kind, with -- between groups; --cpu, --pid, --vm, --vcpu,
-    /// --from and --to say among which
+    /// Also N events of any kind before each match, with -- between groups; --cpu, --pid, --vm,
+    /// --vcpu, --from and --to restrict them
     #[arg(short = 'B', long = "before", value_name = "N", value_parser = value_parser!(u32).range(..=MAX_NEAR))]
     pub(crate) before: Option<u32>,
-    /// The same after each
+    /// Also N events after each match
     #[arg(short = 'A', long = "after", value_name = "N", value_parser = value_parser!(u32).range(..=MAX_NEAR))]
     pub(crate) after: Option<u32>,
-    /// The same before and after
+    /// Also N events before and after each match
     #[arg(short = 'C', long = "context", value_name = "N", value_parser = value_parser!(u32).range(..=MAX_NEAR))]
     pub(crate) context: Option<u32>,
-    /// Fields as they are recorded in place of the kernel's text
+    /// Print recorded fields instead of the kernel's text
     #[arg(long)]
     pub(crate) raw: bool,
-    /// All events as their kernel prints them, as trace-cmd report -N does
+    /// Print all events with the kernel's own format, as trace-cmd report -N does
     #[arg(long, conflicts_with = "raw")]
     pub(crate) numeric: bool,
     #[command(flatten)]
     pub(crate) method: MethodArgs,
-    /// How events are printed
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) format: EventsFormatArg,
-    /// Write to this file in place of standard output
+    /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
 
-/// Events near one that is asked for, at most.
+/// Maximum number of events around a match.
 const MAX_NEAR: i64 = 100_000;
 
 impl EventsArgs {
-    /// What is printed near events that are asked for; none: nothing.
+    /// The events to print around matches; none by default.
     pub(crate) fn near(&self) -> Option<Near> {
         let Self { before, after, context, .. } = self;
         let lines = |count: &Option<u32>| count.or(*context).map(|lines| lines as usize);
@@ -145,7 +145,7 @@ fn run(args: &EventsArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reports on standard error what the lines do not show.
+/// Reports on standard error what the printed lines lack.
 pub(super) fn report(summary: &EventsSummary, recordings: &[Recording]) {
     let mut err = messages();
     for recording in recordings {
@@ -154,13 +154,17 @@ pub(super) fn report(summary: &EventsSummary, recordings: &[Recording]) {
         }
     }
     for (name, count) in &summary.unprintable {
-        let _ = writeln!(err, "hyperscope: {count} {name} printed raw: no usable print fmt");
+        let _ =
+            writeln!(err, "hyperscope: {count} {name} printed raw: they have no usable print fmt");
     }
     drop(err);
     say_losses(recordings);
     let mut err = messages();
     if summary.printed == 0 {
-        let _ = writeln!(err, "hyperscope: no event to print; hyperscope info shows what there is");
+        let _ = writeln!(
+            err,
+            "hyperscope: no event to print; hyperscope info shows the recorded events"
+        );
     }
 }
 
@@ -176,8 +180,8 @@ fn filter(args: &EventsArgs, recordings: &[Recording]) -> anyhow::Result<Filter>
     Ok(filter)
 }
 
-/// Leaves to each machine the threads that are asked for: of a host, those that run the VM's
-/// vCPUs; of the VM itself, all.
+/// Selects the threads of each machine: on a host, those that run the VM's vCPUs; in the VM itself,
+/// all.
 fn choose_threads(
     args: &EventsArgs,
     recordings: &[Recording],
@@ -199,7 +203,7 @@ fn choose_threads(
     Ok(())
 }
 
-/// The threads that run the vCPUs asked for, by recording.
+/// The threads that run the requested vCPUs, by recording.
 fn vcpu_threads(
     args: &EventsArgs,
     recordings: &[Recording],
@@ -212,7 +216,7 @@ fn vcpu_threads(
     if let Some(vm) = args.vm.as_deref().filter(|vm| !is_known(vm)) {
         names.sort_unstable();
         names.dedup();
-        bail!("no VM is called {vm}; there are: {}", names.join(", "));
+        bail!("no VM has the name {vm}; use one of: {}", names.join(", "));
     }
     let threads = |vms: &Vec<Vm>| {
         let named =

@@ -33,10 +33,11 @@ pub(crate) struct ExitsArgs {
     /// Group exits by these, separated by commas [default: vm,level,reason]
     #[arg(long, value_name = "KEY,…", value_delimiter = ',', hide_default_value = true)]
     pub(crate) by: Vec<ByArg>,
-    /// Sort by a column of the CSV: cost, time, count, p99 … [default: cost; time where it is not known]
+    /// Sort by a column of the CSV: cost, time, count, p99 … [default: cost, or time if the cost is
+    /// unknown]
     #[arg(long, value_name = "COLUMN", hide_default_value = true)]
     pub(crate) sort: Option<String>,
-    /// Show only the first N rows of each table, and the sum of the others
+    /// Show only the first N rows of each table, and the sum of the rest
     #[arg(long, value_name = "N")]
     pub(crate) top: Option<usize>,
     #[command(flatten)]
@@ -72,14 +73,14 @@ impl ByArg {
         match self.0 {
             By::Vm => "Virtual machine",
             By::Vcpu => "vCPU, with its VM",
-            By::Level => "1: guests of the recorded machine, 2: guests inside those",
+            By::Level => "1: guests of the recorded machine, 2: nested guests",
             By::Reason => "Exit reason, by the kernel's name",
             By::Code => "Exit reason, by its raw code",
             By::Msr => "Model-specific register (kvm_msr)",
             By::Port => "I/O port (kvm_pio)",
             By::Gpa => "Guest physical address (kvm_page_fault, kvm_mmio, kvm_guest_fault)",
             By::Hypercall => "Hypercall number (kvm_hypercall, kvm_hvc_arm64)",
-            By::CpuidLeaf => "Leaf asked of cpuid (kvm_cpuid)",
+            By::CpuidLeaf => "CPUID leaf (kvm_cpuid)",
             By::Symbol => "Guest function at the exit; needs the guest's own recording",
             By::Task => "vCPU thread",
         }
@@ -128,7 +129,7 @@ fn sources(session: &Session, by: &[By], progress: &(dyn Fn(u64) + Sync)) -> Vec
     .collect()
 }
 
-/// The grouping asked for, each property once; a vCPU's id says nothing without its VM.
+/// The requested grouping, each property once. A vCPU's id needs its VM to be unique.
 fn grouping(args: &ExitsArgs) -> Vec<By> {
     let requested: Vec<By> = args.by.iter().map(|by| by.0).collect();
     let mut by = Vec::new();

@@ -50,7 +50,7 @@ impl VerbArgs for ExportArgs {
 fn run(args: &ExportArgs) -> anyhow::Result<()> {
     let to_terminal = args.output.is_none() && io::stdout().is_terminal();
     if to_terminal && args.format() == ExportFormatArg::Perfetto {
-        bail!("a Perfetto trace is no text: write it to a file (-o) or into a pipe");
+        bail!("a Perfetto trace is binary: write it to a file (-o) or into a pipe");
     }
     if args.format() == ExportFormatArg::Parquet {
         return tables::write(args);
@@ -60,7 +60,7 @@ fn run(args: &ExportArgs) -> anyhow::Result<()> {
         let no_seconds = session.recordings().iter().find(|recording| !recording.is_nanoseconds());
         if let Some(recording) = no_seconds {
             let path = recording.path().display();
-            bail!("{path}: its clock counts ticks of unknown length; export its events as csv");
+            bail!("{path}: the clock counts ticks of unknown length; export the events as csv");
         }
     }
     session.align(args.method.method())?;
@@ -89,7 +89,7 @@ fn filter(args: &ExportArgs, session: &Session) -> anyhow::Result<Filter> {
     let formats = || recordings.iter().flat_map(|recording| recording.formats().iter());
     let is_field = |column: &String| formats().any(|(_, format)| format.field(column).is_some());
     if let Some(column) = args.columns.iter().find(|column| !is_field(column)) {
-        bail!("no event has a field {column}; hyperscope events --raw shows their fields");
+        bail!("no event has the field {column}; hyperscope events --raw shows all fields");
     }
     Ok(filter)
 }
@@ -104,7 +104,9 @@ fn events(
     let recordings = session.recordings();
     let units = recordings.iter().filter(|recording| recording.is_nanoseconds()).count();
     if matches!(style, Style::Csv(_)) && units != 0 && units != recordings.len() {
-        bail!("some of these recordings count nanoseconds, some ticks: no column can hold both");
+        bail!(
+            "some of these recordings count nanoseconds, others ticks: one column can't hold both"
+        );
     }
     let progress = Progress::new(session.view().stored_len());
     let on_progress = |bytes| {
@@ -168,8 +170,7 @@ fn report(exported: &Exported) {
     if exported.overlaps > 0 {
         let _ = writeln!(
             err,
-            "hyperscope: {} spans of guests' tasks cut: by the aligned clocks, the task still was \
-             on another CPU",
+            "hyperscope: {} spans of guests' tasks cut: on the aligned clocks, the task still ran on another CPU",
             exported.overlaps
         );
     }
@@ -180,8 +181,7 @@ fn report(exported: &Exported) {
     if exported.slices == 0 {
         let _ = writeln!(
             err,
-            "hyperscope: nothing to show: no vCPU, task or CPU was seen; hyperscope info shows \
-             what there is"
+            "hyperscope: nothing to show: the recording has no vCPU, task or CPU; hyperscope info shows its contents"
         );
     }
 }

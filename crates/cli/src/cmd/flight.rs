@@ -39,9 +39,9 @@ fn dump(args: &DumpArgs) -> anyhow::Result<()> {
     let DumpReply { session, duration_ns, bytes, error } =
         flight::ask(&socket, args.why.as_deref())?;
     if let Some(error) = error {
-        bail!("the flight recorder made no session: {error}");
+        bail!("the flight recorder saved no session: {error}");
     }
-    let session = session.context("the flight recorder does not say where its session is")?;
+    let session = session.context("the flight recorder did not report the session's folder")?;
     let session = session.display().to_string();
     let schema = "hyperscope.flight/1";
     let dumped = DumpedSession { schema, session, duration_ns, pages_bytes: bytes };
@@ -54,14 +54,14 @@ struct DumpedSession {
     schema: &'static str,
     /// The session's folder, as an absolute path.
     session: String,
-    /// The time that it is of.
+    /// The time that it covers.
     duration_ns: u64,
-    /// Bytes of the host's pages in it.
+    /// Bytes of the host's pages in the session.
     pages_bytes: u64,
 }
 
 impl Report for DumpedSession {
-    /// Its folder alone: for other commands' arguments.
+    /// Only its folder, as an argument for other commands.
     fn text(&self, _width: Option<usize>) -> String {
         format!("{}\n", self.session)
     }
@@ -88,13 +88,14 @@ fn recorder_of(pid: Option<u32>) -> anyhow::Result<PathBuf> {
     match (meant.next(), meant.next(), pid) {
         (Some((_, socket)), None, _) => Ok(socket),
         (Some(_), Some(_), _) => {
-            bail!("several flight recorders run (processes {}): --pid says which", pids.join(", "))
+            bail!(
+                "several flight recorders run (processes {}): choose one with --pid",
+                pids.join(", ")
+            )
         }
         (None, _, Some(pid)) => bail!("no flight recorder runs as process {pid}"),
         (None, ..) => {
-            bail!(
-                "no flight recorder of this user's runs: hyperscope record --flight 60s starts one"
-            )
+            bail!("this user runs no flight recorder: hyperscope record --flight 60s starts one")
         }
     }
 }

@@ -84,11 +84,9 @@ fn run(args: &HypertraceArgs) -> anyhow::Result<()> {
 fn nothing_sent(recordings: &[Recording]) -> &'static str {
     let of_arm = |recording: &Recording| recording.formats().by_name("kvm:kvm_hvc_arm64").is_some();
     if recordings.iter().any(of_arm) {
-        "kvm:kvm_hvc_arm64 shows that a guest made a hypercall, but not what it carries; record the \
-         host with --hypercalls"
+        "kvm:kvm_hvc_arm64 lacks the arguments of hypercalls; record the host with --hypercalls"
     } else {
-        "no recording has kvm:kvm_hypercall; record the host with --hypercalls, or with \
-         -e kvm:kvm_hypercall, or with --hypertrace GUEST where the guest's module has channel=shm"
+        "no recording has kvm:kvm_hypercall; record the host with --hypercalls, with -e kvm:kvm_hypercall, or with --hypertrace GUEST if the guest's module runs with channel=shm"
     }
 }
 
@@ -134,7 +132,7 @@ pub(crate) fn machines(
     machines
 }
 
-/// Reports on standard error what the lines do not show.
+/// Reports on standard error what the printed lines lack.
 fn report(summary: &HypertraceSummary) {
     let mut err = messages();
     for (route, unit, [frame, frames_of]) in [
@@ -164,7 +162,7 @@ fn report(summary: &HypertraceSummary) {
     if let [Some(median), Some(max)] = summary.overheads_ns.percentiles([500, 990]) {
         let _ = writeln!(
             err,
-            "hyperscope: a hypercall took {} in the median, {} at the 99th percentile, from exit to entry",
+            "hyperscope: hypercalls took {} (median) and {} (99th percentile) from exit to entry",
             time(median, true),
             time(max, true),
         );
@@ -175,8 +173,7 @@ fn report(summary: &HypertraceSummary) {
     {
         let _ = writeln!(
             err,
-            "hyperscope: the host stamped hypercalls {} late in the median, {} at the 99th percentile, {} at most, by \
-             the guest's counter: times of their events have that taken off",
+            "hyperscope: the host stamped hypercalls {} late (median), {} (99th percentile), {} (maximum), by the guest's counter; event times are corrected for that",
             time(median, true),
             time(nearly_all, true),
             time(max, true),
@@ -192,11 +189,11 @@ fn report_frames(frames: &Frames, stored: &StoredFrames<'_>, recordings: &[Recor
     let mut err = messages();
     let path = frames.path().display();
     if !stored.is_on_host_clock(recordings) {
-        let _ = writeln!(err, "hyperscope: {path}: times are those of the guest's own TSC");
+        let _ = writeln!(err, "hyperscope: {path}: times are in the guest's own TSC");
     }
     if stored.stored.damaged > 0 {
         let damaged = count(stored.stored.damaged);
-        let _ = writeln!(err, "hyperscope: {path}: records that make no sense: {damaged}");
+        let _ = writeln!(err, "hyperscope: {path}: damaged records: {damaged}");
     }
 }
 
@@ -214,12 +211,12 @@ fn report_collected(collected: &Collected) {
         plural(clock.pairs() as u64, "reading"),
     );
     let lost = [
-        ("hypercalls that the collector's ring had no room for", counts.ring_full),
-        ("hypercalls whose exit was before the collector", counts.no_exit),
-        ("exits of vCPUs that the collector had no room for", counts.no_room),
+        ("hypercalls dropped because the collector's ring was full", counts.ring_full),
+        ("hypercalls whose exit happened before the collector started", counts.no_exit),
+        ("exits of vCPUs beyond the collector's capacity", counts.no_room),
         ("hypercalls whose registers could not be read", counts.unreadable),
-        ("bytes of the collector's file that make no sense", collected.damaged_bytes()),
-        ("readings of clocks that make no sense", clock.left_out()),
+        ("damaged bytes in the collector's file", collected.damaged_bytes()),
+        ("implausible clock readings", clock.left_out()),
     ];
     for (what, lost) in lost.into_iter().filter(|(_, lost)| *lost > 0) {
         let _ = writeln!(err, "hyperscope: {what}: {}", count(lost));
@@ -229,16 +226,16 @@ fn report_collected(collected: &Collected) {
 fn losses(summary: &HypertraceSummary) -> Vec<(&'static str, u64)> {
     let sum = summary.sum();
     vec![
-        ("frames that are missing", sum.frames_lost),
-        ("frames before the first that says how to read them", sum.frames_early),
-        ("frames that make no sense", sum.frames_damaged),
-        ("frames in a version of the format that is not known", sum.frames_unknown),
+        ("missing frames", sum.frames_lost),
+        ("frames before the first description of their format", sum.frames_early),
+        ("malformed frames", sum.frames_damaged),
+        ("frames in an unknown version of the format", sum.frames_unknown),
         ("frames with more words than the host recorded", sum.frames_cut),
-        ("events that guests dropped", sum.events_dropped),
-        ("events that guests sent and that are missing", sum.events_missing),
-        ("events with a stamp that is only the latest possible", sum.stamps_at_latest),
-        ("pieces of marks that are missing", summary.marks_damaged),
+        ("events dropped by guests", sum.events_dropped),
+        ("events sent by guests and lost", sum.events_missing),
+        ("events for which only the latest possible time is known", sum.stamps_at_latest),
+        ("missing pieces of marks", summary.marks_damaged),
         ("lines out of order", summary.late),
-        ("hypercalls whose time is not known", summary.untimed),
+        ("hypercalls without a known time", summary.untimed),
     ]
 }

@@ -28,19 +28,19 @@ impl VerbArgs for KeysArgs {
 }
 
 fn run(args: &KeysArgs) -> anyhow::Result<()> {
-    let key = KeyPair::generate().context("cannot make a key")?;
+    let key = KeyPair::generate().context("cannot generate a key")?;
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, args.name.as_str());
-    let certificate = params.self_signed(&key).context("cannot make a certificate")?;
+    let certificate = params.self_signed(&key).context("cannot create a certificate")?;
     std::fs::create_dir_all(&args.output)
-        .with_context(|| format!("cannot make {}", args.output.display()))?;
+        .with_context(|| format!("cannot create {}", args.output.display()))?;
     let file = |end: &str| args.output.join(format!("{}.{end}", args.name));
     let (identity, public) = (file("pem"), file("crt"));
     write(&identity, 0o600, &(certificate.pem() + &key.serialize_pem()))?;
     write(&public, 0o644, &certificate.pem())?;
     writeln!(
         messages(),
-        "hyperscope: {} is for {} alone; {} is for those it speaks to",
+        "hyperscope: keep {} secret on {}; copy {} to its peers",
         identity.display(),
         args.name,
         public.display()

@@ -50,7 +50,7 @@ fn run(args: &ListenArgs) -> anyhow::Result<()> {
         }
     }
     if listening.guests() > 0 {
-        say("ending the recordings of guests");
+        say("stopping the recordings of guests");
     }
     listening.end();
     event.try_iter().try_for_each(|what| print(&what))
@@ -81,9 +81,9 @@ fn plan(args: &ListenArgs) -> anyhow::Result<ListenPlan> {
 fn print(event: &ListenEvent) -> anyhow::Result<()> {
     match event {
         ListenEvent::Joined { name, from, label, doubt } => {
-            say(&format!("guest {name} ({from}, calls itself {label}) is recorded"));
+            say(&format!("recording guest {name} ({from}, calls itself {label})"));
             if let Some(doubt) = doubt {
-                say(&format!("guest {name}: its VM's name is not used: {doubt}"));
+                say(&format!("guest {name}: the VM's name is not used: {doubt}"));
             }
         }
         ListenEvent::Refused { from, why } => say(&format!("{from}: {why}")),

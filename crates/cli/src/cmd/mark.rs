@@ -26,20 +26,18 @@ impl VerbArgs for MarkArgs {
 fn run(args: &MarkArgs) -> anyhow::Result<()> {
     let text = args.text.join(" ");
     if text.len() > hypertrace::MARK_BYTES {
-        bail!("a mark has up to {} bytes, this one has {}", hypertrace::MARK_BYTES, text.len());
+        bail!("a mark has at most {} bytes, this one has {}", hypertrace::MARK_BYTES, text.len());
     }
     let is_sent = !args.here && to_host(&text);
     if is_sent {
-        say(
-            "marked by hypercall for this guest's host: it is in a recording there that has kvm:kvm_hypercall",
-        );
+        say("sent to the host by hypercall: a recording of kvm:kvm_hypercall there has it");
     }
     match here(&text, args.here) {
         Ok(Here::Recorded) => Ok(()),
         Ok(Here::NotRecorded(tracefs)) if !is_sent => {
             RecordedBuffer::kernels_own(&tracefs).mark(&text)?;
             say(
-                "no recording runs on this machine: the mark is in the kernel's own trace buffer alone",
+                "no recording runs on this machine: the mark is only in the kernel's own trace buffer",
             );
             Ok(())
         }
@@ -49,7 +47,7 @@ fn run(args: &MarkArgs) -> anyhow::Result<()> {
         }
         Err(error) if is_sent => {
             say(&format!(
-                "recordings of this machine, if any run, are not marked: {}",
+                "cannot mark recordings of this machine, if any run: {}",
                 printable::with_causes(&error)
             ));
             Ok(())
@@ -80,7 +78,7 @@ fn here(text: &str, is_asked: bool) -> tracefs::Result<Here> {
         match buffer.mark(text) {
             Ok(()) => say(&format!("marked {}", name(buffer))),
             Err(error) => {
-                say(&format!("{} is not marked: {}", name(buffer), printable::with_causes(&error)))
+                say(&format!("cannot mark {}: {}", name(buffer), printable::with_causes(&error)))
             }
         }
     }

@@ -36,7 +36,7 @@ impl VerbArgs for ProfileArgs {
 
 fn run(args: &ProfileArgs) -> anyhow::Result<()> {
     if args.context.is_some() && args.by.0 != ProfileBy::Instruction {
-        bail!(Misuse("--context is of instructions: add --by instruction".into()));
+        bail!(Misuse("--context needs --by instruction".into()));
     }
     let mut session = Session::open(&args.files, &args.part.vms.names.of_one_session())?;
     let out = output::open(args.output.output.as_deref(), session.recordings())?;
@@ -56,7 +56,7 @@ fn run(args: &ProfileArgs) -> anyhow::Result<()> {
         recorder_cost: session.recorder_cost(),
     };
     if let Some(symbol) = args.symbol.as_deref().filter(|symbol| !report.has_function(symbol)) {
-        bail!("no sample is in a function {symbol}; without --symbol all that were seen are shown");
+        bail!("no sample hit the function {symbol}; omit --symbol to see all sampled functions");
     }
     outputs.write(&report, &format!("Time of vCPUs in {}", file_names(session.recordings())))?;
     output::write_part(&report, session.part(), &args.output, out)

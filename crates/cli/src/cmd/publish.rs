@@ -37,7 +37,7 @@ fn run(args: &PublishArgs) -> anyhow::Result<()> {
     let _guard = Guard::start();
     let publisher = Publisher::begin(&options)?;
     let names: Vec<&str> = publisher.names().collect();
-    say(&format!("publishing to {} what happens to their vCPUs", names.join(", ")));
+    say(&format!("publishing vCPU data to {}", names.join(", ")));
     let start = Instant::now();
     let is_late = || args.time.is_some_and(|time| start.elapsed() >= time);
     while !is_late() && !publisher.is_over() {
@@ -52,7 +52,7 @@ fn run(args: &PublishArgs) -> anyhow::Result<()> {
     published.iter().for_each(|summary| conclude(summary, took));
     let early = published.iter().find_map(|summary| Some((&summary.vm, summary.over?)));
     match early {
-        Some((vm, why)) => bail!("{vm}: publishing ended early: {why}"),
+        Some((vm, why)) => bail!("{vm}: publishing stopped early: {why}"),
         None => Ok(()),
     }
 }

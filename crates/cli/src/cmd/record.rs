@@ -73,7 +73,7 @@ fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     // It may be gone by now: nothing was recorded.
     let ended = if recorded.is_err() { session.end().or(Ok(())) } else { session.end() };
     drop(owner);
-    // It waits until nobody owns what this recorded.
+    // It waits until this recorder no longer owns its instance.
     drop(guard);
     recorded.and_then(|code| ended.map(|()| code).map_err(Into::into))
 }
@@ -92,7 +92,7 @@ fn take(args: &RecordArgs) -> anyhow::Result<SessionFolder> {
     if let Some(leftover) = leftover {
         let _ = writeln!(
             messages(),
-            "hyperscope: what a flight recorder kept that was killed is in {}",
+            "hyperscope: the data of a killed flight recorder was saved to {}",
             leftover.display()
         );
     }
@@ -109,14 +109,12 @@ fn report_finished(finished: &Finished) {
             let kib = bytes >> 10;
             writeln!(
                 err,
-                "hyperscope: a recorder was killed (process {pid}): its last {kib} KiB of pages are in {saved}"
+                "hyperscope: a recorder was killed (process {pid}): its last {kib} KiB of pages were saved to {saved}"
             )
         }
         Err(error) => writeln!(
             err,
-            "hyperscope: a recorder was killed (process {pid}): its last events stay in the instance \
-             hyperscope-{pid} of tracefs, since they can't be written to {saved}: {}; the next recorder \
-             tries again, rmdir in tracefs/instances discards them",
+            "hyperscope: a recorder was killed (process {pid}): its last events can't be written to {saved}: {}; they stay in the tracefs instance hyperscope-{pid}. The next recorder tries again; rmdir in tracefs/instances discards them",
             printable::with_causes(error)
         ),
     };
@@ -168,8 +166,7 @@ fn start_command(
 fn refuse_nested_writes(args: &RecordArgs) -> anyhow::Result<()> {
     if args.nested_writes && !Path::new("/sys/module/kvm_amd").exists() {
         bail!(
-            "--nested-writes: the module kvm_amd isn't loaded. Only SVM's control blocks show what was changed; \
-             no event has the fields that VMREAD and VMWRITE name on Intel's processors"
+            "--nested-writes: the module kvm_amd isn't loaded. This option works only with SVM's control blocks; on Intel, no event shows the fields of VMREAD and VMWRITE"
         );
     }
     Ok(())
@@ -232,8 +229,7 @@ fn guest_sampling(args: &RecordArgs) -> anyhow::Result<Option<Sampling>> {
         && (hz.is_multiple_of(host_hz) || host_hz.is_multiple_of(hz))
     {
         bail!(Misuse(format!(
-            "host and guests sampled at {host_hz} and {hz} Hz sample each other's sampling: take rates \
-             of which neither is a multiple of the other, such as 499 and 397"
+            "host and guests at {host_hz} and {hz} Hz would sample each other's sampling: use rates of which neither is a multiple of the other, such as 499 and 397"
         )));
     }
     Ok(Some(Sampling { hz, event: args.sample_event.map(Into::into) }))
@@ -244,7 +240,7 @@ fn report_start(plan: &RecordPlan) {
     let guests: Vec<String> = plan.guests.iter().map(|guest| printable::label(guest)).collect();
     let agents_note = match guests.as_slice() {
         [] => String::new(),
-        guests => format!(", and asking the agents of {}", guests.join(", ")),
+        guests => format!(", and contacting the agents of {}", guests.join(", ")),
     };
     let _ = writeln!(messages(), "hyperscope: setting up tracing{agents_note}");
 }
@@ -254,7 +250,7 @@ fn report(recording: &Recording) {
     let mut err = messages();
     let _ = writeln!(
         err,
-        "hyperscope: recording {} on {}, {} KiB of buffer each, clock {}",
+        "hyperscope: recording {} on {}, buffers of {} KiB, clock {}",
         plural(recording.events().len() as u64, "event"),
         plural(recording.cpus() as u64, "CPU"),
         recording.buffer_kib(),
@@ -280,7 +276,7 @@ pub(crate) fn report_unconfined() {
     if let Some(why) = os::confine::failure() {
         let _ = writeln!(
             messages(),
-            "hyperscope: threads that read what guests send keep more rights than they need: {why}"
+            "hyperscope: threads that read guests' data could not drop privileges: {why}"
         );
     }
 }
@@ -316,7 +312,7 @@ fn wait(recording: &Recording, time: Option<Duration>, stop: &Stop) {
 fn report_guests(recording: &Recording, reported: &mut usize) {
     let (names, channels) = (recording.guest_names(), recording.guest_channels());
     for (name, channel) in names.iter().zip(channels).skip(*reported) {
-        let _ = writeln!(messages(), "hyperscope: guest {name} is recorded over {channel}");
+        let _ = writeln!(messages(), "hyperscope: guest {name}: recording over {channel}");
     }
     *reported = names.len();
 }
@@ -339,8 +335,8 @@ fn show(recording: &Recording) {
 fn guests(progress: &recorder::Progress) -> String {
     let over = match progress.guests_over {
         0 => String::new(),
-        1 => "  1 guest is not recorded any more".into(),
-        many => format!("  {many} guests are not recorded any more"),
+        1 => "  1 guest is no longer recorded".into(),
+        many => format!("  {many} guests are no longer recorded"),
     };
     match progress.guest_bytes >> 20 {
         0 => over,
@@ -355,24 +351,21 @@ fn end(recording: Recording, session: &SessionFolder, phase: &Phase) -> anyhow::
         let to = session.path().display();
         match session.place() {
             Some(place) => format!(
-                "the recording could not be completed; {} holds what was written, and is readable as it is",
+                "the recording could not be completed; {} holds the data written so far, and can be read",
                 place.display()
             ),
-            None => format!("the recording could not be completed: its folder {to} was removed meanwhile"),
+            None => format!("the recording could not be completed: its folder {to} was removed during recording"),
         }
     })?;
     bar.finish();
     phase.is_complete();
     let Some(place) = session.place() else {
         let to = session.path().display();
-        bail!("nothing is left of the recording: its folder {to} was removed while it was made");
+        bail!("the recording is lost: its folder {to} was removed during recording");
     };
     if place != session.path() {
         let (to, now) = (session.path().display(), place.display());
-        let _ = writeln!(
-            messages(),
-            "hyperscope: {to} was moved while it was recorded: it is {now} now"
-        );
+        let _ = writeln!(messages(), "hyperscope: {to} was moved during recording, to {now}");
         return conclude(&recorded, &place);
     }
     if let Err(error) = channel_exits::count(&mut recorded, session) {
@@ -423,7 +416,7 @@ fn conclude(recorded: &Recorded, to: &Path) -> anyhow::Result<()> {
     if is_whole && recorded.faults.is_empty() {
         Ok(())
     } else {
-        bail!("not everything was recorded")
+        bail!("the recording is incomplete")
     }
 }
 
@@ -431,12 +424,12 @@ fn events_lost(number: u64) -> String {
     raw_bytes::counted(number, "event", "events") + " lost"
 }
 
-/// What is known of events that are missing: as the session says it to whoever reads it.
+/// Describes missing events in the words of the session.
 fn losses(counted: u64, faults: &[String]) -> String {
     match (counted, faults) {
         (0, [_, ..]) => "an unknown number of events lost".to_owned(),
         (_, []) => events_lost(counted),
-        _ => events_lost(counted) + ", and an unknown number more",
+        _ => events_lost(counted) + ", plus an unknown number",
     }
 }
 
@@ -491,7 +484,7 @@ fn samples(sampler: &SamplerSummary) -> String {
     let unread = if unread == 0 {
         String::new()
     } else {
-        format!(", {} of code without names: too many files to read", plural(unread, "mapping"))
+        format!(", {} of code without symbols: too many files to read", plural(unread, "mapping"))
     };
     format!("{samples}{event}, {} KiB, {lost} lost{unread}", sampler.bytes >> 10)
 }
@@ -513,7 +506,7 @@ fn conclude_module(module: &ModuleSummary, err: &mut impl Write) -> io::Result<(
         module.cpus,
         module.bytes >> 10,
         noted(module.frames_missed, "frames missed"),
-        noted(module.damage, "places that make no sense")
+        noted(module.damage, "damaged places")
     )
 }
 

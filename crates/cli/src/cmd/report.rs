@@ -70,7 +70,8 @@ impl VerbArgs for PageArgs {
 
 fn run(args: &PageArgs) -> anyhow::Result<()> {
     if args.output.is_none() && !args.serve && io::stdout().is_terminal() {
-        let what = "a page is for a browser: name a file with -o report.html";
+        let what =
+            "refusing to print an HTML page to the terminal: name a file with -o report.html";
         return Err(Conflict(what.to_owned()).into());
     }
     let mut session = Session::open(&args.files, &args.part.vms.names.of_one_session())?;
@@ -188,7 +189,7 @@ fn summarize(args: &PageArgs, page: &PageReport) {
         let below = report::time(page.lanes.merged_below_ns(), true);
         let _ = writeln!(
             err,
-            "hyperscope: neighbours below {below} are merged in the timeline; --spans keeps more, as far as --max-memory allows"
+            "hyperscope: the timeline merges neighbours shorter than {below}; --spans keeps more, within --max-memory"
         );
     }
 }

@@ -22,7 +22,8 @@ use crate::output;
 use crate::verb::{Memory, Range, VerbArgs};
 use session::Misuse;
 
-/// The kernel's sums are read so often though nobody asks: rows and threads that ended make room.
+/// Interval at which the kernel's sums are read even without requests, to free rows of ended
+/// threads.
 const UNASKED: Duration = Duration::from_secs(10);
 
 /// Each connection may have a page in memory.
@@ -65,9 +66,9 @@ fn run(args: &ServeArgs) -> anyhow::Result<()> {
     thread::Builder::new()
         .name("serve".to_owned())
         .spawn(move || server.serve(&|query| answer(query, &answering)))
-        .context("cannot begin to answer")?;
+        .context("cannot start the server")?;
     while is_over.recv_timeout(UNASKED).is_err() {
-        // What goes wrong here is what the next client hears of.
+        // The next client receives the error.
         let _ = monitor.lock().refresh(UNASKED);
     }
     Ok(())
@@ -89,7 +90,7 @@ fn guard(args: &ServeArgs) -> anyhow::Result<Guard> {
     };
     match lacks {
         Some(lacks) => bail!(Misuse(format!(
-            "other machines could reach {}, so it takes {lacks}; or listen on 127.0.0.1 or [::1]",
+            "other machines could reach {}: add {lacks}, or listen on 127.0.0.1 or [::1]",
             args.listen
         ))),
         None => Ok(Guard { token, tls }),
@@ -106,7 +107,7 @@ fn once(args: &ServeArgs, is_over: &Receiver<()>) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// Each interval, into a file that is gone when this ends: whoever reads it sees that its series end.
+/// Writes each interval into a file that is removed at the end, so that its series end visibly.
 fn into_file(args: &ServeArgs, file: &Path, is_over: &Receiver<()>) -> anyhow::Result<()> {
     let mut monitor = Monitor::begin(args)?;
     // First, so that a slip in the path is reported at once.
@@ -169,7 +170,7 @@ fn answer(query: &Query, monitor: &Mutex<Monitor>) -> Answer {
     let mut monitor = monitor.lock();
     let interval = monitor.interval;
     if let Err(error) = monitor.refresh(interval) {
-        return Answer::sentence(503, &format!("the kernel's sums can't be read: {error}"));
+        return Answer::sentence(503, &format!("cannot read the kernel's sums: {error}"));
     }
     let (content_type, bytes) = match query.name.as_str() {
         "metrics" => {

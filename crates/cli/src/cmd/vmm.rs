@@ -66,7 +66,7 @@ fn sources(
 fn samples(recording: &Recording) -> Option<Samples> {
     let samples = Samples::for_recording(recording);
     samples.unwrap_or_else(|error| {
-        say(&format!("samples are left out: {}", with_causes(&error)));
+        say(&format!("samples are omitted: {}", with_causes(&error)));
         None
     })
 }

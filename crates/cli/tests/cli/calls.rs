@@ -145,7 +145,7 @@ fn what_is_wrong_is_reported() {
         assert!(run.code == 2 && run.err.contains(word), "{args:?}: {}", run.err);
     }
     let run = hyperscope(&["calls", "--flame", GRAPH, GRAPH]);
-    assert!(run.code == 1 && run.err.contains("recording to be read"), "{}", run.err);
+    assert!(run.code == 1 && run.err.contains("is an input recording"), "{}", run.err);
     let none = output_of(&["calls", "fixtures/x86-vmx/smp.dat"]);
     assert!(none.contains("no calls were recorded"), "{none}");
 }

@@ -108,11 +108,11 @@ fn ranges_cut_waits() {
 fn what_is_not_there_is_said() {
     let run = hyperscope(&["critical", "--task", "nginx", HOST, GUEST]);
     assert_eq!((run.code, run.out.as_str()), (1, ""));
-    assert!(run.err.contains("no thread is called nginx"), "{}", run.err);
+    assert!(run.err.contains("no thread has the name nginx"), "{}", run.err);
     assert!(run.err.contains("vm-106/dd"), "{}", run.err);
     let run = hyperscope(&["critical", "--request", "99:p50", HOST]);
     assert_eq!(run.code, 1);
-    assert!(run.err.contains("there is no request 99:p50"), "{}", run.err);
+    assert!(run.err.contains("unknown request 99:p50"), "{}", run.err);
     let run = hyperscope(&["critical", "--task", "", HOST]);
     assert_eq!(run.code, 2, "{}", run.err);
     // Without the scheduler's events nothing is known of threads.

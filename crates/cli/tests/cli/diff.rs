@@ -274,7 +274,7 @@ fn wrong_usage_says_what_to_do() {
     ends(&["--fail-on-estimate", VMM, SMP], 2, &["--fail-if"]);
     ends(&["--flame", "out.svg", VMM, SMP], 2, &["exits has no stacks", "diff profile"]);
     ends(&[VMM, "missing.dat"], 1, &["missing.dat", "No such file"]);
-    ends(&["-o", VMM, VMM, SMP], 1, &["is a recording to be read"]);
+    ends(&["-o", VMM, VMM, SMP], 1, &["is an input recording"]);
 }
 
 #[test]

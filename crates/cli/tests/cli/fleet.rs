@@ -236,7 +236,7 @@ fn where_nothing_changes_no_day_is_found() {
         (&["--step", "0"], 2, "--step"),
         (&["--metric", "p50"], 2, "no metric p50"),
         (&["--fail-if", "p50 > 1%"], 2, "no such metric"),
-        (&["--fail-if", "NONE:mean > 1%"], 1, "no row with numbers"),
+        (&["--fail-if", "NONE:mean > 1%"], 1, "no row has the numbers"),
         (&["--where", "cpus < 0"], 1, "no session of a known host"),
         (&["--where", "date < '2026-11-04'"], 1, "12 hosts in 3 days: "),
         (&["--step", "3"], 1, "12 hosts in 2 steps of 3 days: "),

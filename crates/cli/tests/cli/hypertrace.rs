@@ -242,7 +242,7 @@ fn the_memory_of_a_dead_guest_is_read_as_it_is() {
     let memory = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(memory.path(), memory_with(&frames)).unwrap();
     let run = hyperscope(&["hypertrace", memory.path().to_str().unwrap()]);
-    assert!(run.err.contains("times are those of the guest's own TSC"), "{}", run.err);
+    assert!(run.err.contains("times are in the guest's own TSC"), "{}", run.err);
     assert_eq!((run.code, run.out), (0, hyperscope(&["hypertrace", FRAMES]).out));
 }
 
@@ -250,7 +250,7 @@ fn the_memory_of_a_dead_guest_is_read_as_it_is() {
 #[test]
 fn frames_alone_and_in_part() {
     let alone = hyperscope(&["hypertrace", "--format", "jsonl", FRAMES]);
-    assert!(alone.err.contains("times are those of the guest's own TSC"), "{}", alone.err);
+    assert!(alone.err.contains("times are in the guest's own TSC"), "{}", alone.err);
     let [_, in_memory] = parts();
     let alone = lines(&alone.out);
     let fields =

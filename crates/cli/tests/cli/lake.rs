@@ -186,7 +186,7 @@ fn wrong_arguments_are_usage_errors() {
         assert_eq!(run.code, 2, "{args:?}: {}", run.err);
     }
     let run = hyperscope(&["export", "--to", "parquet", "-o", "-", RECORDING]);
-    assert!(run.code == 2 && run.err.contains("files in a folder"), "{}", run.err);
+    assert!(run.code == 2 && run.err.contains("needs -o FOLDER"), "{}", run.err);
 }
 
 /// All texts in the files of a lake, and the names of these files.
@@ -295,12 +295,12 @@ fn no_name_is_in_a_lake_of_pseudonyms() {
         let run = add(to, &key, &[OTHER]);
         assert!(run.code == code && run.err.contains(words), "{key:?}: {} {}", run.code, run.err);
     };
-    refused(&hashed, Some(&other), 1, "others may read it");
+    refused(&hashed, Some(&other), 1, "other users can read this key");
     fs::set_permissions(&other, fs::Permissions::from_mode(0o600)).unwrap();
     refused(&hashed, Some(&other), 2, "by another key");
-    refused(&hashed, None, 2, "add to it with --pseudonymize");
-    refused(&named, Some(&key), 2, "it has names already");
-    refused(&hashed, Some(&hashed.join("v1/key")), 2, "the key is in the lake");
+    refused(&hashed, None, 2, "use --pseudonymize with its key");
+    refused(&named, Some(&key), 2, "this lake already has plain names");
+    refused(&hashed, Some(&hashed.join("v1/key")), 2, "this key is inside the lake");
     fs::write(&other, "short").unwrap();
     refused(&hashed, Some(&other), 1, "too short for a key");
     let run = add(&hashed, &[&pseudonymize[..], &["-e", "kvm"]].concat(), &[OTHER]);

@@ -173,7 +173,7 @@ fn no_text_is_written_under_the_name_of_a_page() {
         }
         let run = hyperscope(&args);
         assert_eq!(run.code, 2, "{verb}: {}", run.err);
-        assert!(run.err.contains("takes for a page by the file's name"), "{verb}: {}", run.err);
+        assert!(run.err.contains("would read .html as a page"), "{verb}: {}", run.err);
         assert!(!folder.path().join(name).exists(), "{verb}");
     }
     for verb in ["vmm", "report"] {

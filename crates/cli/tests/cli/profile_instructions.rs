@@ -70,7 +70,7 @@ fn one_function_is_shown_in_the_order_of_its_code() {
     assert!(table.out.contains("have no instruction: record --sample saves"), "{}", table.out);
     let unknown = hyperscope(&[&arguments[..4], &["no_such_function"], &files].concat());
     assert_eq!((unknown.code, unknown.out.as_str()), (1, ""));
-    assert!(unknown.err.contains("no sample is in a function no_such_function"), "{}", unknown.err);
+    assert!(unknown.err.contains("no sample hit the function no_such_function"), "{}", unknown.err);
 }
 
 /// A loop of a dozen instructions, with a name of its own.

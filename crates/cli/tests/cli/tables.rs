@@ -387,10 +387,10 @@ fn options_of_tables_go_with_parquet_alone_and_name_tables_that_there_are() {
     let path = "fixtures/arm64/D.dat";
     let run = hyperscope(&["export", "--to", "chrome", "--tables", "exits", path]);
     assert_eq!(run.code, 2);
-    assert!(run.err.contains("go with --format parquet"), "{}", run.err);
+    assert!(run.err.contains("work only with --format parquet"), "{}", run.err);
     let run = hyperscope(&["export", "--to", "parquet", path]);
     assert_eq!(run.code, 2);
-    assert!(run.err.contains("takes -o"), "{}", run.err);
+    assert!(run.err.contains("needs -o"), "{}", run.err);
     let run = hyperscope(&["export", "--to", "parquet", "--tables", "exit", "-o", "x", path]);
     assert_eq!(run.code, 2);
     assert!(run.err.contains("no table exit; there are: sessions, labels"), "{}", run.err);
@@ -402,6 +402,6 @@ fn options_of_tables_go_with_parquet_alone_and_name_tables_that_there_are() {
     let out = folder.path().to_str().unwrap();
     let run = hyperscope(&[&["export", "--to", "parquet", "-o", out], &hosts[..]].concat());
     assert_eq!(run.code, 2);
-    assert!(run.err.contains("recordings of several hosts"), "{}", run.err);
+    assert!(run.err.contains("recordings come from several hosts"), "{}", run.err);
     assert!(repository().join(path).exists());
 }

@@ -118,7 +118,7 @@ fn damaged_samples_are_left_out() {
     std::fs::write(folder.path().join("host.data"), "no samples").unwrap();
     let run = hyperscope(&["vmm", "--format", "json", host.to_str().unwrap()]);
     assert_eq!(run.code, 0, "{}", run.err);
-    assert!(run.err.contains("samples are left out: "), "{}", run.err);
+    assert!(run.err.contains("samples are omitted: "), "{}", run.err);
     let found: Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!(found["exits"], json("vmm", QEMU)["exits"]);
     assert_eq!(found["samples_recorded"], serde_json::json!([false]));

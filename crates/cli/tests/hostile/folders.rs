@@ -146,7 +146,7 @@ fn a_mode_opens_a_session_for_its_group() {
         run(hyperscope(&arguments).args(["--mode", mode]))
     };
     let (code, _, stderr) = record("666");
-    assert!(code == Some(2) && stderr.contains("nobody else may write"), "{stderr}");
+    assert!(code == Some(2) && stderr.contains("only the owner may write"), "{stderr}");
     assert_eq!(record("640").0, Some(0));
     let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o7777;
     assert_eq!((mode(&session), mode(&session.join("host.dat"))), (0o750, 0o640));

@@ -149,7 +149,7 @@ fn all_sessions_of_a_guest_are_within_one_quota() {
     }
     assert!((2..=8).contains(&recorded), "{recorded}: {}", listening.stderr());
     // A guest that is refused hears of it before its host has printed why.
-    wait_until("it is not said why", || listening.stderr().contains("hold all of its quota"));
+    wait_until("it is not said why", || listening.stderr().contains("fill its quota"));
     // Room that is made is used.
     fs::remove_dir_all(listening.folder.path().join("guests/tcp-127.0.0.1.hscope")).unwrap();
     if extent(true, false) {

@@ -145,7 +145,7 @@ fn a_file_is_a_vms_memory_only_if_the_vm_has_mapped_all_of_it() {
     let map = format!("map={memory}");
     for option in ["--guest", "--hypertrace"] {
         let stderr = refused(option, "liar");
-        assert!(stderr.contains("MiB, which no device"), "{option}: {stderr}");
+        assert!(stderr.contains("MiB, the limit for"), "{option}: {stderr}");
     }
     file.set_len(2 << 20).unwrap();
     for option in ["--guest", "--hypertrace"] {
@@ -158,7 +158,7 @@ fn a_file_is_a_vms_memory_only_if_the_vm_has_mapped_all_of_it() {
     for option in ["--guest", "--hypertrace"] {
         let stderr = refused(option, "part");
         assert!(
-            stderr.contains("2097152 bytes, and the VM's device 1048576"),
+            stderr.contains("2097152 bytes, but the VM's device has 1048576"),
             "{option}: {stderr}"
         );
     }

@@ -159,7 +159,7 @@ fn a_guest_that_ends_while_it_boots_is_begun_again() {
     let ran = lab.run(&["up", "--levels", "2", "--guest-append", "rdinit=/nothing"]);
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     let count = |what: &str| ran.stderr.matches(what).count();
-    let gone = "level 2 is gone: its QEMU ended while it booted";
+    let gone = "level 2 failed: its QEMU ended during boot";
     assert_eq!(count(&format!("{gone}; once more\n")), 2, "{}", ran.stderr);
     // With the end of its console.
     assert_eq!(count(&format!("{gone}\n")), 1, "{}", ran.stderr);

@@ -12,7 +12,7 @@ use crate::tool::{TestLab, can_run_all};
 /// Machines that may hang in one test.
 const MOST: u32 = 3;
 /// What `hyperscope lab` says of a machine that hangs.
-const SILENT: [&str; 2] = ["does not answer", "stands still"];
+const SILENT: [&str; 2] = ["does not answer", "hangs"];
 /// How long a machine may take to do nothing on each of its CPUs.
 const ANSWER: Duration = Duration::from_secs(60);
 /// A guest of which one CPU hangs may go on with what the other one does.
@@ -85,7 +85,7 @@ fn what_fails_while_machines_answer_is_a_fault() {
     machines.work(2, |machines| {
         if count() == 0 {
             machines.lab.run(&["monitor", "2", "stop"]).done();
-            panic!("level 2 stands still");
+            panic!("level 2 hangs");
         }
     });
     assert_eq!((tries.get(), machines.hung), (2, 1));

@@ -40,10 +40,10 @@ fn refuse(recorded: &Recorded) {
         .done();
     start_other(recorded, "/run/lab/l2/memory");
     let refused = [
-        ("nobody", "no VM called nobody"),
+        ("nobody", "no VM nobody"),
         ("l2=shm:/bin/hyperscope", "is not memory of l2"),
-        ("l2", "is memory of other, too"),
-        ("other", "is memory of l2, too"),
+        ("l2", "is also memory of other"),
+        ("other", "is also memory of l2"),
     ];
     for (guest, why) in refused {
         let ran = lab.shell(1, &format!("hyperscope publish --for 1 --guest {guest}"));

@@ -55,7 +55,7 @@ fn a_root_without_programs() {
     let path = root.path().to_str().unwrap();
     let kernel = ["--kernel", "/etc/hostname", "--modules", path];
     let up = [&["up", "--root", path], &kernel[..]].concat();
-    refused(&in_empty_folder(&up), &["is missing", path, "leave out --root"]);
+    refused(&in_empty_folder(&up), &["is missing", path, "omit --root"]);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn more_memory_than_there_is() {
 
 #[test]
 fn slips_of_the_pen() {
-    refused(&in_empty_folder(&["--name", "../x", "status"]), &["no name for a lab"]);
+    refused(&in_empty_folder(&["--name", "../x", "status"]), &["not a valid lab name"]);
     refused(&in_empty_folder(&["run", "none", "-o", "/tmp/never"]), &["net-vhost", "exits"]);
     refused(&in_empty_folder(&["exec", "1", "--", "true"]), &["lab up"]);
     let long = format!("/tmp/{}", "x".repeat(100));

@@ -18,10 +18,10 @@ fn a_hosts_own_probes_need_the_leave_of_the_guests_owner() {
     let agent = Agent::start(&channel);
     let stderr = refusal("vfs_read x=@jiffies");
     assert!(stderr.contains("--allow-kprobes") && stderr.contains("@virtio"), "{stderr}");
-    assert!(refusal("@nonsense").contains("no such set of probes"));
+    assert!(refusal("@nonsense").contains("unknown probe set"));
     drop(agent);
     let _agent = Agent::start_with(&[&channel, "--allow-kprobes"]);
     let stderr = refusal("vfs_read x=%di\n-:theirs/probe");
-    assert!(stderr.contains("is no probe") && stderr.contains("one line"), "{stderr}");
+    assert!(stderr.contains("is not a probe") && stderr.contains("one line"), "{stderr}");
     assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }

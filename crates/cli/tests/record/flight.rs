@@ -381,7 +381,7 @@ fn an_alert_that_fires_makes_a_session() {
     let mut recorder = Agent(record.args(arguments).stderr(Stdio::piped()).spawn().unwrap());
     let stderr = BufReader::new(recorder.0.stderr.take().unwrap());
     let mut lines = stderr.lines().map_while(Result::ok);
-    let line = lines.find(|line| line.contains("alerts may be posted")).unwrap();
+    let line = lines.find(|line| line.contains("listening for alerts on")).unwrap();
     let address = line.split("http://").nth(1).unwrap().trim_end_matches("/alert").to_owned();
     std::thread::spawn(move || lines.for_each(drop));
     let path = format!("/run/hyperscope/{}.flight", recorder.pid());

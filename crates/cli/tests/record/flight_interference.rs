@@ -90,6 +90,6 @@ fn a_folder_that_is_moved_or_removed_is_named_as_it_is() {
     recorder.0.stderr.take().unwrap().read_to_string(&mut messages).unwrap();
     assert_eq!(ended.code(), Some(1), "{messages}");
     let last = messages.lines().last().unwrap_or_default();
-    assert!(last.contains("flight") && last.contains("was removed meanwhile"), "{messages}");
+    assert!(last.contains("flight") && last.contains("was removed during recording"), "{messages}");
     assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }

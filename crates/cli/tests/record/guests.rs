@@ -419,7 +419,7 @@ fn an_agent_that_is_asked_to_end_sends_what_it_has() {
     agent.signal("TERM");
     assert!(agent.0.wait().unwrap().success());
     let (code, messages) = ended(recorder);
-    assert!(code == Some(1) && messages.contains("its agent got a signal to end"), "{messages}");
+    assert!(code == Some(1) && messages.contains("a signal stopped its agent"), "{messages}");
     assert_eq!(setup.started("guest-g.dat"), 7);
     assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }

@@ -123,7 +123,7 @@ fn hears_of_killed(channel: &str, agent: &Agent, session: &Path) {
     end(recorder);
     let took = ended.elapsed();
     let stored = fs::read_to_string(session.join("session.json")).unwrap();
-    assert!(stored.contains("its agent was killed"), "{channel}: {stored}");
+    assert!(stored.contains("the agent was killed"), "{channel}: {stored}");
     assert!(took < Duration::from_secs(15), "{channel}: {took:?}");
 }
 

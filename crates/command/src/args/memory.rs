@@ -6,14 +6,14 @@ use clap::Args;
 
 use super::size::size;
 
-/// Bounds of what reading takes, whatever is in the files.
+/// Limits on what reading files may use, whatever they contain.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct MemoryArgs {
-    /// End with an error rather than take more memory than this; K, M and G are KiB, MiB and GiB
+    /// Fail rather than use more memory than this; K, M and G are KiB, MiB and GiB
     #[arg(long, value_name = "SIZE", default_value = "256M", help_heading = "Limits")]
     pub max_memory: Bytes,
-    /// End with an error rather than put more than this of what a pipe delivers into a temporary file
-    /// (in TMPDIR, without a name)
+    /// Fail rather than store more input from a pipe than this in an unnamed temporary file (in
+    /// TMPDIR)
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = size, help_heading = "Limits")]
     pub max_spool: u64,
 }
@@ -38,7 +38,7 @@ impl Bytes {
     }
 }
 
-/// No verb gets far with less.
+/// Verbs can't do useful work with less.
 const MIN_BYTES: u64 = 16 << 20;
 
 impl FromStr for Bytes {
@@ -47,7 +47,7 @@ impl FromStr for Bytes {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let bytes = size(text)?;
         if bytes < MIN_BYTES {
-            return Err(format!("{text} is too little: 16M at least"));
+            return Err(format!("{text} is too small: the minimum is 16M"));
         }
         Ok(Self(bytes))
     }

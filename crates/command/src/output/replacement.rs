@@ -92,7 +92,7 @@ impl Replacement {
         let (from, to) = (&self.unfinished, &self.place);
         fs::rename(from, to).with_context(|| {
             format!(
-                "cannot rename {} to {}; the first has the output",
+                "cannot rename {} to {}; the first file has the output",
                 from.display(),
                 to.display()
             )
@@ -139,12 +139,15 @@ fn lock(path: &Path) -> anyhow::Result<File> {
             .with_context(|| format!("cannot write {}", path.display()))?;
         let metadata = file.metadata()?;
         if !metadata.is_file() || metadata.nlink() > 1 {
-            bail!("{} is in the way: it is no file of an earlier run; remove it", path.display());
+            bail!(
+                "{} is in the way and is not the file of an earlier run: remove it",
+                path.display()
+            );
         }
         let locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
         // File systems without locks: two runs at once are the user's to avoid.
         if locked == Err(rustix::io::Errno::WOULDBLOCK) {
-            bail!("another run is writing it, to {}", path.display());
+            bail!("another run is writing this file, through {}", path.display());
         }
         // Whoever held the lock before may have renamed or removed the file meanwhile.
         let is_there = fs::metadata(path).is_ok_and(|there| there.ino() == metadata.ino());
@@ -153,7 +156,7 @@ fn lock(path: &Path) -> anyhow::Result<File> {
             return Ok(file);
         }
     }
-    bail!("{} comes and goes: other runs are writing it", path.display())
+    bail!("{} keeps changing: other runs are writing it", path.display())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::{Program, command};
 
-/// Verbs whose arguments may be anything: what looks like an option may be meant as text.
+/// Verbs with free-form arguments: what looks like an option may be text.
 const TAKE_TEXT: [&str; 3] = ["mark", "sql", "record"];
 
 /// The error, with advice that fits.
@@ -29,18 +29,15 @@ pub(super) fn explained<P: Program>(mut error: Error) -> Error {
     }
 }
 
-/// What to write in place of a first word that is not a verb.
+/// What to write instead of a first word that is not a verb.
 fn instead_of<P: Program>(word: &str) -> Option<Error> {
     let text = match word {
         "version" => format!("{} --version prints the version", P::INSTALLED.name),
         file if Path::new(file).exists() => format!(
-            "{word} is not a verb but a file: say what to show of it, such as hyperscope info {word}, hyperscope \
-             exits {word} or hyperscope report {word}"
+            "{word} is a file, not a verb: choose a verb for it, such as hyperscope info {word}, hyperscope exits {word} or hyperscope report {word}"
         ),
         file if looks_like_a_file(file) => {
-            format!(
-                "{word} is not a verb, and there is no file called so; hyperscope --help lists verbs"
-            )
+            format!("{word} is neither a verb nor a file; hyperscope --help lists all verbs")
         }
         _ => return None,
     };

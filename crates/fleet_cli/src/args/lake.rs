@@ -20,9 +20,9 @@ use crate::args::part::NameArgs;
     hyperscope lake compact /srv/lake --before 2026-11-22\n  \
     hyperscope lake gc /srv/lake --keep exits=7 --keep vcpu_states=7\n  \
     hyperscope lake verify /srv/lake\n\n\
-    A lake is a folder with the tables of many recordings (docs/fleet.md), or s3://BUCKET/FOLDER of a store\n\
-    that AWS_ENDPOINT_URL and keys in the environment say. A recording is in it as a whole or not at all,\n\
-    also when a command is killed.")]
+    A lake is a folder with the tables of many recordings (docs/fleet.md), or s3://BUCKET/FOLDER of a\n\
+    store, whose address (AWS_ENDPOINT_URL) and keys come from the environment. A recording is added\n\
+    completely or not at all, even if a command is killed.")]
 pub(crate) struct LakeArgs {
     #[command(subcommand)]
     pub(crate) verb: LakeVerb,
@@ -31,15 +31,15 @@ pub(crate) struct LakeArgs {
 /// What to do with a lake.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LakeVerb {
-    /// Add recordings, each FILE a session of its own; those that are there already stay
+    /// Add recordings, each FILE as one session; existing sessions stay
     Add(Box<AddArgs>),
-    /// Put the files of a day's sessions together
+    /// Merge the files of each day's sessions
     Compact(CompactArgs),
-    /// Remove rows that belong to no session, and rows older than they are to be kept
+    /// Remove rows that belong to no session, and rows past their retention
     Gc(GcArgs),
     /// Show the sessions of a lake
     List(ListArgs),
-    /// Read a whole lake, and say what is wrong with it
+    /// Read a whole lake, and report damage
     Verify(VerifyArgs),
 }
 
@@ -48,12 +48,12 @@ pub(crate) enum LakeVerb {
 #[command(after_help = "Examples:\n  \
     hyperscope lake add /srv/lake one.dat two.dat              two sessions\n  \
     hyperscope lake add /srv/lake --host web7 NAME.hscope      a host and its guests: one session\n  \
-    hyperscope lake add /srv/lake --begun 1795305600 trace.dat of trace-cmd, which notes no date\n  \
+    hyperscope lake add /srv/lake --begun 1795305600 trace.dat   a trace-cmd file, which has no date\n  \
     hyperscope lake add /srv/lake --pseudonymize /etc/hyperscope/lake.key NAME.hscope\n\n\
-    Recordings that can't be read are noted in the table rejected; all others are added, and the\n\
-    command ends with code 1.")]
+    Recordings that can't be read are listed in the table rejected. All others are added, and the\n\
+    command exits with code 1.")]
 pub(crate) struct AddArgs {
-    /// The lake: a folder, which is made where there is none, or s3://BUCKET/FOLDER
+    /// The lake: a folder, created if it is missing, or s3://BUCKET/FOLDER
     #[arg(value_name = "LAKE")]
     pub(crate) lake: PathBuf,
     /// Recordings, or sessions of a host and its guests
@@ -63,10 +63,11 @@ pub(crate) struct AddArgs {
     pub(crate) memory: MemoryArgs,
     #[command(flatten)]
     pub(crate) tables: TableArgs,
-    /// Also the table of events, with these: SYSTEM:NAME, NAME or SYSTEM, with * and ?
+    /// Also write the table events, with these events: SYSTEM:NAME, NAME or SYSTEM, with * and ?
     #[arg(short, long = "event", value_name = "EVENT")]
     pub(crate) events: Vec<String>,
-    /// Put keyed hashes in place of names of hosts, VMs, threads and files; KEYFILE is made where it isn't there
+    /// Replace names of hosts, VMs, threads and files by keyed hashes; KEYFILE is created if it is
+    /// missing
     #[arg(long, value_name = "KEYFILE", conflicts_with = "events")]
     pub(crate) pseudonymize: Option<PathBuf>,
     #[command(flatten)]
@@ -94,10 +95,10 @@ pub(crate) struct GcArgs {
     /// The lake: a folder, or s3://BUCKET/FOLDER
     #[arg(value_name = "LAKE")]
     pub(crate) lake: PathBuf,
-    /// Keep rows that belong to no session for this many hours: a query may still read them
+    /// Keep rows that belong to no session for this many hours, since a query may still read them
     #[arg(long, value_name = "HOURS", default_value = "24")]
     pub(crate) grace: u32,
-    /// Remove a table's rows of days that are older than this many days
+    /// Remove rows of a table that are older than this many days
     #[arg(long, value_name = "TABLE=DAYS")]
     pub(crate) keep: Vec<Keep>,
 }
@@ -125,7 +126,7 @@ pub(crate) struct VerifyArgs {
     /// The lake: a folder, or s3://BUCKET/FOLDER
     #[arg(value_name = "LAKE")]
     pub(crate) lake: PathBuf,
-    /// Tables of which gc has removed days, separated by commas: sessions without rows in them are sound
+    /// Tables from which gc removed days, separated by commas; sessions may lack rows in them
     #[arg(long, value_name = "TABLE,…", value_delimiter = ',')]
     pub(crate) expired: Vec<TableArg>,
     #[command(flatten)]
@@ -150,7 +151,7 @@ impl FromStr for Date {
         if is_shaped && within(5..7, 1..=12) && within(8..10, 1..=31) {
             Ok(Self(text.to_owned()))
         } else {
-            Err(format!("{text} is no day: write 2026-11-22"))
+            Err(format!("{text} is not a date: write 2026-11-22"))
         }
     }
 }
@@ -170,7 +171,7 @@ impl FromStr for Keep {
         let (table, days) = text.split_once('=').ok_or_else(wrong)?;
         let TableArg(table) = table.parse()?;
         if ["sessions", "buckets"].contains(&table.name) {
-            return Err(format!("{} is kept for ever: other tables need it", table.name));
+            return Err(format!("{} has no retention: other tables need it", table.name));
         }
         Ok(Self { table, days: days.parse().map_err(|_| wrong())? })
     }

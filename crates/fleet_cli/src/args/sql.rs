@@ -19,27 +19,28 @@ use crate::args::memory::MemoryArgs;
     hyperscope sql '\\d exits' trace.dat\n  \
     hyperscope sql \"SELECT * FROM vcpu_states WHERE state = 'preempted'\" NAME.hscope -o out.parquet\n  \
     hyperscope sql /srv/lake                         a prompt\n\n\
-    Tables are those of docs/formats/lake.md, views those of docs/sql.md. It runs hyperscope-sql,\n\
-    which make sql builds, from the folder of hyperscope or the PATH.")]
+    docs/formats/lake.md describes the tables, docs/sql.md the views. The command runs hyperscope-sql,\n\
+    which make sql builds, from the folder of hyperscope or from the PATH.")]
 pub(crate) struct SqlArgs {
-    /// The query, or @NAME of a question that is known by name, and what it is asked of: a lake, a folder of tables, or
-    /// recordings of a host and its guests. Without a query they are read from a prompt
+    /// A query, or @NAME of a predefined one, then its data: a lake, a folder of tables, or
+    /// recordings of a host and its guests. Without a query, a prompt reads them
     #[arg(value_name = "QUERY|SOURCE", required_unless_present = "list")]
     pub(crate) asked: Vec<OsString>,
-    /// How the answer is written
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub(crate) format: FormatArg,
-    /// Write to this file in place of standard output; as Parquet where its name ends so
+    /// Write to this file instead of standard output; as Parquet if its name ends in .parquet
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Memory that a query may take before it uses the disk, in MiB
     #[arg(long, value_name = "MIB", default_value = "1024", help_heading = "Limits")]
     pub(crate) memory: u32,
-    /// Have another engine answer, that reads the tables' files: duckdb, duckdb=PROGRAM, duckdb=PYTHON with its module,
-    /// spark=MASTER by spark-sql, or trino=https://HOST:PORT/CATALOG (passwords: docs/sql.md)
+    /// Run the query in another engine, which reads the files of the tables: duckdb,
+    /// duckdb=PROGRAM, duckdb=PYTHON with its module, spark=MASTER by spark-sql, or
+    /// trino=https://HOST:PORT/CATALOG (passwords: docs/sql.md)
     #[arg(long, value_name = "ENGINE")]
     pub(crate) engine: Option<String>,
-    /// List the questions that are known by name
+    /// List the predefined queries
     #[arg(long)]
     pub(crate) list: bool,
     #[command(flatten)]

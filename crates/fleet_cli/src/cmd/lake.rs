@@ -87,9 +87,9 @@ fn add(args: &AddArgs) -> anyhow::Result<()> {
                     Added::Replaced => "replaced",
                     Added::There => "there already",
                     Added::Dated => {
-                        "left: its rows say when it was recorded; name that by --begun to replace them"
+                        "skipped: its rows already have a date; pass it with --begun to replace them"
                     }
-                    Added::Newer => "left: its rows are of a newer version of hyperscope",
+                    Added::Newer => "skipped: a newer version of hyperscope wrote its rows",
                 };
                 say(&format!("{shown}: {what}"));
             }
@@ -110,7 +110,7 @@ fn add(args: &AddArgs) -> anyhow::Result<()> {
     match rejected {
         0 => Ok(()),
         _ => bail!(
-            "{rejected} of {} could not be added; the table rejected has them",
+            "{rejected} of {} could not be added; the table rejected lists them",
             args.files.len()
         ),
     }
@@ -126,13 +126,14 @@ fn without_path(error: &anyhow::Error, path: &Path) -> String {
 }
 
 /// In place of an error that may have names in it.
-const WHY_NOT_NOTED: &str = "not noted: it may have names in it; add it again to see it";
+const WHY_NOT_NOTED: &str =
+    "omitted because it may contain names; add the recording again to see it";
 
 fn fault_of_key(fault: KeyFault, lake: &Path) -> String {
     let what = match fault {
-        KeyFault::Missing => "names in it are hashed: add to it with --pseudonymize and its key",
-        KeyFault::Other => "names in it are hashed by another key than this one",
-        KeyFault::Named => "it has names already: --pseudonymize begins with a new lake",
+        KeyFault::Missing => "this lake has hashed names: use --pseudonymize with its key",
+        KeyFault::Other => "this lake has names hashed with another key",
+        KeyFault::Named => "this lake already has plain names: --pseudonymize needs a new lake",
     };
     format!("{}: {what}", lake.display())
 }
@@ -159,7 +160,7 @@ fn add_one(
         tables.say_losses();
         if tables.clock_is_unknown(&args.tables) {
             say(&format!(
-                "{}: when it was recorded is not known, so its day is 1970-01-01, by its trace clock: add recordings of trace-cmd with --begun",
+                "{}: its date is unknown, so its trace clock puts it on 1970-01-01: add trace-cmd recordings with --begun",
                 file.display()
             ));
         }
@@ -174,13 +175,13 @@ fn compact_days(args: &CompactArgs) -> anyhow::Result<()> {
         compact(&storage, &|date| date < before.as_str()).context("cannot compact the lake")?;
     let Compacted { sessions, parts, files_before, files, changed } = done;
     say(&format!(
-        "{} in {}: {} in place of {files_before}",
+        "{} in {}: {} instead of {files_before}",
         plural(sessions, "session"),
         plural(parts, "part"),
         plural(files, "file")
     ));
     if changed > 0 {
-        say(&format!("{} left: another run changed them meanwhile", plural(changed, "session")));
+        say(&format!("{} skipped: another run changed them meanwhile", plural(changed, "session")));
     }
     Ok(())
 }
@@ -196,7 +197,7 @@ fn collect(args: &GcArgs) -> anyhow::Result<()> {
     let Collected { orphans, unfinished, expired, bytes } =
         done.context("cannot clean up the lake")?;
     say(&format!(
-        "removed {}; files without a session: {orphans}, unfinished: {unfinished}, older than --keep: {expired}",
+        "removed {}: {orphans} without a session, {unfinished} unfinished, {expired} older than --keep",
         plural(bytes, "byte")
     ));
     Ok(())

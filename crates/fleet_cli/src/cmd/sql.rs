@@ -45,7 +45,7 @@ fn run(args: &SqlArgs) -> anyhow::Result<()> {
         }
         command.arg("--").args(&args.asked);
     }
-    // It ends as that does, and whoever stops it stops that.
+    // exec: exit code and signals are those of the program.
     Err(anyhow!(command.exec()).context(format!("cannot run {}", SQL.name)))
 }
 

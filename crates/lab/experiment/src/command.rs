@@ -41,10 +41,10 @@ pub enum CommandError {
     #[error("{0} ended with {1}{2}")]
     Failed(String, ExitStatus, String),
     /// It took too long, and was ended with all that it had started.
-    #[error("{0} took longer than {1:?} and was ended: --timeout allows more")]
+    #[error("{0} exceeded the timeout of {1:?} and was killed: raise --timeout")]
     TimedOut(String, Duration),
     /// It printed too much.
-    #[error("{0} printed more than {MAX_OUTPUT} bytes and was ended")]
+    #[error("{0} printed more than {MAX_OUTPUT} bytes and was killed")]
     TooLong(String),
     /// A signal came.
     #[error("interrupted")]

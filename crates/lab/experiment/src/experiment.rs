@@ -24,7 +24,7 @@ pub struct Configuration {
     pub workload: Option<Vec<String>>,
 }
 
-/// When there are enough blocks.
+/// When to stop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stop {
     /// After this many.
@@ -74,13 +74,13 @@ pub enum ExperimentError {
     #[error("{0}{1}")]
     Metric(MetricError, String),
     /// Runs failed, that many, and no block was whole; how the first of them failed.
-    #[error("no block of one run each was whole: {0} runs failed, the first as {1}")]
+    #[error("no block was complete: {0} runs failed; the first failure: {1}")]
     NoResult(usize, String),
     /// It was in this run.
     #[error("{0}: {1}")]
     Run(RunPlace, Box<Self>),
     /// What happens while a workload runs can't be counted.
-    #[error("what happens meanwhile can't be counted: {0}")]
+    #[error("cannot count exits during runs: {0}")]
     Watch(#[source] std::io::Error),
 }
 

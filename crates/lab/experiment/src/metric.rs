@@ -25,7 +25,9 @@ enum MetricPattern {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MetricError {
     /// It is not of the form `NAME=REGEX` or `NAME=json:PATH`.
-    #[error("{0:?} is no metric: NAME=REGEX with a group around the number, or NAME=json:a.b.0")]
+    #[error(
+        "{0:?} is not a metric: write NAME=REGEX with a group around the number, or NAME=json:a.b.0"
+    )]
     Form(String),
     /// The pattern makes no sense.
     #[error("{0}")]

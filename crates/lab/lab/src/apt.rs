@@ -15,7 +15,7 @@ use crate::packages::{ProgressFn, run, write};
 /// its backports have one (10.0) with which that was not seen (docs/lab.md, "When a machine hangs").
 const RELEASE: &str = "bookworm";
 const BACKPORTS: &str = "bookworm-backports";
-const MEND: &str = "the lab takes its kernel and programs from Debian packages: run it on a machine with apt, or name --kernel and --root";
+const MEND: &str = "the lab needs apt for its kernel and programs: run it on Debian or Ubuntu, or use --kernel and --root";
 
 /// apt with folders of its own.
 pub(crate) struct Apt {
@@ -57,7 +57,7 @@ impl Apt {
         self.add_backports(&mirror)?;
         if let Err(error) = self.run(&["update", "-qq"]) {
             progress(&format!(
-                "no {BACKPORTS} at {mirror}: machines of QEMU 7.2 may stand still: {error}"
+                "{mirror} has no {BACKPORTS}, and machines of QEMU 7.2 may hang: {error}"
             ));
             return write(&self.folder.join("apt.conf"), &self.configuration);
         }

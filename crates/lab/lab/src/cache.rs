@@ -47,7 +47,7 @@ impl Cache {
             .or_else(|| Some(named("XDG_CACHE_HOME")?.join("hyperscope/lab")))
             .or_else(|| Some(named("HOME")?.join(".cache/hyperscope/lab")));
         let root = root.ok_or_else(|| {
-            LabError::missing("a home folder", "name the lab's folder in HYPERSCOPE_LAB_DIR")
+            LabError::missing("a home folder", "set HYPERSCOPE_LAB_DIR to a folder for the lab")
         })?;
         let root = std::path::absolute(&root).map_err(LabError::io("cannot resolve", &root))?;
         Ok(Self { root })
@@ -123,7 +123,7 @@ impl Cache {
             what: format!("disk space in {}", root.display()),
             available_mib: free >> 20,
             needed_mib: bytes >> 20,
-            mend: "`hyperscope lab clean` removes what is kept, HYPERSCOPE_LAB_DIR names another folder",
+            mend: "free space with `hyperscope lab clean`, or set HYPERSCOPE_LAB_DIR to another folder",
         })
     }
 }

@@ -175,29 +175,29 @@ impl Description {
         }
         if self.arch == Arch::Aarch64 && self.levels > 2 {
             return refuse(
-                "level 3 on aarch64 needs nested virtualization, which no QEMU emulates KVM with: --levels 2",
+                "level 3 on aarch64 needs nested virtualization, which QEMU does not emulate there: use --levels 2",
             );
         }
         let known = |ns: u32| ns.is_power_of_two() && ns <= MAX_INSTRUCTION_NS;
         if self.instruction_ns.is_some_and(|ns| !known(ns)) {
-            return refuse("an instruction takes 1, 2, 4, ... or 1024 ns");
+            return refuse("the time of an instruction must be 1, 2, 4, ... or 1024 ns");
         }
         if self.instruction_ns.is_some() && self.accelerator == Some(Accelerator::Kvm) {
-            return refuse("only the emulator counts instructions: --accel tcg");
+            return refuse("only the emulator counts instructions: use --accel tcg");
         }
         let is_name = |word: &str| {
             !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
         };
         if !self.processor.is_empty() && !self.processor.split(',').all(is_name) {
             return refuse(
-                "--processor takes names of QEMU's, such as vgif, with commas between them",
+                "--processor needs QEMU's feature names, such as vgif, separated by commas",
             );
         }
         if !self.processor.is_empty() && self.accelerator == Some(Accelerator::Kvm) {
-            return refuse("only the emulator has a processor as it is asked for: --accel tcg");
+            return refuse("--processor needs the emulator: use --accel tcg");
         }
         if self.cpus == 0 || self.guest.cpus == 0 {
-            return refuse("a machine has at least one processor");
+            return refuse("a machine needs at least one processor");
         }
         Ok(())
     }

@@ -121,7 +121,7 @@ impl HyperscopeRecording {
                 Ok(Some(ended)) => return Err(self.failed(ended)),
                 Ok(None) => {}
                 Err(LabError::Channel { .. }) => {
-                    return Err(self.stands_still("it does not begin", lab));
+                    return Err(self.stands_still("it did not start", lab));
                 }
                 Err(error) => return Err(error),
             }
@@ -140,7 +140,7 @@ impl HyperscopeRecording {
                 Ok(Some(ended)) => break ended,
                 Ok(None) => {}
                 Err(LabError::Channel { .. }) => {
-                    return Err(self.stands_still("it does not end", lab));
+                    return Err(self.stands_still("it did not end", lab));
                 }
                 Err(error) => return Err(error),
             }
@@ -202,7 +202,7 @@ fn put(session: &mut Session, from: &Path, to: &str) -> Result<()> {
 /// The agent in the guest, on a channel that needs nothing.
 fn start_agent(lab: &Lab) -> Result<()> {
     let arch = lab.description()?.arch;
-    let none = || LabError::missing("hyperscope-agent", "`make agent` builds it");
+    let none = || LabError::missing("hyperscope-agent", "build it with `make agent`");
     let program = machine_programs::agent(arch).ok_or_else(none)?;
     let mut session = lab.session(2)?;
     session.check(&["sh", "-c", END_AGENT], PATIENCE)?;

@@ -67,9 +67,9 @@ impl KernelModules {
         let Some(file) = self.files.get(name) else {
             let what = format!("the kernel module {name} in {}", self.folder.display());
             let remedy = if self.packed.contains(name) {
-                "it is compressed there: unpack its folder's modules (unxz, unzstd or gunzip), and run depmod"
+                "the module is compressed: unpack all modules of the folder (unxz, unzstd or gunzip), then run depmod"
             } else {
-                "use a kernel that has it, built in or as a module"
+                "use a kernel that has it built in or as a module"
             };
             return Err(LabError::missing(what, remedy));
         };

@@ -55,7 +55,7 @@ impl Lab {
     pub fn named(cache: &Cache, name: &str) -> Result<Self> {
         let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if name.is_empty() || name.starts_with('.') || !name.chars().all(fits) {
-            let text = format!("{name:?} is no name for a lab: letters, digits, - and _ are");
+            let text = format!("{name:?} is not a valid lab name: use letters, digits, - and _");
             return Err(LabError::Usage(text));
         }
         let run = cache.run_folder(name);
@@ -63,7 +63,7 @@ impl Lab {
         let longest = machine::control_socket(&run.display().to_string(), 0);
         if longest.len() > 100 {
             let text = format!(
-                "{} is too long for sockets: name a shorter folder in HYPERSCOPE_LAB_DIR",
+                "{} is too long for sockets: set HYPERSCOPE_LAB_DIR to a shorter folder",
                 run.display()
             );
             return Err(LabError::Usage(text));
@@ -150,7 +150,7 @@ impl Lab {
         if level == 0 || level > description.started {
             let has = description.started;
             return Err(LabError::Usage(format!(
-                "there is no level {level}: the lab's levels are 1 to {has}"
+                "level {level} does not exist: the lab has levels 1 to {has}"
             )));
         }
         self.open_session(level, ANSWER)
@@ -327,7 +327,8 @@ pub(crate) fn guest_run(level: u8) -> String {
 /// When a lab is up, or something can't be removed.
 pub fn clean(cache: &Cache) -> Result<()> {
     if let Some(lab) = Lab::all(cache)?.iter().find(|lab| lab.is_up()) {
-        let text = format!("the lab {} is up: `hyperscope lab down --name {0}` first", lab.name);
+        let text =
+            format!("the lab {} is up: run `hyperscope lab down --name {0}` first", lab.name);
         return Err(LabError::Usage(text));
     }
     cache.clear()

@@ -24,9 +24,8 @@ pub(crate) fn find(arch: Arch) -> Result<PathBuf> {
     let program =
         std::env::current_exe().map_err(LabError::io("cannot find", Path::new("this program")))?;
     next_to(&program, NAME, arch).ok_or_else(|| {
-        let mend = format!(
-            "`make labguest` builds it; {VARIABLE} names it when it is not next to this program"
-        );
+        let mend =
+            format!("build it with `make labguest`, next to this program, or set {VARIABLE}");
         LabError::missing(format!("{NAME} for {arch}"), mend)
     })
 }
@@ -48,7 +47,7 @@ pub(crate) fn agent(arch: Arch) -> Option<PathBuf> {
 pub(crate) fn kernel_module(release: &str) -> Result<PathBuf> {
     built_module(release).ok_or_else(|| {
         let what = format!("the module hyperscope_guest for the kernel {release}");
-        LabError::missing(what, "`make kmod` builds it")
+        LabError::missing(what, "build it with `make kmod`")
     })
 }
 

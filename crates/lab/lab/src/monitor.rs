@@ -86,7 +86,7 @@ impl Monitor {
                 }
                 _ if Instant::now() > deadline => {
                     return Err(LabError::Monitor(format!(
-                        "not {wanted} after {MIGRATION:?}: {answer}"
+                        "expected {wanted} within {MIGRATION:?}, got: {answer}"
                     )));
                 }
                 _ => std::thread::sleep(Duration::from_millis(10)),

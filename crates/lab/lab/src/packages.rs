@@ -26,7 +26,7 @@ pub(crate) type ProgressFn<'a> = &'a dyn Fn(&str);
 const COMPLETE: &str = ".complete";
 
 /// Part of a folder's name: those from before hold another QEMU.
-const WHICH_QEMU: &[u8] = b"QEMU from backports, without two faults";
+const WHICH_QEMU: &[u8] = b"QEMU from backports, which lacks two known bugs";
 
 /// The emulator that has them.
 const QEMU: &str = "usr/bin/qemu-system-x86_64";
@@ -60,8 +60,7 @@ impl PackageSet {
             return Ok(folder);
         }
         if offline {
-            let mend =
-                "run `hyperscope lab fetch` while there is a network, or leave out --offline";
+            let mend = "run `hyperscope lab fetch` with a network, or omit --offline";
             return Err(LabError::missing(format!("{names} ({})", self.architecture), mend));
         }
         cache.need_room(ROOM_BYTES)?;
@@ -86,8 +85,7 @@ impl PackageSet {
             let left_in = emulator_faults::leave_out(&qemu)?;
             if left_in > 0 {
                 progress(&format!(
-                    "{left_in} of the faults of QEMU's emulator that are known are not found in this version: if it has \
-                     them, machines that run guests may end or stand still now and then"
+                    "{left_in} known bugs of QEMU's emulator can't be located in this version: if it has them, machines that run guests may sometimes crash or hang"
                 ));
             }
         }

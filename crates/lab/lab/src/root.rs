@@ -71,9 +71,9 @@ impl Root {
 
     fn missing(&self, what: &str) -> LabError {
         let mend = if packages::is_unpacked(&self.path) {
-            "`hyperscope lab clean` and `hyperscope lab fetch` get the packages again"
+            "download the packages again with `hyperscope lab clean` and `hyperscope lab fetch`"
         } else {
-            "install it there, or leave out --root"
+            "install it there, or omit --root"
         };
         LabError::missing(format!("{what} in {}", self.path.display()), mend)
     }

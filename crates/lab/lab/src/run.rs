@@ -127,8 +127,9 @@ impl Lab {
             return Ok(Vec::new());
         }
         let lines = String::from_utf8_lossy(&output.stdout).into_owned();
-        let not_json =
-            |error| LabError::Usage(format!("`{}` printed no truth: {error}", words.join(" ")));
+        let not_json = |error| {
+            LabError::Usage(format!("`{}` printed no valid counts: {error}", words.join(" ")))
+        };
         lines.lines().map(|line| serde_json::from_str(line).map_err(not_json)).collect()
     }
 
@@ -189,7 +190,7 @@ struct ScenarioRun<'d> {
 /// Why something can't be recorded that only hyperscope records.
 fn missing(what: &str, arch: Arch, record: &Record) -> LabError {
     let why = if record.has_guest() && machine_programs::agent(arch).is_none() {
-        "and the guest's agent, which it needs, is not built next to it"
+        "and the guest's agent, which it needs, is missing next to it"
     } else {
         "which does not run in level 1"
     };

@@ -211,9 +211,7 @@ impl Scenario {
         if !path.is_file() {
             let names: Vec<&str> = BUNDLED.iter().map(|(name, _)| *name).collect();
             let names = names.join(", ");
-            let text = format!(
-                "there is no scenario {name:?}: there are {names}, and any file like theirs"
-            );
+            let text = format!("unknown scenario {name:?}: use one of {names}, or a scenario file");
             return Err(LabError::Usage(text));
         }
         let text = fs::read_to_string(path).map_err(LabError::io("cannot read", path))?;
@@ -222,8 +220,7 @@ impl Scenario {
     }
 
     fn parse(name: &str, text: &str) -> Result<Self> {
-        let invalid =
-            |error| LabError::Usage(format!("the scenario {name} makes no sense: {error}"));
+        let invalid = |error| LabError::Usage(format!("the scenario {name} is invalid: {error}"));
         let mut scenario: Self = toml::from_str(text).map_err(invalid)?;
         name.clone_into(&mut scenario.name);
         Ok(scenario)

@@ -22,7 +22,8 @@ const PLACE: &str = "/share";
 /// Serves a folder for a lab that is about to start.
 pub(crate) fn serve(lab: &Lab, host: &Root, folder: &Path) -> Result<()> {
     if !rustix::process::geteuid().is_root() {
-        let text = "--share needs root: so does the program that serves the folder (virtiofsd)";
+        let text =
+            "--share needs root, because the program that serves the folder (virtiofsd) does";
         return Err(LabError::Usage(text.into()));
     }
     let words = host.command_prefix(&host.program(PROGRAM)?)?;

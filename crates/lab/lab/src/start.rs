@@ -86,7 +86,7 @@ impl Lab {
             if error.is_hang() || !self.has_ended(&guest) {
                 return error;
             }
-            let what = "is gone: its QEMU ended while it booted".to_owned();
+            let what = "failed: its QEMU ended during boot".to_owned();
             self.explain("", LabError::Hangs { level, what, console: String::new() })
         })
     }

@@ -35,7 +35,7 @@ impl Tool {
     /// Looks for what isn't in a package, but has to be built.
     pub(crate) fn check_built(self) -> Result<()> {
         if self == Self::Lttng && !machine_programs::has_lttng_modules() {
-            return Err(LabError::missing("LTTng's modules", "`kmod/lttng` builds them"));
+            return Err(LabError::missing("LTTng's modules", "build them with `kmod/lttng`"));
         }
         Ok(())
     }
@@ -83,7 +83,7 @@ impl Tool {
 fn lttng_modules(release: &str) -> Result<Vec<ToolFile>> {
     let folder = machine_programs::lttng_modules(release).ok_or_else(|| {
         let what = format!("LTTng's modules for the kernel {release}");
-        LabError::missing(what, "`kmod/lttng` builds them")
+        LabError::missing(what, "build them with `kmod/lttng`")
     })?;
     let mut files = Vec::new();
     let mut open = vec![folder.clone()];

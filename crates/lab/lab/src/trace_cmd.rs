@@ -58,7 +58,7 @@ impl TraceCmd {
             recording.session.limit();
             return Err(match recording.wait() {
                 Err(error) => error,
-                Ok(()) => recording.failed("it did not begin"),
+                Ok(()) => recording.failed("it did not start"),
             });
         }
         Ok(recording)

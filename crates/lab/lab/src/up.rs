@@ -70,7 +70,7 @@ impl Lab {
             // Its console comes with the error of the last try.
             let how = hangs.to_string();
             let how = how.lines().next().unwrap_or_default();
-            report(Step { text: format!("{how}; once more"), usual: None });
+            report(Step { text: format!("{how}; trying again"), usual: None });
             self.end()?;
             began = self.begin(&artifacts, &description, options, report);
         }
@@ -89,7 +89,8 @@ impl Lab {
             description.accelerator = accelerator;
             return Ok(description);
         }
-        let text = "the lab is up, and is another one: `hyperscope lab down` first, or give this one a --name";
+        let text =
+            "another lab with this name is up: run `hyperscope lab down` first, or choose a --name";
         Err(LabError::Usage(text.into()))
     }
 
@@ -166,7 +167,7 @@ fn need_memory(description: &Description) -> Result<()> {
             what: "memory".into(),
             available_mib,
             needed_mib,
-            mend: "end other programs, or name a smaller --memory",
+            mend: "stop other programs, or use a smaller --memory",
         }),
         _ => Ok(()),
     }

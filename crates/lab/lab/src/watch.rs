@@ -165,18 +165,16 @@ fn still(same: &Same, last: &Reading) -> Option<String> {
     let used =
         last.cpu_ticks.saturating_sub(same.first.cpu_ticks) * 100 / TICKS_PER_SECOND / seconds;
     if last.counts.is_empty() {
-        return Some("is gone: no QEMU runs it".into());
+        return Some("has no QEMU process".into());
     }
     let how = if last.is_stopped {
-        "its QEMU is stopped by a signal".into()
+        "a signal stopped its QEMU".into()
     } else if used >= 50 {
-        format!("its vCPUs spin, at {used}% of a processor")
+        format!("its vCPUs use {used}% of a processor without progress")
     } else {
-        "its vCPUs don't run".into()
+        "its vCPUs do not run".into()
     };
-    Some(format!(
-        "stands still: for {seconds} s it took no interrupt and made no exit of its own; {how}"
-    ))
+    Some(format!("hangs: it had no interrupt and no exit of its own for {seconds} s; {how}"))
 }
 
 impl Reading {

@@ -44,7 +44,7 @@ fn not_started(exec: &Exec, error: &io::Error) -> Failure {
 
 fn command(exec: &Exec) -> io::Result<Command> {
     let Some((program, arguments)) = exec.argv.split_first() else {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no program is named"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no program was given"));
     };
     let mut command = Command::new(program);
     // A group of its own, so that all it starts ends with it.

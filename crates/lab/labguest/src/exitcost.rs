@@ -6,7 +6,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 #![cfg_attr(
     not(target_arch = "x86_64"),
-    allow(dead_code, reason = "other processors are refused, in the same words and types")
+    allow(dead_code, reason = "other processors are refused, with the same texts and types")
 )]
 
 mod ablation;

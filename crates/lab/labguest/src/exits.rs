@@ -54,7 +54,7 @@ fn make(kind: &str, count: u64) -> io::Result<Truth> {
         "nap" => Ok(naps(count)),
         #[cfg(target_arch = "x86_64")]
         "cpuid" | "hypercall" | "msr" | "port" => x86(kind, count),
-        _ => Err(invalid(format!("there is no kind of exits {kind:?} here"))),
+        _ => Err(invalid(format!("unknown kind of exits {kind:?}"))),
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn run() -> io::Result<()> {
     let ended = set_up();
     if let Err(error) = &ended {
         // The console is all there is to say it on.
-        println!("hyperscope-lab: the machine can't be set up: {error}");
+        println!("hyperscope-lab: cannot set up the machine: {error}");
     }
     reboot(RebootCommand::PowerOff)?;
     ended

@@ -28,5 +28,5 @@ pub(crate) fn run(text: &str) -> io::Result<()> {
 
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn run(_: &str) -> io::Result<()> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "there are no such hypercalls here"))
+    Err(io::Error::new(io::ErrorKind::Unsupported, "these hypercalls are not available here"))
 }

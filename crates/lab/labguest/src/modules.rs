@@ -27,13 +27,16 @@ fn load_for_hosts(config: &GuestConfig) {
     // One of these is for another processor, and fails.
     let loads = |path: &String| load_one(path).is_ok();
     if !config.one_of.is_empty() && !config.one_of.iter().any(loads) {
-        println!("hyperscope-lab: none of {} loads: no KVM here", config.one_of.join(", "));
+        println!(
+            "hyperscope-lab: none of {} loads: KVM is not available",
+            config.one_of.join(", ")
+        );
     }
 }
 
 fn load_or_report(path: &String) {
     if let Err(error) = load_one(path) {
-        println!("hyperscope-lab: {path} doesn't load: {error}");
+        println!("hyperscope-lab: cannot load {path}: {error}");
     }
 }
 

@@ -160,7 +160,7 @@ fn open(name: &str) -> io::Result<File> {
         }
         thread::sleep(BETWEEN_TRIES);
     }
-    Err(io::Error::new(io::ErrorKind::NotFound, format!("there is no virtio port {name}")))
+    Err(io::Error::new(io::ErrorKind::NotFound, format!("the virtio port {name} is missing")))
 }
 
 fn device(name: &str) -> Option<String> {

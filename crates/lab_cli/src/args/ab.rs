@@ -20,85 +20,87 @@ use session::Misuse;
     hyperscope ab --a 'echo 0 > $P' --b 'echo 200000 > $P' --until 2% -- ./workload\n  \
     hyperscope ab --a 'ssh g vhost off' --b 'ssh g vhost on' \\\n  \
     \x20   --metric bps=json:end.sum_received.bits_per_second -- iperf3 -J -c guest\n  \
-    hyperscope ab --parameter-list ns=0,50000,200000 --a 'echo {ns} > $P' -- ./workload     three of them\n  \
-    hyperscope ab --a A --b B --exits --vm web -- ssh web make   which exits B has fewer of\n  \
+    hyperscope ab --parameter-list ns=0,50000,200000 --a 'echo {ns} > $P' -- ./workload     three configurations\n  \
+    hyperscope ab --a A --b B --exits --vm web -- ssh web make   also compares exits by reason\n  \
     hyperscope ab --a A --b B --record runs -- ./bench            then hyperscope diff runs/*-a.hscope -- runs/*-b.hscope\n  \
-    hyperscope ab --lab --a '' --b vhost --lab-workload stream    in guests of two labs\n  \
+    hyperscope ab --lab --a '' --b vhost --lab-workload stream    in the guests of two labs\n  \
     hyperscope ab --lab --a halt-poll=0 --b halt-poll=200000 --exits -- ./bench\n  \
     hyperscope ab --a A --b B -o ab.html -- ./bench           a page with all runs as points\n  \
     hyperscope ab --a A --b B --fail-if 'wall > +3%' -- ./bench                for CI: exit code 3\n\n\
-    Each block is one run of every configuration, in an order by chance: what changes slowly on the\n\
-    machine is in all. Setups, --prepare and --teardown are lines for the shell, HYPERSCOPE_SIDE is\n\
-    a, b and so on in all of them, and in the workload.\n\
-    Conditions: metric OP [+|-]N[%|x|ns|us|ms|s], as those of diff.")]
+    Each block runs every configuration once, in random order, so that slow changes of the machine affect\n\
+    all of them. Setups, --prepare and --teardown are shell commands. HYPERSCOPE_SIDE is set to a, b, ...\n\
+    for them and for the workload.\n\
+    Conditions: metric OP [+|-]N[%|x|ns|us|ms|s], as for diff.")]
 pub(crate) struct AbArgs {
-    /// Run the workload in guests of labs, one for each configuration, which are up at the same time; --a and --b name what is
-    /// switched there, with commas: vhost, no-ioeventfd, halt-poll=NS, no-x2apic, no-huge-pages, levels=N, guest-cpus=N,
-    /// processor=NAME, append=WORD, guest-append=WORD
+    /// Run the workload in the guests of labs, one lab per configuration, all up at the same time;
+    /// --a and --b list the settings to switch, separated by commas: vhost, no-ioeventfd,
+    /// halt-poll=NS, no-x2apic, no-huge-pages, levels=N, guest-cpus=N, processor=NAME, append=WORD,
+    /// guest-append=WORD
     #[arg(long, conflicts_with_all = ["prepare", "teardown", "vm"])]
     pub(crate) lab: bool,
-    /// In place of WORKLOAD one that guests have, with its own metrics
+    /// Run a workload that is built into the guests, with its own metrics, instead of WORKLOAD
     #[arg(long, value_name = "NAME", value_enum, requires = "lab", conflicts_with = "workload")]
     pub(crate) lab_workload: Option<LabWorkload>,
-    /// A line for the shell before each run that sets up A
+    /// Shell command that sets up A before each of its runs
     #[arg(long, value_name = "SETUP")]
     pub(crate) a: String,
-    /// One that sets up B; given again, C and so on, each of which is compared with A
+    /// Shell command that sets up B; repeat it for C and so on. Each one is compared with A
     #[arg(long, value_name = "SETUP", required_unless_present = "parameter_list")]
     pub(crate) b: Vec<String>,
-    /// Configurations by the values of one parameter: A is --a with the first value in place of {NAME}, B with the second, and
-    /// so on
+    /// Derive the configurations from the values of one parameter: A is --a with {NAME} replaced by
+    /// the first value, B by the second, and so on
     #[arg(long, value_name = "NAME=VALUE,…", conflicts_with = "b", value_parser = Parameter::parse)]
     pub(crate) parameter_list: Option<Parameter>,
-    /// One before each run, after the setup: what is not to be timed
+    /// Shell command before each run, after the setup; it is not timed
     #[arg(long, value_name = "LINE")]
     pub(crate) prepare: Option<String>,
-    /// One after each run, also after one that failed
+    /// Shell command after each run, even if the run failed
     #[arg(long, value_name = "LINE")]
     pub(crate) teardown: Option<String>,
-    /// This many blocks of one run of each
+    /// Number of blocks
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=10_000))]
     pub(crate) runs: u32,
-    /// Blocks until the interval of the ratio reaches no further than this from its middle: of the first --metric,
-    /// or of the time
+    /// Run blocks until the confidence interval of the ratio is at most this far from its middle;
+    /// the ratio is that of the first --metric, or of the time
     #[arg(long, value_name = "PERCENT", conflicts_with = "runs", value_parser = width)]
     pub(crate) until: Option<f64>,
-    /// No block begins later than this after the first one [default: 10m with --until]
+    /// Start no further block after this time [default: 10m with --until]
     #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub(crate) budget: Option<Duration>,
-    /// Blocks at the beginning that don't count
+    /// Number of warm-up blocks that are not counted
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(..=1000))]
     pub(crate) warmup: u32,
-    /// The longest that one command may take; it is ended then with all that it started
+    /// Kill a command and all its children after this time
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = some_time)]
     pub(crate) timeout: Duration,
-    /// Go on when the workload fails: such a run counts as others do. Where it takes too long, or has no number for a
-    /// --metric, its block is left out
+    /// Continue when the workload fails, and count the run. If a run times out or prints no number
+    /// for a --metric, its block is left out
     #[arg(long, short = 'i', visible_alias = "ignore-failure")]
     pub(crate) ignore_failures: bool,
-    /// A number that the workload prints: NAME=REGEX, whose first group it is, or NAME=json:a.b.0; may be given
-    /// several times
+    /// A number that the workload prints: NAME=REGEX, where the first group is the number, or
+    /// NAME=json:a.b.0; may be repeated
     #[arg(long, value_name = "NAME=WHERE", value_parser = Metric::parse)]
     pub(crate) metric: Vec<Metric>,
-    /// Count this host's exits during each run, too: how many, what they cost, by reason, inside the kernel as top does
+    /// Also count this host's exits during each run, with their cost and by reason, in the kernel
+    /// as top does
     #[arg(long, group = "counted")]
     pub(crate) exits: bool,
-    /// Record each run, too: a session for each in this new folder (block-03-b.hscope), whose exits are counted as those of
-    /// --exits are, and which exits, cpu, path and diff take apart
+    /// Also record each run as a session in this new folder (block-03-b.hscope). Exits are counted
+    /// as with --exits; exits, cpu, path and diff read the sessions
     #[arg(long, value_name = "DIR", group = "counted")]
     pub(crate) record: Option<PathBuf>,
-    /// Of this VM alone
+    /// Count or record only this VM
     #[arg(long, value_name = "NAME", requires = "counted")]
     pub(crate) vm: Option<String>,
-    /// What the order is drawn from
+    /// Seed of the random order
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// End with code 3 if this holds; a change has to be significant, too. May be given several times
+    /// Exit with code 3 if this condition holds; a change must also be significant. May be repeated
     #[arg(long, value_name = "CONDITION", value_parser = Condition::read, allow_hyphen_values = true)]
     pub(crate) fail_if: Vec<Condition>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
-    /// What is timed: a program with its arguments, or one line for the shell
+    /// The command to time: a program with its arguments, or one shell command
     #[arg(required_unless_present = "lab_workload", last = true, value_name = "WORKLOAD")]
     pub(crate) workload: Vec<String>,
 }
@@ -112,7 +114,7 @@ pub(crate) struct Parameter {
 
 impl Parameter {
     fn parse(text: &str) -> Result<Self, String> {
-        let usage = || "NAME=VALUE,VALUE with two values at least".to_owned();
+        let usage = || "expected NAME=VALUE,VALUE with at least two values".to_owned();
         let (name, values) = text.split_once('=').ok_or_else(usage)?;
         let values: Vec<String> = values.split(',').map(str::to_owned).collect();
         let is_right = !name.is_empty() && values.len() >= 2;
@@ -121,7 +123,7 @@ impl Parameter {
 }
 
 impl AbArgs {
-    /// How A and the others are set up.
+    /// The setup of A and of the others.
     ///
     /// # Errors
     /// When there are too many, or the parameter occurs nowhere.
@@ -131,25 +133,25 @@ impl AbArgs {
             Some(Parameter { name, values }) => {
                 let place = format!("{{{name}}}");
                 if !self.a.contains(&place) {
-                    return Err(Misuse(format!("--parameter-list: {place} does not occur in --a")));
+                    return Err(Misuse(format!("--parameter-list: --a does not contain {place}")));
                 }
                 values.iter().map(|value| self.a.replace(&place, value)).collect()
             }
         };
         match setups.len() {
             ..=MAX_SIDES => Ok(setups),
-            many => {
-                Err(Misuse(format!("{many} configurations are too many: {MAX_SIDES} are the most")))
-            }
+            many => Err(Misuse(format!(
+                "{many} configurations are too many: at most {MAX_SIDES} can be compared"
+            ))),
         }
     }
 
-    /// When there are enough blocks.
+    /// When to stop.
     pub(crate) fn stop(&self) -> Stop {
         self.until.map_or(Stop::Blocks(self.runs as usize), Stop::Width)
     }
 
-    /// How long blocks may begin.
+    /// For how long new blocks may start.
     pub(crate) fn budget(&self) -> Option<Duration> {
         const OF_WIDTH: Duration = Duration::from_secs(600);
         self.budget.or_else(|| self.until.map(|_| OF_WIDTH))
@@ -159,5 +161,7 @@ impl AbArgs {
 fn width(text: &str) -> Result<f64, String> {
     let number = text.trim_end_matches('%').parse::<f64>().ok();
     let percent = number.filter(|percent| *percent > 0.0 && *percent <= 100.0);
-    percent.map(|percent| percent / 100.0).ok_or_else(|| "a share such as 2%".to_owned())
+    percent
+        .map(|percent| percent / 100.0)
+        .ok_or_else(|| "expected a percentage such as 2%".to_owned())
 }

@@ -12,13 +12,13 @@ use command::args::time::some_time;
 #[command(after_help = "Examples:\n  \
     hyperscope lab up --levels 2            a KVM host with a guest\n  \
     hyperscope lab exec 2 -- uname -a       run a command in the guest\n  \
-    hyperscope lab run exits -o out         record a scenario, with what must be found in it\n  \
+    hyperscope lab run exits -o out         record a scenario, and check its event counts\n  \
     hyperscope lab down\n\n\
-    Level 1 is the host inside the lab, level 2 its guest, level 3 the guest of that. What is kept\n\
-    between runs (packages, images, snapshots) is in ~/.cache/hyperscope/lab, or where\n\
-    HYPERSCOPE_LAB_DIR says.")]
+    Level 1 is the host inside the lab, level 2 its guest, level 3 the nested guest. Packages, images\n\
+    and snapshots are kept between runs in ~/.cache/hyperscope/lab, or in the folder named by\n\
+    HYPERSCOPE_LAB_DIR.")]
 pub(crate) struct LabArgs {
-    /// The lab's name: several can be up at once
+    /// Name of the lab; several labs can be up at once
     #[arg(long, global = true, value_name = "NAME", default_value = "default")]
     pub(crate) name: String,
     #[command(subcommand)]
@@ -30,23 +30,23 @@ pub(crate) struct LabArgs {
 pub(crate) enum LabVerb {
     /// Start the lab's machines
     Up(LabUpArgs),
-    /// Run a command in a machine; ends with the command's exit code
+    /// Run a command in a machine, and return its exit code
     Exec(LabExecArgs),
     /// Copy a file into a machine
     Put(LabPutArgs),
     /// Copy a file out of a machine
     Get(LabGetArgs),
-    /// Show what a machine's console has said
+    /// Show the console output of a machine
     Console(LabConsoleArgs),
-    /// Have a machine's QEMU do a command of its monitor (QMP), and print the answer
+    /// Run a monitor command (QMP) in a machine's QEMU, and print the answer
     Monitor(LabMonitorArgs),
     /// Show which labs are up
     Status,
     /// Run a scenario and record it; without a name, list them
     Run(LabRunArgs),
-    /// Stop the lab's machines and leave nothing behind
+    /// Stop the lab's machines and clean up
     Down,
-    /// Get all packages now, to start labs without a network later
+    /// Download all packages now, to start labs without a network later
     Fetch(LabShapeArgs),
     /// Remove what is kept between runs: packages, images, snapshots
     Clean,
@@ -101,26 +101,26 @@ impl From<NetArg> for lab::Net {
 /// Which machines a lab has.
 #[derive(Debug, Args)]
 pub(crate) struct LabShapeArgs {
-    /// How many machines, one inside the other
+    /// Number of nested machines
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=3))]
     pub(crate) levels: u8,
     /// The machines' architecture [default: this system's]
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: Option<ArchArg>,
-    /// A kernel of your own in place of Debian's
+    /// Kernel to boot instead of Debian's
     #[arg(long, value_name = "FILE", requires = "modules")]
     pub(crate) kernel: Option<PathBuf>,
-    /// Its folder of modules (/lib/modules/RELEASE)
+    /// Module folder of --kernel (/lib/modules/RELEASE)
     #[arg(long, value_name = "DIR", requires = "kernel")]
     pub(crate) modules: Option<PathBuf>,
-    /// Another kernel for the guests
+    /// Kernel for the guests, if it differs
     #[arg(long, value_name = "FILE", requires = "guest_modules")]
     pub(crate) guest_kernel: Option<PathBuf>,
-    /// Its folder of modules
+    /// Module folder of --guest-kernel
     #[arg(long, value_name = "DIR", requires = "guest_kernel")]
     pub(crate) guest_modules: Option<PathBuf>,
-    /// Take programs from this file tree (/ is this system) in place of Debian packages; also the QEMU of
-    /// level 1, where one is there that runs here, else that of this system
+    /// Take programs from this file tree (/ is this system) instead of Debian packages. The QEMU
+    /// that runs level 1 also comes from there if it works here, otherwise from this system
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
 }
@@ -142,39 +142,41 @@ pub(crate) struct LabUpArgs {
     /// Memory that the guests share with level 1 for recording, in MiB
     #[arg(long, value_name = "MIB")]
     pub(crate) guest_shm: Option<u32>,
-    /// What stands on the command line of level 1's kernel beyond the usual
+    /// Text to append to the kernel command line of level 1
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) append: Option<String>,
-    /// Give level 1's emulated processor more, or less: names of QEMU's, with commas between them: vgif, -npt
+    /// Add or remove features of level 1's emulated processor, by QEMU's names, separated by
+    /// commas: vgif, -npt
     #[arg(long, value_name = "NAMES", allow_hyphen_values = true)]
     pub(crate) processor: Option<String>,
-    /// What stands on the guests' kernels' command lines beyond the usual
+    /// Text to append to the kernel command lines of the guests
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) guest_append: Option<String>,
-    /// Options of the guests' QEMU beyond the usual, with a blank between each two:
-    /// "-global virtio-mmio.ioeventfd=off"
+    /// Additional options for the guests' QEMU, separated by spaces: "-global
+    /// virtio-mmio.ioeventfd=off"
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) guest_qemu: Option<String>,
-    /// A network device of the guests, on a tap of the machine below, which is 10.77.LEVEL.1 there
+    /// Give the guests a network device, on a tap of the machine below, whose address there is
+    /// 10.77.LEVEL.1
     #[arg(long, value_name = "WHAT")]
     pub(crate) guest_net: Option<NetArg>,
-    /// An empty disk of the guests, of this size in MiB
+    /// Give the guests an empty disk of this size, in MiB
     #[arg(long, value_name = "MIB")]
     pub(crate) guest_disk: Option<u32>,
-    /// A folder of this system, mounted on /share in level 1
+    /// Mount this folder of this system on /share in level 1
     #[arg(long, value_name = "DIR")]
     pub(crate) share: Option<PathBuf>,
-    /// What executes level 1 [default: kvm where a kernel boots in it, else tcg]
+    /// Accelerator of level 1 [default: kvm if a kernel boots in it, otherwise tcg]
     #[arg(long, value_name = "WHAT")]
     pub(crate) accel: Option<AcceleratorArg>,
-    /// Let each instruction take so much of level 1's time, in ns (1, 2, 4, ... 1024): its clock goes by
-    /// what it executes, not by how fast that is; its processors take turns
+    /// Let each instruction take this much of level 1's time, in ns (1, 2, 4, ... 1024). Its clock
+    /// then counts instructions, whatever the real speed, and its processors run in turn
     #[arg(long, value_name = "NS")]
     pub(crate) instruction_ns: Option<u32>,
-    /// Boot, and keep no snapshot
+    /// Boot, and save no snapshot
     #[arg(long)]
     pub(crate) no_snapshot: bool,
-    /// Fetch nothing: fail when something is missing
+    /// Download nothing; fail if something is missing
     #[arg(long)]
     pub(crate) offline: bool,
 }
@@ -185,7 +187,7 @@ pub(crate) struct LabExecArgs {
     /// The machine: 1 is the host inside the lab
     #[arg(value_name = "LEVEL")]
     pub(crate) level: u8,
-    /// Give the command this program's standard input
+    /// Pass standard input to the command
     #[arg(short = 'i', long)]
     pub(crate) stdin: bool,
     /// End the command after this time, with code 124
@@ -202,10 +204,10 @@ pub(crate) struct LabPutArgs {
     /// The machine
     #[arg(value_name = "LEVEL")]
     pub(crate) level: u8,
-    /// The file here
+    /// The file on this system
     #[arg(value_name = "FILE")]
     pub(crate) from: PathBuf,
-    /// Its path there
+    /// Its path in the machine
     #[arg(value_name = "PATH")]
     pub(crate) to: String,
 }
@@ -216,10 +218,10 @@ pub(crate) struct LabGetArgs {
     /// The machine
     #[arg(value_name = "LEVEL")]
     pub(crate) level: u8,
-    /// The file there
+    /// The file in the machine
     #[arg(value_name = "PATH")]
     pub(crate) from: String,
-    /// Where it goes here; - is standard output
+    /// The file to write on this system; - is standard output
     #[arg(value_name = "FILE")]
     pub(crate) to: PathBuf,
 }
@@ -236,7 +238,7 @@ pub(crate) struct LabMonitorArgs {
     /// The command
     #[arg(value_name = "COMMAND")]
     pub(crate) command: String,
-    /// Its arguments, as JSON
+    /// Arguments of the command, as JSON
     #[arg(value_name = "ARGUMENTS", default_value = "{}", value_parser = json)]
     pub(crate) arguments: serde_json::Value,
 }
@@ -251,7 +253,7 @@ pub(crate) struct LabConsoleArgs {
     /// The machine
     #[arg(value_name = "LEVEL")]
     pub(crate) level: u8,
-    /// Go on as it says more, until interrupted
+    /// Follow new output until interrupted
     #[arg(short, long)]
     pub(crate) follow: bool,
 }
@@ -259,26 +261,26 @@ pub(crate) struct LabConsoleArgs {
 /// Arguments of `lab run`.
 #[derive(Debug, Args)]
 pub(crate) struct LabRunArgs {
-    /// The scenario's name, or a file with one
+    /// Name of a scenario, or a file that contains one
     #[arg(value_name = "SCENARIO")]
     pub(crate) scenario: Option<String>,
-    /// List the scenarios, as without a name
+    /// List the scenarios; the same as no name
     #[arg(long, conflicts_with = "scenario")]
     pub(crate) list: bool,
-    /// The folder the recordings go to [default: SCENARIO.hscope]
+    /// Folder for the recordings [default: SCENARIO.hscope]
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
-    /// Sample what level 1 runs, too, HZ times a second, as record --sample does; the scenario's probes
-    /// are left out then
+    /// Also sample what level 1 runs, HZ times per second, as record --sample does; the scenario's
+    /// probes are then omitted
     #[arg(long = "sample", value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) sample_hz: Option<u32>,
     /// The machines' architecture [default: this system's]
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: Option<ArchArg>,
-    /// Boot a lab that is not up, and keep no snapshot of it
+    /// If the lab is not up, boot it and save no snapshot
     #[arg(long)]
     pub(crate) no_snapshot: bool,
-    /// Fetch nothing: fail when something is missing
+    /// Download nothing; fail if something is missing
     #[arg(long)]
     pub(crate) offline: bool,
 }

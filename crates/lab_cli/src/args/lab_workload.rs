@@ -6,11 +6,11 @@ use lab::Tool;
 /// A workload by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum LabWorkload {
-    /// A compiler for each of 40 source files, two at a time: build_ns
+    /// Compile 40 source files, two at a time: build_ns
     Build,
-    /// A TCP stream to the machine below by iperf3, for two seconds: bits_per_second
+    /// Send a TCP stream to the machine below with iperf3, for two seconds: bits_per_second
     Stream,
-    /// A benchmark of the scheduler for two seconds, from wake-ups to running: p50_ns, p99_ns
+    /// Benchmark the scheduler for two seconds, from wake-up to running: p50_ns, p99_ns
     Wakeups,
 }
 
@@ -26,13 +26,13 @@ impl LabWorkload {
         words.iter().map(|&word| word.to_owned()).collect()
     }
 
-    /// As it is asked for.
+    /// Its name on the command line.
     pub(crate) fn name(self) -> String {
         let value = clap::ValueEnum::to_possible_value(&self);
         value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// What it says of itself; what it is compared by comes first.
+    /// The metrics that it prints; the first one decides a comparison.
     ///
     /// # Errors
     /// When a text of these is no metric.
@@ -45,7 +45,7 @@ impl LabWorkload {
         metrics.iter().map(|text| Metric::parse(text)).collect()
     }
 
-    /// What guests need for it.
+    /// A program that guests need for it.
     pub(crate) fn tool(self) -> Option<Tool> {
         (self == Self::Build).then_some(Tool::Tcc)
     }

@@ -17,40 +17,40 @@ use command::args::time::some_time;
     hyperscope sensitivity --vm web --reason msr,cpuid --delays 1us,2us,5us -- ssh guest ./ping-pong\n  \
     hyperscope sensitivity --vm web --reason hlt --progress /sys/class/net/tap0/statistics/rx_packets --for 1m\n  \
     hyperscope sensitivity --vm web --reason msr --for 1m -o msr.html                      a page with figures\n\n\
-    In slices of time, in an order by chance, exits of one reason take longer by one of the delays, or none do.\n\
-    The slope is what the workload pays for each nanosecond: 1 where it waits for all of them, 0 where it waits\n\
-    for something else. The times are added by BPF programs (Linux 5.17 or later), to the VM that is named and to\n\
-    none other, and end with this program, however it ends.")]
+    Time is divided into slices in random order. In each slice, exits of one reason are delayed by one of\n\
+    the delays, or not at all. The slope is what the workload pays for each nanosecond: 1 if it waits for\n\
+    all of them, 0 if it waits for something else. BPF programs (Linux 5.17 or later) add the delays, only\n\
+    in the chosen VM. The delays stop when this program ends, however it ends.")]
 pub(crate) struct SensitivityArgs {
-    /// The VM, by its name or the process id of its VMM
+    /// Name of the VM, or process id of its VMM
     #[arg(long, value_name = "VM")]
     pub(crate) vm: String,
-    /// Exits that are delayed, as exits names them, each reason in slices of its own
+    /// Reasons of exits to delay, named as in exits; each reason has its own slices
     #[arg(long, value_name = "REASON,…", value_delimiter = ',', required = true)]
     pub(crate) reason: Vec<String>,
-    /// Only exits of these vCPUs are delayed, such as 0,2-3
+    /// Delay only exits of these vCPUs, such as 0,2-3
     #[arg(long, value_name = "LIST", value_parser = CpuSet::parse)]
     pub(crate) vcpu: Option<CpuSet>,
-    /// By how much exits are longer in slices in which they are: up to 100us
+    /// Delays to add, up to 100us
     #[arg(long, value_name = "TIME,…", value_delimiter = ',', default_value = "1us,2us,5us", value_parser = delay)]
     pub(crate) delays: Vec<Duration>,
-    /// What shows how far the workload is: exits of a reason, or a file with a number that grows [default:
-    /// the exits that are delayed]
+    /// Measure of the workload's progress: exits of a reason, or a file with a growing number
+    /// [default: the delayed exits]
     #[arg(long, value_name = "REASON|FILE")]
     pub(crate) progress: Option<String>,
-    /// How long a slice is
+    /// Length of a slice
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = some_time)]
     pub(crate) slice: Duration,
-    /// For how long, unless the workload ends before [default: 30s without a workload]
+    /// Stop after this time, even if the workload still runs [default: 30s without a workload]
     #[arg(long = "for", value_name = "TIME", value_parser = some_time)]
     pub(crate) time: Option<Duration>,
-    /// What the order is drawn from
+    /// Seed of the random order
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
-    /// What drives the VM meanwhile: a program with its arguments, or one line for the shell. What it prints goes to
-    /// standard error
+    /// Workload that drives the VM: a program with its arguments, or one shell command. Its output
+    /// goes to standard error
     #[arg(last = true, value_name = "WORKLOAD")]
     pub(crate) workload: Vec<String>,
 }
@@ -75,15 +75,15 @@ fn delay(text: &str) -> Result<Duration, String> {
         "ns" => 1.0,
         "us" => 1000.0,
         "" if digits.trim_matches('0').is_empty() => 0.0,
-        _ => return Err(format!("{text:?} is no delay: write 500ns or 2us")),
+        _ => return Err(format!("{text:?} is not a delay: write 500ns or 2us")),
     };
     let ns = digits.parse::<f64>().ok().map(|number| number * unit_ns);
     match ns.filter(|ns| *ns >= 0.0) {
         Some(ns) if ns <= MAX_DELAY.as_nanos() as f64 => {
             Ok(Duration::from_nanos(ns.round() as u64))
         }
-        Some(_) => Err(format!("no exit may be delayed for longer than {MAX_DELAY:?}")),
-        None => Err(format!("{text:?} is no delay: write 500ns or 2us")),
+        Some(_) => Err(format!("the longest delay is {MAX_DELAY:?}")),
+        None => Err(format!("{text:?} is not a delay: write 500ns or 2us")),
     }
 }
 

@@ -73,7 +73,7 @@ fn run(args: &AbArgs) -> anyhow::Result<ExitCode> {
         bail!("interrupted");
     }
     if let Some(failed) = &report.ab.ended_by {
-        bail!("{failed}; --ignore-failures goes on");
+        bail!("{failed}; use --ignore-failures to continue");
     }
     Ok(conclude(&report.ab, &args.fail_if))
 }
@@ -127,17 +127,17 @@ fn begins(progress: Progress) {
     }
 }
 
-/// A slip in a name is said before anything runs.
+/// Reports a wrong name before anything runs.
 fn check(args: &AbArgs) -> anyhow::Result<()> {
     let mut names = OWN_METRICS.map(str::to_owned).to_vec();
     for metric in &metrics(args)? {
         if names.contains(&metric.name) {
-            bail!(Misuse(format!("there are two metrics called {}", metric.name)));
+            bail!(Misuse(format!("two metrics have the name {}", metric.name)));
         }
         names.push(metric.name.clone());
     }
     if let Some(folder) = args.record.as_deref().filter(|folder| folder.exists()) {
-        bail!("--record: cannot make the folder {}: it is there", folder.display());
+        bail!("--record: the folder {} already exists", folder.display());
     }
     for condition in &args.fail_if {
         let counts_exits = args.exits || args.record.is_some();
@@ -145,8 +145,11 @@ fn check(args: &AbArgs) -> anyhow::Result<()> {
             || counts_exits && is_counted(condition.metric());
         if !is_there || condition.report.is_some() || condition.reason.is_some() {
             let names = names.join(", ");
-            let names = if counts_exits { names + ", and those of --exits" } else { names };
-            bail!(Misuse(format!("--fail-if '{}': the metrics are {names}", condition.text)));
+            let names = if counts_exits { names + ", and the metrics of --exits" } else { names };
+            bail!(Misuse(format!(
+                "--fail-if '{}': unknown metric; use one of {names}",
+                condition.text
+            )));
         }
     }
     Ok(())
@@ -168,7 +171,7 @@ fn conclude(ab: &Ab, conditions: &[Condition]) -> ExitCode {
     for condition in conditions {
         // Of --exits it is known only now which reasons there are.
         if !ab.metrics.iter().any(|metric| is_about(condition, &metric.name)) {
-            let _ = writeln!(err, "hyperscope: {}: no run has that metric", condition.text);
+            let _ = writeln!(err, "hyperscope: {}: no run has this metric", condition.text);
         }
         for metric in ab.metrics.iter().filter(|metric| is_about(condition, &metric.name)) {
             let [a, b] = metric.means;
@@ -187,7 +190,7 @@ fn conclude(ab: &Ab, conditions: &[Condition]) -> ExitCode {
             if condition.is_on_change() && !metric.is_significant() {
                 let _ = writeln!(
                     err,
-                    "hyperscope: {}: it is beyond that{suffix}, but not significantly",
+                    "hyperscope: {}: exceeded{suffix}, but not significantly",
                     condition.text
                 );
                 continue;

@@ -103,7 +103,7 @@ fn up(lab: &Lab, args: &LabUpArgs) -> anyhow::Result<()> {
     } else {
         format!("levels 1 to {} are", up.started)
     };
-    let text = format!("hyperscope: {levels} up after {:.1} s, on {by}", took.as_secs_f64());
+    let text = format!("hyperscope: {levels} up after {:.1} s, with {by}", took.as_secs_f64());
     writeln!(messages(), "{text}")?;
     Ok(())
 }
@@ -143,7 +143,7 @@ fn exec(session: &mut Session, args: &LabExecArgs) -> anyhow::Result<ExitCode> {
     };
     session.start(&request)?;
     if args.stdin {
-        // Only now: input that comes before its command is for nobody.
+        // Only now: input before the command has no receiver.
         let input = session.input();
         std::thread::spawn(move || feed(&input));
     }
@@ -243,7 +243,7 @@ fn status(cache: &Cache) -> anyhow::Result<()> {
         let up = match (status.pid, status.since.and_then(|since| since.elapsed().ok())) {
             (Some(pid), Some(time)) => format!("up for {} s, process {pid}", time.as_secs()),
             (Some(pid), None) => format!("starting, process {pid}"),
-            (None, _) => "ended: `hyperscope lab down` removes what it left".to_owned(),
+            (None, _) => "ended: `hyperscope lab down` cleans up".to_owned(),
         };
         writeln!(stdout, "{}: {machines}; {up}", status.name)?;
     }

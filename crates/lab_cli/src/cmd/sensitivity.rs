@@ -45,7 +45,7 @@ fn run(args: &SensitivityArgs) -> anyhow::Result<()> {
     let delays: Vec<Duration> =
         args.delays.iter().copied().filter(|delay| !delay.is_zero()).collect();
     if delays.is_empty() {
-        bail!(Misuse("--delays: one of them has to be longer than 0".to_owned()));
+        bail!(Misuse("--delays: at least one must be longer than 0".to_owned()));
     }
     let out = output::open_page(args.output.output.as_deref(), args.output.is_page(), &[])?;
     let vms = vms::running();
@@ -78,7 +78,7 @@ fn run(args: &SensitivityArgs) -> anyhow::Result<()> {
         recorder_cost: Some(recorder_cost),
     };
     if report.sensitivity.blocks == 0 {
-        bail!("it ended before each delay had a slice of {:?}: let it run for longer", args.slice);
+        bail!("the run ended before each delay had a slice of {:?}: let it run longer", args.slice);
     }
     if args.output.is_page() {
         output::write_page(&report.page(), out)
@@ -108,9 +108,9 @@ fn vm<'v>(vms: &'v [Vm], name: &str) -> anyhow::Result<&'v Vm> {
     vms::called(vms, name)?.with_context(|| {
         let names: Vec<&str> = vms.iter().map(|vm| vm.name.as_str()).collect();
         if names.is_empty() {
-            format!("no VM is called {name}; none runs that this user may see")
+            format!("no VM has the name {name}; this user sees no running VM")
         } else {
-            format!("no VM is called {name}; there are: {}", names.join(", "))
+            format!("no VM has the name {name}; running: {}", names.join(", "))
         }
     })
 }
@@ -130,14 +130,14 @@ fn plan(args: &SensitivityArgs, vm: &Vm) -> anyhow::Result<DelayPlan> {
         |vcpu: &vms::Vcpu| DelayedThread { tid: vcpu.tid, is_delayed: is_delayed(vcpu.vcpu) };
     let threads: Vec<DelayedThread> = vm.vcpus.iter().map(thread).collect();
     if !threads.iter().any(|thread| thread.is_delayed) {
-        bail!("{} has no such vCPU", vm.name);
+        bail!("{} does not have this vCPU", vm.name);
     }
     Ok(DelayPlan { threads, reasons, progress })
 }
 
 fn no_reason(none: NoSuchReason) -> anyhow::Error {
     anyhow::anyhow!(Misuse(format!(
-        "no exit has the reason {} here; there are: {}",
+        "unknown exit reason {} on this machine; use one of: {}",
         none.reason,
         none.known.join(", ")
     )))
@@ -200,7 +200,7 @@ impl Workload {
             return failed.map_or(Ok(()), |status| bail!("the workload ended with {status}"));
         }
         if self.group.is_some() {
-            say("the workload is ended");
+            say("stopping the workload");
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use sys::vsock::CID_HOST;
 
 use crate::allowed::Allowed;
 
-/// What whoever has connected may do.
+/// The permissions of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// Command the agent, and take pages.
@@ -16,10 +16,7 @@ pub(crate) enum Admission {
 }
 
 /// What refused hosts get as an answer.
-pub(crate) const UNPRIVILEGED: &str = "over vsock this agent takes commands only from ports below 1024, which ordinary users of the \
-     host can't have: run hyperscope as root, or with CAP_NET_BIND_SERVICE. An older hyperscope \
-     connects from other ports: for such a host, start hyperscope-agent with \
-     --allow-unprivileged-port";
+pub(crate) const UNPRIVILEGED: &str = "over vsock this agent accepts commands only from ports below 1024, which ordinary users of the host can't use: run hyperscope as root, or with CAP_NET_BIND_SERVICE. An older hyperscope connects from other ports: for such a host, start hyperscope-agent with --allow-unprivileged-port";
 
 /// Who may connect at all: over vsock only the machine that runs this one.
 pub(crate) fn may_connect(peer: &Peer) -> bool {
@@ -32,8 +29,8 @@ impl Admission {
         Self::of_peer(&arrival.peer, demands_keys || arrival.is_privileged, allowed)
     }
 
-    /// The kernel says who is at the other end of a vsock connection. 2 is the machine that runs this
-    /// one, where every user may connect, as every user of this machine may, who is 1; so it takes keys
+    /// The kernel reports the peer of a vsock connection. 2 is the machine that runs this one,
+    /// where every user may connect, as every user of this machine may, who is 1; so it takes keys
     /// or a port that only a privileged process has to be believed. On other channels the socket's
     /// file, and keys, say who may.
     fn of_peer(peer: &Peer, is_proven: bool, allowed: Allowed) -> Self {

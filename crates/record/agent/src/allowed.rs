@@ -13,7 +13,7 @@ pub struct Allowed {
     pub kprobes: bool,
 }
 
-/// Refuses vsock without TLS on a machine that has keys: whoever made them wants them used.
+/// Refuses vsock without TLS on a machine that has keys, because its owner wants them used.
 ///
 /// # Errors
 /// What to write in place of the address.
@@ -33,8 +33,7 @@ pub(crate) fn check_keys_are_used(address: &AgentAddress, keys: &KeyFiles) -> io
     Err(io::Error::new(
         io::ErrorKind::PermissionDenied,
         format!(
-            "this machine has keys ({identity} and {peers}), so vsock without them is refused; \
-             use {instead}, or move the keys away"
+            "this machine has keys ({identity} and {peers}), so it refuses vsock without them; use {instead}, or move the keys away"
         ),
     ))
 }

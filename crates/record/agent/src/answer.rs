@@ -1,4 +1,4 @@
-//! Answers a host: who this machine is, and recordings as it asks for them.
+//! Answers a host: identifies this machine, and records on request.
 
 use std::time::{Duration, Instant};
 
@@ -198,7 +198,8 @@ impl Session<'_, '_> {
         let sinks = self.host.sinks(self.number, self.hello.streams, page_size)?;
         if sinks.is_empty() {
             return Err(AgentError::Refused(
-                "this machine has no port for pages: the first is hyperscope.cpu0".into(),
+                "this machine has no virtio port for pages; the first one is hyperscope.cpu0"
+                    .into(),
             ));
         }
         let device = self.host.device();
@@ -243,13 +244,15 @@ impl Session<'_, '_> {
         self.host.send(self.number, &Message::Ended(status))
     }
 
-    /// Says how it is going when that is due, and ends a recording that nobody wants any more.
+    /// Reports progress when due, and ends a recording whose host disconnected.
     fn look(&mut self) -> Result<()> {
         let now = Instant::now();
         let Some(goes_on) = &mut self.goes_on else { return Ok(()) };
         if now.duration_since(goes_on.last_heard) > SILENCE {
             self.goes_on = None;
-            return Err(AgentError::Refused("the host is silent: its recording is over".into()));
+            return Err(AgentError::Refused(
+                "the host stopped answering, so the recording ended".into(),
+            ));
         }
         if let Some(samples) = &mut goes_on.samples {
             samples.send(self.host, self.number)?;

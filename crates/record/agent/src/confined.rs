@@ -29,7 +29,9 @@ pub fn confined(serve: impl FnOnce(&Unconfined) -> Result<()> + Send) -> Result<
     let starter = Unconfined::with(SAMPLES, "starts")?;
     apart(Confined::TracefsWorker(NEEDED), "serves", || {
         if let Some(why) = os::confine::failure() {
-            printable::print_message(format_args!("hyperscope-agent: it is not confined: {why}"));
+            printable::print_message(format_args!(
+                "hyperscope-agent: cannot drop privileges: {why}"
+            ));
         }
         Ok(serve(&starter))
     })?

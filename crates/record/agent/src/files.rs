@@ -1,5 +1,5 @@
-//! Records this machine into a folder of its own, for nobody in particular: to be fetched later, from
-//! a machine that no channel leads to. The folder is a recording as it is.
+//! Records this machine into a folder, without a host: to be fetched later, from a machine that no
+//! channel leads to. The folder is a recording as it is.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -126,7 +126,7 @@ fn finish(ended: Ended, to: &Folder) -> Result<String> {
         written.map_err(failed("per_cpu"))?;
     }
     if let Some(fault) = cpus.iter().find_map(|cpu| cpu.fault.as_ref()) {
-        return Err(AgentError::Refused(format!("not everything was recorded: {fault}")));
+        return Err(AgentError::Refused(format!("the recording is incomplete: {fault}")));
     }
     let bytes: u64 = cpus.iter().map(|cpu| cpu.sent_bytes).sum();
     let lost: u64 = status.cpus.iter().map(|cpu| cpu.lost).sum();

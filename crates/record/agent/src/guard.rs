@@ -37,7 +37,7 @@ impl Guard {
             .process_group(0)
             .spawn();
         if let Err(error) = &child {
-            let what = "hyperscope-agent: no guard, so a killed agent leaves tracing on";
+            let what = "hyperscope-agent: cannot start the guard process; if the agent is killed, tracing stays on";
             printable::print_message(format_args!("{what}: {error}"));
         }
         Self(child.ok().and_then(|mut child| child.stdin.take()))

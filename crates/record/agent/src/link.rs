@@ -1,4 +1,4 @@
-//! A channel as the agent uses it: who may speak, and where page streams come from.
+//! The agent's side of a channel: it accepts hosts and finds page streams.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -41,7 +41,7 @@ enum Kind {
 /// How long a host that has connected may take to ask for a recording: it asks its other guests, and
 /// begins its own, before that. One that is gone without a word is not waited for longer.
 const START: Duration = Duration::from_secs(60);
-/// How long whoever is refused may take to hear that.
+/// Time limit for sending a refusal.
 const REFUSAL: Duration = Duration::from_millis(100);
 /// How long page streams may take to come.
 const STREAMS: Duration = Duration::from_secs(10);
@@ -151,7 +151,7 @@ impl Link {
                     return Ok((control, Caller { peer, start_by, greeting: Some(session) }));
                 }
                 (Admission::Command, Message::AskView(_)) => self.watched(control, session),
-                (Admission::Command, _) => refuse(control, session, "no host has begun a session"),
+                (Admission::Command, _) => refuse(control, session, "no host started a session"),
                 // There is no session whose pages it could take.
                 (Admission::PagesOnly, _) => refuse(control, session, UNPRIVILEGED),
                 (Admission::Nothing, _) => {}
@@ -160,10 +160,10 @@ impl Link {
         Err(io::Error::from(io::ErrorKind::Interrupted).into())
     }
 
-    /// Has a host look at this machine, whoever records it.
+    /// Lets a host view this machine, regardless of which host records it.
     fn watched(&self, control: Control, session: u64) {
         if let Err(control) = self.watchers.begin(control, session) {
-            refuse(control, session, "as many look at this machine already as may");
+            refuse(control, session, "this machine already has the maximum number of viewers");
         }
     }
 }
@@ -174,7 +174,7 @@ struct Caller {
     peer: Peer,
     /// When it has to have asked for a recording; none: one is running.
     start_by: Option<Deadline>,
-    /// The session of its first message, which was not given to whoever answers yet.
+    /// The session of its first message, which has not been delivered yet.
     greeting: Option<u64>,
 }
 
@@ -202,7 +202,7 @@ pub(crate) struct Host<'l> {
     control: Control,
     /// The session that page streams may belong to: its number, which others can't know.
     session: u64,
-    /// What was heard and not given to whoever answers yet.
+    /// Received messages that have not been delivered yet.
     pending: VecDeque<Received>,
     /// Who it is, where hosts connect.
     caller: Option<Caller>,
@@ -258,7 +258,7 @@ impl Host<'_> {
                 return Ok(received);
             }
             if self.is_late() {
-                return Err(AgentError::Refused("a host connected and asked for nothing".into()));
+                return Err(AgentError::Refused("a host connected and sent no request".into()));
             }
             let remaining = end.saturating_duration_since(Instant::now());
             let received = self.listen(remaining)?;
@@ -291,7 +291,7 @@ impl Host<'_> {
         self.pending.push_back(received);
     }
 
-    /// Waits for a message, or until somebody connects.
+    /// Waits for a message or a connection.
     fn listen(&mut self, timeout: Duration) -> Result<Received> {
         let arrivals = match &self.link.kind {
             Kind::Listener(arrivals) => Some(arrivals.borrow()),
@@ -352,7 +352,7 @@ impl Host<'_> {
                 (Admission::PagesOnly, _) => refuse(control, session, UNPRIVILEGED),
                 (Admission::Command, Message::AskView(_)) => self.link.watched(control, session),
                 (Admission::Command, _) => {
-                    let text = "another host records this machine; end that recording first";
+                    let text = "another host records this machine; stop that recording first";
                     refuse(control, session, text);
                 }
             }
@@ -392,7 +392,7 @@ impl Host<'_> {
             Kind::Listener(_) => Some(self.attached_stream(session, at)?),
             Kind::Memory(_) => None,
         };
-        let none = || AgentError::Refused("this channel has no such page stream".into());
+        let none = || AgentError::Refused("this channel does not have this page stream".into());
         Ok(StreamSink::new(stream.ok_or_else(none)?, session, page_size)?)
     }
 
@@ -413,7 +413,7 @@ impl Host<'_> {
             let is_over = Instant::now() >= end || self.pending.len() >= MAX_HEARD;
             if is_over || self.leave.is_set() {
                 let text =
-                    format!("{}: page stream {at} was not attached in time", self.link.address);
+                    format!("{}: page stream {at} did not connect in time", self.link.address);
                 return Err(AgentError::Refused(text));
             }
             let received = self.listen(LOOK)?;

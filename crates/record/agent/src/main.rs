@@ -16,56 +16,56 @@ use channel::wire::Start;
 use channel::{AgentAddress, GuestPorts, KeyFiles};
 
 const HELP: &str = "\
-Records this guest on its host's behalf, as long as a `hyperscope record --guest` asks for it.
+Records this guest for its host while `hyperscope record --guest` runs there.
 
 Usage: hyperscope-agent [CHANNEL]
 
-Channels, of which the first that this machine has is the usual one:
+Channels; the default is the first one that this machine has:
   shm[:PCI-ADDRESS]       memory shared with the host (an ivshmem device)
   virtio-serial           ports hyperscope.control, hyperscope.cpu0, ...
-  vsock[:PORT]            listen to the host's root [port: 8823]; not where this machine has keys
-  tls-vsock[:PORT]        listen to a host that is known (see hyperscope keys)
-  tls:ADDRESS:PORT        listen to hosts that are known (see hyperscope keys)
-  tcp-plain:ADDRESS:PORT  listen to whoever can connect, not encrypted
+  vsock[:PORT]            listen to the host's root [port: 8823]; refused if this machine has keys
+  tls-vsock[:PORT]        listen to a known host (see hyperscope keys)
+  tls:ADDRESS:PORT        listen to known hosts (see hyperscope keys)
+  tcp-plain:ADDRESS:PORT  listen to anyone who can connect, without encryption
   unix:PATH               listen to this machine itself
-  connect:vsock[:PORT]    connect to a host that listens (hyperscope listen)
+  connect:vsock[:PORT]    connect to a host that runs hyperscope listen
   connect:tls-vsock[:PORT]
   connect:tls:HOST:PORT
 
-What the host may do beyond the usual:
-  --allow-kprobes         set probes of its own, whose arguments can read any of this kernel's
-                          memory; else it chooses sets that are built in: @virtio, @kvm-guest
+Additional permissions for the host:
+  --allow-kprobes         set arbitrary probes, whose arguments can read any memory of this
+                          kernel; by default only the built-in sets: @virtio, @kvm-guest
   --allow-unprivileged-port
-                          over vsock, command this agent from ports that any user of the host can
-                          have, for an older hyperscope; page streams may come from such anyway
+                          over vsock, send commands from ports that any user of the host can
+                          use, for an older hyperscope; page streams may always do so
 
 Without a host: hyperscope-agent --to FOLDER -e EVENT... records into a folder, which hyperscope
-reads wherever it is taken.
+can read on any machine.
   --to FOLDER             the folder
   -e EVENT                SYSTEM:NAME, NAME, SYSTEM, or patterns with * and ?
-  --sample HZ             also sample what this machine's CPUs run, so often a second
-  --boot                  what the kernel has recorded since it booted, in place of events
+  --sample HZ             also sample what this machine's CPUs run, HZ times per second
+  --boot                  collect what the kernel recorded since it booted, instead of events
   --clock CLOCK           the trace clock
-  --buffer KIB            size of each CPU's buffer in the kernel
-  --for TIME              end after so long: 10s, 2m [until it gets a signal]
+  --buffer KIB            kernel buffer size per CPU
+  --for TIME              stop after this time: 10s, 2m [default: on a signal]
 
-What the host does with this guest's vCPUs, where it publishes that (hyperscope publish on the host):
-hyperscope-agent steal shows their exits, and when they are kept from running.
+hyperscope-agent steal shows what the host does with this guest's vCPUs: exits, and times without a
+CPU. The host must run hyperscope publish.
   --memory DEVICE         PCI address of the memory shared with the host, or a file
-  --interval TIME         show what happened since so often [1s]
+  --interval TIME         refresh interval [1s]
   --format FORMAT         table or jsonl [table]
-  --record FILE           write a recording of it, too (a trace.dat)
-  --for TIME              end after so long
+  --record FILE           also write a recording (trace.dat)
+  --for TIME              stop after this time
 
 Options:
-  --trace-cmd [CHANNEL]   serve `trace-cmd record -A` in place of hyperscope [vsock[:PORT], 823;
+  --trace-cmd [CHANNEL]   serve `trace-cmd record -A` instead of hyperscope [vsock[:PORT], 823;
                           tcp:ADDRESS:PORT]. trace-cmd connects from ports that any user of the
-                          host can have, so over vsock all of them may record this machine
+                          host can use, so over vsock all of them may record this machine
   -h, --help              this text
   -V, --version           the version
 
-The host may choose events, filters, probes, clock and sizes of buffers of a tracefs instance of the
-agent's own, and read that. Nothing else: no message names a program or a file.
+The host may choose events, filters, probes, clock and buffer sizes of the agent's own tracefs
+instance, and read it. It can do nothing else: no message names a program or a file.
 ";
 
 fn main() -> ExitCode {
@@ -193,7 +193,7 @@ fn arguments() -> Result<Invocation, String> {
                 arguments.steal.is_jsonl = Some(match value::<String>(&mut parser)?.as_str() {
                     "table" => false,
                     "jsonl" => true,
-                    other => return Err(format!("{other:?} is no format: table and jsonl are")),
+                    other => return Err(format!("unknown format {other:?}: use table or jsonl")),
                 });
             }
             other => return Err(other.unexpected().to_string()),
@@ -205,7 +205,7 @@ fn arguments() -> Result<Invocation, String> {
 fn value<T: FromStr>(parser: &mut lexopt::Parser) -> Result<T, String> {
     let text = parser.value().map_err(|error| error.to_string())?;
     let text = text.to_string_lossy();
-    text.parse().map_err(|_| format!("{text:?} is no such value"))
+    text.parse().map_err(|_| format!("invalid value {text:?}"))
 }
 
 fn time(parser: &mut lexopt::Parser) -> Result<Duration, String> {
@@ -231,12 +231,15 @@ fn interpret(arguments: Arguments) -> Result<Invocation, String> {
     }
     let serves = address.as_deref() != Some("steal") && !for_trace_cmd && folder.is_none();
     if allowed != Allowed::default() && !serves {
-        return Err("what is allowed is for a host that records this machine".into());
+        return Err(
+            "--allow-kprobes and --allow-unprivileged-port need a host that records this machine"
+                .into(),
+        );
     }
     if address.as_deref() == Some("steal") {
         if for_trace_cmd || folder.is_some() || start != Start::default() || sample_hz.is_some() {
             return Err(
-                "steal shows what the host publishes; nothing is recorded in this guest".into()
+                "steal shows data that the host publishes; it can't record this guest".into()
             );
         }
         return Ok(Invocation::ShowSteal(Options {
@@ -248,17 +251,19 @@ fn interpret(arguments: Arguments) -> Result<Invocation, String> {
         }));
     }
     if steal != Steal::default() {
-        return Err("--memory, --interval, --format and --record are for steal".into());
+        return Err("--memory, --interval, --format and --record need steal".into());
     }
     if let Some(folder) = folder {
         if address.is_some() || for_trace_cmd {
-            return Err("--to records without a host".into());
+            return Err("--to records without a host and takes no channel".into());
         }
         let start = Start { kallsyms: true, ..start };
         return Ok(Invocation::Record(Box::new(ToFolder { folder, start, sample_hz, time })));
     }
     if start != Start::default() || sample_hz.is_some() || time.is_some() {
-        return Err("what is recorded is the host's to say; --to FOLDER records without one".into());
+        return Err(
+            "the host chooses what is recorded; use --to FOLDER to record without a host".into()
+        );
     }
     if for_trace_cmd {
         let address = address.as_deref().unwrap_or("vsock");
@@ -268,7 +273,7 @@ fn interpret(arguments: Arguments) -> Result<Invocation, String> {
     Ok(Invocation::Serve(address.transpose()?, allowed))
 }
 
-/// What somebody made for recording is the channel to use; else whatever needs nothing.
+/// The default channel: a device that was added for recording, otherwise one that needs no setup.
 fn usual() -> AgentAddress {
     if channel::has_shared_memory() {
         return AgentAddress::SharedMemory { at: None };

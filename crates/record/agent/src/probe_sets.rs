@@ -93,7 +93,7 @@ fn set(name: &str, kernel: &KernelProbes<'_>) -> Result<Vec<String>> {
             found.map(|&function| function.to_owned()).collect()
         }
         None => {
-            let text = format!("this agent has no such set of probes: it has {}", names());
+            let text = format!("unknown probe set: this agent has {}", names());
             return Err(AgentError::Refused(text));
         }
     };
@@ -106,8 +106,7 @@ fn set(name: &str, kernel: &KernelProbes<'_>) -> Result<Vec<String>> {
 
 fn not_allowed() -> String {
     format!(
-        "the owner of this guest does not allow probes of the host's own, which can read any of its \
-         memory: start hyperscope-agent with --allow-kprobes, or choose a set of probes: {}",
+        "this guest does not allow arbitrary probes, which can read any of its memory: start hyperscope-agent with --allow-kprobes, or choose a set of probes: {}",
         names()
     )
 }
@@ -149,6 +148,6 @@ mod tests {
         assert!(chosen(&["@kvm-guest"], DEFAULT).unwrap_err().contains("none of the functions"));
         assert_eq!(events(&["@kvm-guest".into(), "virtio".into()]), []);
         assert_eq!(events(&["@virtio".into()]), VIRTIO_EVENTS);
-        assert!(chosen(&["@virtio\n"], DEFAULT).unwrap_err().contains("no such set"));
+        assert!(chosen(&["@virtio\n"], DEFAULT).unwrap_err().contains("unknown probe set"));
     }
 }

@@ -110,7 +110,7 @@ impl Prepared {
         let (session, without_format) = TraceSession::of_boot(tracefs)?;
         for event in without_format {
             printable::print_message(format_args!(
-                "hyperscope-agent: {event} has no format: its events will have no names"
+                "hyperscope-agent: {event} has no format file: its events will have no names"
             ));
         }
         Ok(Self { session, flush, is_boot: true })

@@ -183,7 +183,7 @@ impl Samples {
             parts.send_rest(sampler, host, session)?;
         }
         let Parts { queue, sample_bytes, .. } = parts;
-        // A thread that is not done finds that nobody takes more.
+        // A thread that still runs finds that the receiver has ended.
         drop(queue);
         let ended = sampler.and_then(|sampler| sampler.end().map_err(|error| with_causes(&error)));
         let end = match ended {

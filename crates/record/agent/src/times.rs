@@ -19,17 +19,13 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|char: char| char.is_ascii_alphabetic());
     let unit = text.get(digits.len()..).unwrap_or_default();
     let number: f64 =
-        digits.parse().map_err(|_| format!("{text:?} is no time: write 500ms, 10s or 2m"))?;
+        digits.parse().map_err(|_| format!("{text:?} is not a time: write 500ms, 10s or 2m"))?;
     let unit_ns = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, ns)| *ns);
-    let unit_ns = unit_ns
-        .ok_or_else(|| format!("{unit:?} is no unit of time: ns, us, ms, s, m and h are"))?;
+    let unit_ns =
+        unit_ns.ok_or_else(|| format!("unknown unit {unit:?}: use ns, us, ms, s, m or h"))?;
     let time = Duration::try_from_secs_f64(number * unit_ns / 1e9);
-    let time = time.map_err(|_| format!("{text:?} is no time that can pass"))?;
-    if time.is_zero() {
-        Err(format!("{text:?} is no time: it has to be longer than 0"))
-    } else {
-        Ok(time)
-    }
+    let time = time.map_err(|_| format!("{text:?} is too long"))?;
+    if time.is_zero() { Err(format!("{text:?} must be longer than 0")) } else { Ok(time) }
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ const SILENCE: Duration = Duration::from_secs(120);
 /// How soon after one view the next is taken, at the soonest: each looks at all threads of this machine.
 const BETWEEN: Duration = Duration::from_millis(100);
 
-/// Those who look.
+/// The viewers.
 #[derive(Debug, Default)]
 pub(crate) struct Watchers(Arc<()>);
 

@@ -9,13 +9,13 @@ pub const PORT: u32 = 8823;
 
 /// What a text is not.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no channel: {usage}")]
+#[error("{text:?} is not a channel: use {usage}")]
 pub struct AddressError {
     text: String,
     usage: &'static str,
 }
 
-/// Files with what a side shows of itself and whom it believes; see `hyperscope keys`.
+/// Files with a side's identity and its trusted peers; see `hyperscope keys`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyFiles {
     /// A certificate and its key.
@@ -24,12 +24,12 @@ pub struct KeyFiles {
     pub peers: PathBuf,
 }
 
-/// Where keys are, when nobody says otherwise.
+/// The default folder of keys.
 const IDENTITY: &str = "/etc/hyperscope/identity.pem";
 const PEERS: &str = "/etc/hyperscope/peers.pem";
 
 impl KeyFiles {
-    /// Files in the places where they are looked for when nobody names others.
+    /// The default files.
     #[must_use]
     pub fn usual() -> Self {
         Self { identity: IDENTITY.into(), peers: PEERS.into() }
@@ -84,7 +84,7 @@ pub enum HostAddress {
         cid: u32,
         /// The port.
         port: u32,
-        /// What this side shows, and whom it believes.
+        /// This side's identity, and the peers that it trusts.
         keys: KeyFiles,
     },
     /// `tcp-plain:HOST:PORT`, for everybody on the way to read.
@@ -96,7 +96,7 @@ pub enum HostAddress {
     Tls {
         /// Host and port.
         to: String,
-        /// What this side shows, and whom it believes.
+        /// This side's identity, and the peers that it trusts.
         keys: KeyFiles,
     },
     /// `virtio-serial:FOLDER`: the sockets of ports, named after them.
@@ -128,7 +128,7 @@ pub enum AgentAddress {
     TlsVsock {
         /// The port.
         port: u32,
-        /// What this side shows, and whom it believes.
+        /// This side's identity, and the peers that it trusts.
         keys: KeyFiles,
     },
     /// `tcp-plain:ADDRESS:PORT`: listen there to whoever comes, for everybody on the way to read.
@@ -140,7 +140,7 @@ pub enum AgentAddress {
     Tls {
         /// Address and port.
         at: String,
-        /// What this side shows, and whom it believes.
+        /// This side's identity, and the peers that it trusts.
         keys: KeyFiles,
     },
     /// `shm[:PCI-ADDRESS]`: an ivshmem device; `shm:/FILE`, where the machine is its own guest.
@@ -160,16 +160,13 @@ pub enum AgentAddress {
     Connect(HostAddress),
 }
 
-const HOST_USAGE: &str = "shm:FILE, virtio-serial:FOLDER, vsock:CID[:PORT], \
-                          tls-vsock:CID[:PORT], tls:HOST:PORT, tcp-plain:HOST:PORT and unix:PATH \
-                          are";
+const HOST_USAGE: &str = "shm:FILE, virtio-serial:FOLDER, vsock:CID[:PORT], tls-vsock:CID[:PORT], tls:HOST:PORT, tcp-plain:HOST:PORT or unix:PATH";
 const GUEST_USAGE: &str = "shm[:DEVICE], virtio-serial, vsock[:PORT], tls-vsock[:PORT], \
                            tls:ADDRESS:PORT, tcp-plain:ADDRESS:PORT, unix:PATH, \
-                           connect:vsock[:PORT], connect:tls-vsock[:PORT] and \
-                           connect:tls:HOST:PORT are";
+                           connect:vsock[:PORT], connect:tls-vsock[:PORT] or connect:tls:HOST:PORT";
 
-const PLAIN_USAGE: &str = "it would be for everybody on the way to read; write tls:HOST:PORT, or \
-                           tcp-plain:HOST:PORT if that is meant";
+const PLAIN_USAGE: &str =
+    "tcp is not encrypted; write tls:HOST:PORT, or tcp-plain:HOST:PORT to accept that";
 
 impl HostAddress {
     /// Whether several hosts may be connected at a time, or several programs of one.

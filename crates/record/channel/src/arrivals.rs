@@ -1,5 +1,5 @@
 //! Connections whose other side has not said yet what it wants. They wait side by side, each for a
-//! limited time in all, so a peer that is silent or slow delays nobody but itself.
+//! limited time in all, so a silent or slow peer delays only itself.
 //!
 //! None of them has a thread. Each peer has a share of the places: when it makes more connections,
 //! its own oldest one is closed. Whoever connects and speaks at once is heard, however many others
@@ -86,7 +86,7 @@ impl<O: Opening> Arrivals<O> {
         self.listener.demands_keys()
     }
 
-    /// What can be read when somebody connects or speaks.
+    /// File descriptors that become readable on a connection or a message.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let of_waiting =
             self.waiting.iter().filter_map(|connection| Some(connection.control.stream()?.as_fd()));

@@ -14,7 +14,7 @@ use os::waits::Wait;
 const READ_BYTES: usize = 8 << 10;
 /// How long the other side may take for a message before it is taken for gone.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Reads of one look: whoever sends bytes without end is not listened to without end.
+/// Maximum number of reads per call, so that an endless stream can't block the caller.
 const READS_A_LOOK: usize = 16;
 /// Bytes that may come before the first message is whole: twice the longest.
 const MAX_FIRST_BYTES: usize = 64 << 10;
@@ -83,8 +83,8 @@ impl Control {
         message: &Message,
         wait: Wait<'_>,
     ) -> io::Result<()> {
-        let bytes = encode(session, message)
-            .ok_or_else(|| io::Error::other("a message is longer than any may be"))?;
+        let bytes =
+            encode(session, message).ok_or_else(|| io::Error::other("a message is too long"))?;
         match &mut self.carrier {
             Carrier::Stream(stream) => stream.write_all(&bytes, wait),
             Carrier::Rings(rings) => rings.write_all(&bytes, wait),
@@ -192,7 +192,7 @@ impl Control {
         Ok(None)
     }
 
-    /// The rest of a message that does not come was somebody's who is gone.
+    /// A message whose rest is missing came from a peer that disconnected.
     fn after_silence(&mut self) -> Received {
         self.decoder.give_up();
         match self.decoder.next() {
@@ -213,7 +213,7 @@ impl Control {
 }
 
 fn nobody_answers() -> io::Error {
-    let text = "nobody answers: is hyperscope-agent running in the guest?";
+    let text = "no answer: is hyperscope-agent running in the guest?";
     io::Error::new(io::ErrorKind::TimedOut, text)
 }
 

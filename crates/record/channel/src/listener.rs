@@ -26,15 +26,15 @@ const BACKLOG: i32 = 128;
 /// A socket that waits for the other side.
 #[derive(Debug)]
 pub enum Listener {
-    /// For machines of this hypervisor's.
+    /// Accepts machines of this hypervisor.
     Vsock(vsock::Listener),
-    /// For those of them that show who they are.
+    /// Accepts machines of this hypervisor that authenticate.
     TlsVsock(vsock::Listener, Acceptor),
-    /// For whoever can reach it.
+    /// Accepts any machine that can reach it.
     Tcp(TcpListener),
-    /// For those who can reach it and show who they are.
+    /// Accepts machines that can reach it and authenticate.
     Tls(TcpListener, Acceptor),
-    /// For processes of this machine.
+    /// Accepts processes of this machine.
     Unix(UnixListener),
 }
 
@@ -55,7 +55,7 @@ impl Listener {
         Ok(Self::Tcp(TcpListener::bind(at)?))
     }
 
-    /// Listens on a Unix socket; one that nobody listens on any more is replaced.
+    /// Listens on a Unix socket, and replaces a stale one.
     ///
     /// # Errors
     /// When the socket can't be made.
@@ -96,13 +96,13 @@ impl Listener {
         }))
     }
 
-    /// Whether those who connect have shown keys that are known before anything they say is heard.
+    /// Whether peers must authenticate with known keys before any message is read.
     #[must_use]
     pub fn demands_keys(&self) -> bool {
         matches!(self, Self::Tls(..) | Self::TlsVsock(..))
     }
 
-    /// Waits for a connection. Over TLS its stream knows later who the other side is: see
+    /// Waits for a connection. Over TLS, its stream learns the peer's identity later: see
     /// [`Stream::certificate`].
     ///
     /// # Errors
@@ -144,11 +144,10 @@ impl AsFd for Listener {
 }
 
 impl HostAddress {
-    /// Connects to where the other side listens. Memory has nobody who listens: see
-    /// [`crate::HostMemory`].
+    /// Connects to the listening side. Shared memory has no listener: see [`crate::HostMemory`].
     ///
     /// # Errors
-    /// When nobody listens there in time; the message says where.
+    /// When nothing listens there in time; the message has the address.
     pub fn connect(&self, timeout: Duration) -> io::Result<Stream> {
         self.connect_by(timeout, vsock::Stream::connect)
     }
@@ -179,7 +178,9 @@ impl HostAddress {
                 .and_then(|keys| tls::connect(connect_tcp(to, timeout)?, keys.client()?)),
             Self::Unix { path } => return ports::connect(path),
             Self::VirtioSerial { folder } => return ports::PortSockets::new(folder).control(),
-            Self::SharedMemory { .. } => Err(io::Error::other("memory is no stream")),
+            Self::SharedMemory { .. } => {
+                Err(io::Error::other("shared memory can't be used as a stream"))
+            }
         };
         stream.map_err(|error| {
             io::Error::new(error.kind(), format!("cannot connect to {self}: {error}"))

@@ -176,7 +176,7 @@ fn find(address: Option<&str>) -> io::Result<SharedMemoryDevice> {
     let devices = shared_memory_devices(Path::new(PCI_DEVICES))?;
     let is_meant = |device: &_| address.is_none_or(|address| named(device) == address);
     devices.into_iter().find(is_meant).ok_or_else(|| {
-        let text = "this machine has no such ivshmem device";
+        let text = "this machine does not have this ivshmem device";
         io::Error::new(io::ErrorKind::NotFound, text)
     })
 }

@@ -1,4 +1,4 @@
-//! In place of TLS in a program that was built without: whoever asks for it gets an error.
+//! Replaces TLS in a program that was built without it: every use returns an error.
 
 use std::io;
 use std::net::TcpStream;

@@ -45,7 +45,7 @@ impl GuestPorts {
     /// Opens the control port.
     ///
     /// # Errors
-    /// When it is gone, or somebody else has it.
+    /// When the port is missing, or another program has it open.
     pub fn control(&self) -> io::Result<Stream> {
         self.open(CONTROL)
     }
@@ -67,7 +67,7 @@ impl GuestPorts {
 
     fn open(&self, name: &str) -> io::Result<Stream> {
         let device = self.device(name).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::NotFound, format!("there is no virtio port {name}"))
+            io::Error::new(io::ErrorKind::NotFound, format!("the virtio port {name} is missing"))
         })?;
         let flags = OFlags::NONBLOCK.bits().cast_signed();
         let mut options = OpenOptions::new();
@@ -86,8 +86,8 @@ impl GuestPorts {
 }
 
 impl Stream {
-    /// Waits until somebody is at the other end of a port, by writing `bytes`: nothing else waits
-    /// for that in the kernel, a poll would return at once, again and again.
+    /// Waits until the other end of a port is open, by writing `bytes`: nothing else waits for that
+    /// in the kernel, a poll would return at once, again and again.
     ///
     /// # Errors
     /// When the port is unplugged.
@@ -115,7 +115,7 @@ impl PortSockets {
     /// Connects to the control port.
     ///
     /// # Errors
-    /// When its socket is not there, or somebody else is connected.
+    /// When its socket is missing, or another program is connected.
     pub fn control(&self) -> io::Result<Stream> {
         connect(&self.folder.join(CONTROL))
     }

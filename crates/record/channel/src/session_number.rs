@@ -1,4 +1,4 @@
-//! Numbers of sessions, which nobody can guess: over some channels whoever knows one may take the pages of
+//! Random numbers of sessions: over some channels, a peer that knows one may receive the pages of
 //! its guest, or make some up.
 
 use std::io;

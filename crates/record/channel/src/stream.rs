@@ -38,8 +38,8 @@ enum Waited {
     Over,
 }
 
-/// How long one waits before a port is asked again of which its driver says that nobody is at the
-/// other end: a poll would return at once.
+/// Delay before another attempt on a port whose driver reports that nothing is at the other end: a
+/// poll would return at once.
 const AGAIN: Duration = Duration::from_millis(20);
 
 /// How long, in all, a port must be without a client before that is believed: less each time.
@@ -89,7 +89,7 @@ impl Stream {
         self.certificate.as_ref()?.get().copied()
     }
 
-    /// Whether nobody is at the other end of a port any more.
+    /// Whether the other end of a port was closed.
     ///
     /// What the driver says of that comes late: it travels on a queue of its own, which the kernel
     /// reads after the one with the bytes. When a client leaves and another comes at once, the new
@@ -122,7 +122,7 @@ impl Stream {
     /// [`io::ErrorKind::TimedOut`] when nothing came; else what the system says.
     pub fn read(&self, buffer: &mut [u8], wait: Wait<'_>) -> io::Result<usize> {
         self.retry(For::Bytes, wait, |fd| match rustix::io::read(fd, &mut *buffer)? {
-            // The driver's way to say that nobody is there, which may not be so.
+            // The driver reports a closed other end, which may be wrong.
             0 if self.is_port && !self.is_left() => Err(io::ErrorKind::WouldBlock.into()),
             read => Ok(read),
         })

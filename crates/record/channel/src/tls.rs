@@ -32,7 +32,7 @@ use crate::stream::Stream;
 /// How long the first exchange may take in all.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
-/// What one side shows, and whom it believes.
+/// The identity of one side, and the peers that it trusts.
 #[derive(Debug)]
 pub(crate) struct Keys {
     certificate: CertificateDer<'static>,
@@ -111,7 +111,7 @@ fn fastest_first(mut provider: CryptoProvider, has_aes: bool) -> CryptoProvider 
     provider
 }
 
-/// A stream over a connection that this side made; the other side has shown who it is.
+/// A stream over a connection that this side opened; the peer is authenticated.
 pub(crate) fn connect(tcp: TcpStream, config: Arc<ClientConfig>) -> io::Result<Stream> {
     // Certificates have no names here, but the protocol wants one.
     let name = ServerName::try_from("hyperscope").map_err(io::Error::other)?;

@@ -11,7 +11,7 @@ use crate::opening::Opening;
 use crate::stream::Stream;
 use os::waits::Wait;
 
-/// Patience, when nobody says otherwise.
+/// Default patience.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A stream of trace-cmd's messages.

@@ -56,8 +56,7 @@ impl fmt::Display for Held {
 /// Why a text is no condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no condition: write [VM:] FIGURE > LIMIT, with p50, p90, p99 or p999 (a time: 500us), rate (a number a \
-     second), each with or without (REASON), or run_queue (a share: 10%)"
+    "{0:?} is not a condition: write [VM:] FIGURE > LIMIT, where FIGURE is p50, p90, p99 or p999 (a time: 500us), rate (per second), each with or without (REASON), or run_queue (a percentage: 10%)"
 )]
 pub struct NoCondition(String);
 

@@ -9,25 +9,24 @@ use tracefs::TracefsError;
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
     /// The processor is another one than the programs are made for.
-    #[error("exits are added up in the kernel on 64-bit x86 and Arm only")]
+    #[error("exits can be summed in the kernel only on 64-bit x86 and Arm")]
     Architecture,
     /// The programs can't run.
     #[error(transparent)]
     Programs(#[from] LoadError),
     /// This user may not.
     #[error(
-        "live figures need root, or CAP_BPF, CAP_PERFMON and, to read tracefs, CAP_DAC_READ_SEARCH; where tracefs is \
-         not mounted, CAP_SYS_ADMIN, too"
+        "live figures need root, or CAP_BPF, CAP_PERFMON and, to read tracefs, CAP_DAC_READ_SEARCH; also CAP_SYS_ADMIN if tracefs is not mounted"
     )]
     NotAllowed,
     /// The events are not there.
-    #[error("the formats of KVM's events can't be read")]
+    #[error("cannot read the formats of KVM's events")]
     Tracefs(#[source] TracefsError),
     /// The number of CPUs can't be had, or has changed.
     #[error("cannot find out how many CPUs there are")]
     Cpus(#[source] io::Error),
     /// A fault of this program.
-    #[error("the state of vCPU thread {0} can't be read: it changes each time")]
+    #[error("cannot read the state of vCPU thread {0}: it keeps changing")]
     StateUnstable(u32),
 }
 

@@ -19,9 +19,9 @@ pub struct History(VecDeque<Interval>);
 /// A reason's exits in a time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExitFigures {
-    /// Exits a second.
+    /// Exits per second.
     pub per_s: f64,
-    /// What handling them took on a CPU, of a second.
+    /// CPU time for handling them, per second.
     pub cost_ns_per_s: f64,
     /// The median of times from exit to entry.
     pub p50_ns: Option<u64>,
@@ -39,9 +39,9 @@ pub struct Change<T> {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
-    /// How long the time before was.
+    /// Length of the interval before the trigger.
     pub before_ns: u64,
-    /// How long the time at the trigger was.
+    /// Length of the interval at the trigger.
     pub at_ns: u64,
     /// Shares of time in which a VM's vCPUs waited for a CPU, by VM.
     pub run_queue: BTreeMap<String, Change<f64>>,

@@ -22,9 +22,9 @@ use self::question::Question;
 pub struct SeenGuest {
     /// What it was asked for as: a VM's name, or `[NAME=]CHANNEL`.
     pub requested_name: String,
-    /// What it is called here.
+    /// Name of the guest.
     pub name: String,
-    /// How its agent is reached.
+    /// Channel to its agent.
     pub channel: String,
     /// The process of the VM that it is, as far as that is known.
     pub process: Option<u32>,
@@ -32,7 +32,7 @@ pub struct SeenGuest {
     pub view: Result<GuestView, String>,
 }
 
-/// Why guests can't be asked.
+/// Why cannot query guests.
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
     /// Which guest is meant is not known.
@@ -40,8 +40,7 @@ pub enum ViewError {
     NoGuest(#[from] NoGuest),
     /// Its channel is for one host at a time, which may be recording.
     #[error(
-        "the guest {name} is reached over {channel}, which is for one recorder alone: a guest's own view takes \
-         vsock, tls-vsock, tls, tcp-plain or unix"
+        "the channel {channel} of guest {name} serves only one recorder: for a guest's own view, use vsock, tls-vsock, tls, tcp-plain or unix"
     )]
     OneAtATime {
         /// The guest.
@@ -50,7 +49,7 @@ pub enum ViewError {
         channel: String,
     },
     /// No thread can be started, or there are no random numbers.
-    #[error("guests can't be asked")]
+    #[error("cannot query guests")]
     System(#[from] io::Error),
 }
 

@@ -29,7 +29,7 @@ pub struct Interval {
     pub rows: Vec<Row>,
     /// vCPUs, by VM and number.
     pub vcpus: Vec<Vcpu>,
-    /// What it cost to know this.
+    /// The cost of measuring.
     pub cost: Cost,
     /// What is not in the rows, or in the wrong part.
     pub left_out: LeftOut,
@@ -224,7 +224,7 @@ impl Before {
     }
 }
 
-/// By the thread that waited: who ran, those first that ran longest.
+/// By waiting thread: the threads that ran instead, longest first.
 fn takers_by_waiter(snapshot: &Snapshot, names: &impl Names) -> BTreeMap<u32, Vec<RanInstead>> {
     let vms: BTreeSet<u32> = snapshot.vcpus.iter().map(|state| state.process).collect();
     let mut by_waiter: BTreeMap<u32, Vec<RanInstead>> = BTreeMap::new();

@@ -20,7 +20,7 @@ use crate::layout::{self, KEY_BYTES, PAIR_BYTES, ROW_BYTES, STATE_BYTES, TAKER_B
 use crate::snapshot::{Snapshot, VcpuState};
 use crate::sums::Sums;
 
-/// The object, of `bpf/live.bpf.c`; none where nobody knows what an exit looks like.
+/// The object of `bpf/live.bpf.c`; none for architectures that it does not support.
 #[cfg(target_arch = "x86_64")]
 static OBJECT: Option<&[u8]> = Some(aya::include_bytes_aligned!("../../../../bpf/live_x86.bpf.o"));
 #[cfg(target_arch = "aarch64")]

@@ -19,7 +19,7 @@ pub struct Sums {
     pub guest_ns: u64,
     /// Where the time went; adds up to `time_ns`.
     pub parts: Parts,
-    /// Paired exits by who dealt with them: the kernel, the VMM, level 1.
+    /// Paired exits by handler: the kernel, the VMM, level 1.
     pub handled: [u64; 3],
     /// Paired exits whose return from the VMM was not seen.
     pub user_return_unseen: u64,

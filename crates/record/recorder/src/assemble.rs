@@ -147,7 +147,7 @@ fn write_new(
 
 /// The error of a file that nobody wants any more; why not is the calling thread's to say.
 fn ended() -> io::Error {
-    io::Error::other("its writing was ended")
+    io::Error::other("writing was stopped")
 }
 
 fn write_into(

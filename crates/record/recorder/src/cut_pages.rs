@@ -136,7 +136,7 @@ impl End {
     }
 }
 
-/// A page that can't be read stays: whoever reads the session says what is wrong with it.
+/// An unreadable page stays: readers of the session report the damage.
 fn left_of(bytes: &[u8], layout: &PageLayout, window: Window) -> PageCut {
     let Ok(page) = Page::parse(bytes, layout) else { return PageCut::All };
     let (mut early, mut late, mut inside) = (0, 0, 0_u64);

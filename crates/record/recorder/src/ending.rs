@@ -15,7 +15,7 @@ use os::waits::{Deadline, Signal, Wait};
 
 use crate::error::{RecordError, Result};
 
-/// How long guests are waited for after the end, when nobody says otherwise.
+/// Default time to wait for guests after the end.
 pub const DEFAULT_GUEST_WAIT: Duration = Duration::from_secs(5);
 /// How long it may take to ask guests to stop; the host is recorded meanwhile.
 pub(crate) const STOP_MESSAGE: Duration = Duration::from_secs(1);
@@ -95,7 +95,7 @@ pub(crate) struct Ending {
     /// Nobody waits for guests any longer.
     cut: Signal,
     until: Arc<OnceLock<Deadline>>,
-    /// When it was first seen that nobody waits any longer, and some time after that.
+    /// When the wait was abandoned, plus a grace period.
     put_away: Arc<OnceLock<Deadline>>,
 }
 
@@ -109,7 +109,7 @@ impl Ending {
         })
     }
 
-    /// The end of one guest, which nobody hurries.
+    /// The end of one guest, without a deadline.
     pub(crate) fn of_one() -> Result<Self> {
         Self::new(stop_signal()?)
     }
@@ -125,7 +125,7 @@ impl Ending {
         &self.begin_signal
     }
 
-    /// Can be read once nobody waits any longer.
+    /// Becomes readable once the wait is over.
     pub(crate) fn cut(&self) -> &Signal {
         &self.cut
     }
@@ -135,7 +135,7 @@ impl Ending {
         self.until.get().copied()
     }
 
-    /// Whether nobody waits for guests any longer.
+    /// Whether the wait for guests is over.
     pub(crate) fn is_over(&self) -> bool {
         self.until().is_some_and(|until| until.has_passed() || self.cut.is_set())
     }

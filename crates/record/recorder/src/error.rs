@@ -19,7 +19,7 @@ pub enum RecordError {
         source: io::Error,
     },
     /// Another recorder has the session's folder.
-    #[error("{holder} is recording into {}: end that, or name another folder with -o", path.display())]
+    #[error("{holder} is recording into {}: stop it, or name another folder with -o", path.display())]
     SessionTaken {
         /// The folder.
         path: PathBuf,
@@ -27,13 +27,13 @@ pub enum RecordError {
         holder: String,
     },
     /// The folder with what is kept was removed.
-    #[error("the folder {} was removed meanwhile: nothing is kept of what was recorded", path.display())]
+    #[error("the folder {} was removed during recording: the recording is lost", path.display())]
     FolderRemoved {
         /// The folder.
         path: PathBuf,
     },
     /// There is a recording in the session's folder.
-    #[error("{} holds a recording already ({file}): name another folder with -o", path.display())]
+    #[error("{} already holds a recording ({file}): name another folder with -o", path.display())]
     HoldsRecording {
         /// The folder.
         path: PathBuf,
@@ -44,10 +44,10 @@ pub enum RecordError {
     #[error(transparent)]
     Tracefs(#[from] TracefsError),
     /// Hypercalls can't be collected.
-    #[error("hypercalls can't be collected")]
+    #[error("cannot collect hypercalls")]
     Collect(#[from] bpf::collector::CollectError),
     /// Nothing can be sampled.
-    #[error("CPUs can't be sampled")]
+    #[error("cannot sample CPUs")]
     Sample(#[from] sampler::SampleError),
     /// A guest that can't be recorded.
     #[error("cannot record the guest {name}")]
@@ -69,7 +69,7 @@ pub enum RecordError {
     #[error(transparent)]
     NoGuest(#[from] vms::NoGuest),
     /// A VM that is not there.
-    #[error("there is no VM {name} here{}", running(vms))]
+    #[error("no VM {name} runs here{}", running(vms))]
     NoSuchVm {
         /// Its name or process id.
         name: String,
@@ -83,7 +83,7 @@ pub enum RecordError {
     #[error("stopped before anything was recorded")]
     Interrupted,
     /// Somebody had it leave what it wrote, a second time.
-    #[error("stopped a second time: the recording is left as it was written")]
+    #[error("stopped twice: the recording keeps the data written so far")]
     StoppedAgain,
     /// Something that makes no sense.
     #[error("{0}")]
@@ -111,5 +111,5 @@ fn running(vms: &[String]) -> String {
 
 /// Two guests would be recorded under one name.
 pub(crate) fn same_name(name: &str) -> RecordError {
-    RecordError::Usage(format!("two guests have the name {name}; write NAME=CHANNEL"))
+    RecordError::Usage(format!("two guests have the name {name}: write NAME=CHANNEL"))
 }

@@ -1,4 +1,4 @@
-//! The flight recorder: the newest minute of a host's events, kept until somebody wants it.
+//! The flight recorder: keeps the newest minute of a host's events until a session is requested.
 //!
 //! Pages go to segments: a file for each CPU and stretch of time ([`Generation`]). All CPUs begin a new
 //! one together, and the oldest generation is removed once those after it are as long as what is to be

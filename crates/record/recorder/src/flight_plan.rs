@@ -20,13 +20,13 @@ pub struct FlightPlan {
     /// Sessions that are there at most: a new one takes the place of the oldest.
     pub most_sessions: u32,
     pub most_session_bytes: u64,
-    /// Is sent to when there is something to do for whoever calls `Flight::tick`.
+    /// Receives a message when `Flight::tick` has work to do.
     pub asks: Sender<FlightEvent>,
 }
 
 impl FlightPlan {
-    /// Size of each CPU's buffer in the kernel, when nobody says otherwise: all of them hold no more than a
-    /// part of what is kept, since they are emptied when they are half full.
+    /// Size of each CPU's buffer in the kernel by default: all of them hold no more than a part of
+    /// what is kept, since they are emptied when they are half full.
     pub(crate) fn buffer_kib(&self) -> u64 {
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let part_kib = (self.most_bytes / 8 / cpus as u64) >> 10;
@@ -41,7 +41,7 @@ pub enum FlightEvent {
     Dump(Ask),
     /// There are as many pages as a segment may have: it is time for `Flight::tick`.
     Full,
-    /// Something that whoever looks at the recorder wants to know: a guest has come, or is gone.
+    /// A notice for the user: a guest connected or disconnected.
     Notice(String),
 }
 
@@ -50,7 +50,7 @@ pub enum FlightEvent {
 pub struct Ask {
     /// Why.
     pub trigger: Trigger,
-    /// Who waits for what comes of it; none: nobody does.
+    /// Receiver of the result, if any.
     pub reply: Option<Sender<DumpReply>>,
 }
 
@@ -59,7 +59,7 @@ pub struct Ask {
 pub struct DumpReply {
     /// The session's folder; none: there is none.
     pub session: Option<PathBuf>,
-    /// The time that it is of.
+    /// The time that it covers.
     pub duration_ns: u64,
     /// Bytes of pages in it.
     pub bytes: u64,

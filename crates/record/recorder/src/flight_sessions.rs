@@ -30,7 +30,7 @@ pub(crate) fn make_room(folder: &Folder, max: u32, most_bytes: u64, new_bytes: u
     let failed = |what| RecordError::io(what, folder.path());
     if new_bytes > most_bytes {
         return Err(RecordError::Usage(format!(
-            "the session would have {} MiB, and all sessions may have {} MiB (--sessions-size)",
+            "the session would take {} MiB, but the limit for all sessions is {} MiB (--sessions-size)",
             new_bytes >> 20,
             most_bytes >> 20
         )));

@@ -13,14 +13,14 @@ use parking_lot::Mutex;
 
 use crate::task::{Outcome, Task};
 
-/// How long events stay off the disk at most, when nobody says otherwise.
+/// Default interval of syncs to the disk.
 pub(crate) const FLUSH: Duration = Duration::from_secs(1);
 
 /// A file that grows, and how far it is on the disk.
 #[derive(Debug)]
 pub(crate) struct Growing {
     file: Syncer,
-    /// Bytes that were written by now: whoever writes them counts.
+    /// Bytes written so far, counted by the writers.
     written: Arc<AtomicU64>,
     synced: u64,
 }
@@ -40,7 +40,7 @@ impl Growing {
     }
 }
 
-/// Files of a folder that grow: whoever makes one adds it.
+/// Growing files of a folder; the creator of a file adds it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GrowingFiles(Arc<Mutex<NewFiles>>);
 
@@ -130,6 +130,6 @@ impl Flusher {
             Outcome::Panicked => "its thread panicked".into(),
             Outcome::StillBusy => return None,
         };
-        Some(format!("pages may not have been on the disk while it was recorded: {error}"))
+        Some(format!("syncing pages to the disk failed during recording: {error}"))
     }
 }

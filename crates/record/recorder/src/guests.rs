@@ -64,7 +64,7 @@ impl Route {
         }
         if what.sampling.is_some() {
             return Err(RecordError::Usage(format!(
-                "{requested}: trace-cmd's agent takes no samples; hyperscope-agent does"
+                "{requested}: trace-cmd's agent can't sample; use hyperscope-agent"
             )));
         }
         Ok(Self::TraceCmd(address))
@@ -93,9 +93,9 @@ pub(crate) struct HostTrace<'h> {
     pub(crate) trace_id: u64,
 }
 
-/// Asks all guests who they are, all at once, before anything is recorded. Each gets a number of its
-/// own, as the host's recording has `trace_id`: no guest knows another's. Given `stop`, nobody is
-/// waited for.
+/// Contacts all guests in parallel, before anything is recorded. Each gets a number of its own, as
+/// the host's recording has `trace_id`: no guest knows another's. Given `stop`, nobody is waited
+/// for.
 pub(crate) fn connect(
     requested: &[String],
     what: &InGuests,
@@ -160,7 +160,7 @@ impl Connecting {
             _ if limit.stop.is_set() => return Err(RecordError::Interrupted),
             Outcome::Done(ready) => return ready,
             Outcome::Panicked => "the thread that connects panicked",
-            Outcome::StillBusy => "it could not be connected to in time",
+            Outcome::StillBusy => "it did not connect in time",
         };
         Err(RecordError::Guest { name, source: io::Error::new(io::ErrorKind::TimedOut, why) })
     }
@@ -169,7 +169,7 @@ impl Connecting {
 /// A flight recorder can't keep this guest.
 pub(crate) fn not_in_flight(requested: &str) -> RecordError {
     RecordError::Usage(format!(
-        "{requested}: a flight recorder keeps guests by hyperscope-agent alone, not by trace-cmd's"
+        "{requested}: a flight recorder needs hyperscope-agent in guests; trace-cmd's agent does not work"
     ))
 }
 
@@ -311,7 +311,7 @@ impl Guests {
                 });
                 let result = report.and_then(|report| guest.open_segments(report));
                 result.map_err(|error| {
-                    format!("guest {}: nothing of it is here: {error}", guest.name())
+                    format!("guest {}: nothing was recorded: {error}", guest.name())
                 })
             };
         snapshots.into_iter().map(segments_of).collect()

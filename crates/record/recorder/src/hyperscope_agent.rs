@@ -79,7 +79,7 @@ impl Ready {
     /// Connects to a guest's agent over the first of its channels where one answers.
     ///
     /// # Errors
-    /// When nobody answers on any of them: what each of them says.
+    /// When no channel answers: the error of each.
     pub(crate) fn connect_over(
         first: GuestAddress,
         others: Vec<HostAddress>,
@@ -98,14 +98,14 @@ impl Ready {
                 other => return other,
             }
         }
-        let whys = format!("no agent answers on any of its channels: {}", whys.join("; "));
+        let whys = format!("no agent answers on the guest's channels: {}", whys.join("; "));
         Err(RecordError::Guest { name, source: io::Error::other(whys) })
     }
 
-    /// Connects to a guest's agent and asks who it is, within a limit for all of that.
+    /// Connects to a guest's agent and identifies it, within one time limit.
     ///
     /// # Errors
-    /// When nobody answers, or speaks another version of the protocol.
+    /// When there is no answer, or the agent uses another version of the protocol.
     pub(crate) fn connect(address: GuestAddress, session: u64, limit: &StartLimit) -> Result<Self> {
         let failed = |source| RecordError::Guest { name: address.name.clone(), source };
         let (mut control, mut rings) = open(&address, limit).map_err(failed)?;
@@ -268,7 +268,7 @@ impl Agent for HyperscopeAgent {
     fn end(self: Box<Self>, ending: &Ending) -> AgentReport {
         let mut report = self.conversation.end(ending.threads_until());
         let failed = self.receivers.end(ending.threads_until());
-        let unwritten = |error| format!("its pages were not written to the end: {error}");
+        let unwritten = |error| format!("writing its pages stopped early: {error}");
         report.faults.extend(failed.into_iter().map(unwritten));
         for cpu in report.status.iter().flat_map(|status| &status.cpus) {
             self.files.sent(cpu.cpu, cpu.sent_bytes);
@@ -330,9 +330,10 @@ fn connect(channel: &HostAddress, limit: &StartLimit) -> io::Result<Stream> {
     channel.connect(limit.at_most(CONNECT).until.remaining())
 }
 
-/// Asks an agent who it is. What a host that was here before has left unread is left out.
+/// Identifies an agent. Messages that an earlier host left unread are skipped.
 fn ask(control: &mut Control, session: u64, wait: Wait<'_>) -> io::Result<GuestHello> {
-    let closed = "it closed the channel without an answer; an agent that has keys wants them (tls:, tls-vsock:)";
+    let closed =
+        "it closed the channel without an answer; an agent with keys requires tls: or tls-vsock:";
     control.ask(session, &Message::HostHello, wait, closed, |message| match message {
         Message::GuestHello(hello) => Some(hello),
         _ => None,
@@ -343,7 +344,7 @@ fn ask(control: &mut Control, session: u64, wait: Wait<'_>) -> io::Result<GuestH
 fn check(hello: &GuestHello) -> std::result::Result<(), String> {
     if hello.version != channel::wire::VERSION {
         return Err(format!(
-            "its agent ({}) speaks version {} of the protocol, this program version {}",
+            "its agent ({}) uses version {} of the protocol, this program uses version {}",
             hello.agent,
             hello.version,
             channel::wire::VERSION
@@ -359,8 +360,7 @@ fn check(hello: &GuestHello) -> std::result::Result<(), String> {
     }
     let GuestHello { cpus, streams, page_bytes, long_bytes, .. } = hello;
     Err(format!(
-        "it says that it has {cpus} CPUs, {streams} page streams, pages of {page_bytes} bytes and \
-         longs of {long_bytes}, which is not plausible"
+        "it claims {cpus} CPUs, {streams} page streams, pages of {page_bytes} bytes and longs of {long_bytes} bytes, which is not plausible"
     ))
 }
 
@@ -371,7 +371,7 @@ fn page_stream(
     limit: &StartLimit,
 ) -> io::Result<Stream> {
     if limit.wait(|wait| wait.is_over()) {
-        let text = "its page streams were not connected in time";
+        let text = "its page streams did not connect in time";
         return Err(io::Error::new(io::ErrorKind::TimedOut, text));
     }
     if let HostAddress::VirtioSerial { folder } = channel {

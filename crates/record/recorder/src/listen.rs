@@ -2,7 +2,7 @@
 //! leaves, or all is over.
 //!
 //! Guests are kept apart: each has a number that others can't guess, a folder, a quota, threads. A
-//! page stream is taken only from whoever made the control stream.
+//! page stream is accepted only from the peer of the control stream.
 
 mod acceptor;
 mod held;
@@ -91,7 +91,7 @@ struct Shared {
     plan: ListenPlan,
     stop: Signal,
     events: Mutex<Sender<ListenEvent>>,
-    /// Who takes page streams, by whom they must come from and the session's number.
+    /// Receivers of page streams, by required peer and session number.
     takers: Mutex<HashMap<(Peer, u64), Arc<Receivers>>>,
     guests: Mutex<Vec<JoinHandle<()>>>,
     slots: Mutex<GuestSlots>,
@@ -120,7 +120,8 @@ impl Listening {
         for address in &plan.at {
             let failed = |source| RecordError::Listen { address: address.to_string(), source };
             let listener = Listener::for_address(address).map_err(failed)?;
-            let cannot = || failed(std::io::Error::other("one can't listen there"));
+            let cannot =
+                || failed(std::io::Error::other("listening on this address is not supported"));
             let listener = listener.ok_or_else(cannot)?;
             listeners.push(Arrivals::new(listener, |_| true).map_err(failed)?);
         }
@@ -200,7 +201,7 @@ impl Shared {
         let _ = self.events.lock().send(event);
     }
 
-    /// Says that somebody was refused, unless that was said of it often enough.
+    /// Reports a refused peer, unless it was reported often enough.
     fn refuse(&self, from: &Peer, why: impl Into<String>) {
         if self.slots.lock().reports_refusal(&from.party()) {
             self.publish(ListenEvent::Refused { from: from.to_string(), why: why.into() });
@@ -234,7 +235,7 @@ impl Shared {
         });
         if remaining.is_used_up() {
             return Err(format!(
-                "its sessions in {} hold all of its quota, {quota} bytes: remove some, or raise --quota",
+                "its sessions in {} fill its quota of {quota} bytes: remove some, or raise --quota",
                 self.plan.to.display()
             ));
         }

@@ -30,8 +30,7 @@ pub(crate) fn hold(cpus: &mut [CpuLosses], held: &[(u32, u64)]) -> Option<String
     (!reset.is_empty()).then(|| {
         let cpus = reset.join(", ");
         format!(
-            "CPU {cpus}: the kernel counts fewer events than were recorded, as after another program has cleared \
-             its buffer: events may be missing that nobody counted"
+            "CPU {cpus}: the kernel counted fewer events than were recorded, perhaps because another program cleared its buffer: uncounted events may be missing"
         )
     })
 }

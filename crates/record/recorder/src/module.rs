@@ -65,8 +65,7 @@ impl Module {
         let address = GuestAddress::find(spec, vms)?;
         let HostAddress::SharedMemory { path } = &address.channel else {
             let text = format!(
-                "the guest {} shares no memory with this host, as its module needs: an \
-                 ivshmem-plain device with a memory-backend-file",
+                "the guest {} shares no memory with this host: its module needs an ivshmem-plain device with a memory-backend-file",
                 address.name
             );
             return Err(RecordError::Usage(text));
@@ -149,14 +148,12 @@ impl RecordedModule {
                 Ok(why)
             }),
             Outcome::Panicked => Err(io::Error::other("its thread panicked")),
-            Outcome::StillBusy => {
-                Err(io::Error::other("its thread did not end in time, and is left alone"))
-            }
+            Outcome::StillBusy => Err(io::Error::other("its thread did not end in time")),
         };
         let fault = match ended {
             Ok(None) => None,
             Ok(Some(why)) => Some(why.to_string()),
-            Err(error) => Some(format!("its events were not written to the end: {error}")),
+            Err(error) => Some(format!("writing its events stopped early: {error}")),
         };
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let Counts { cpus, frames, missed, damage, bytes } = &*self.counts;

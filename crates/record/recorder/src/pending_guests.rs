@@ -123,7 +123,7 @@ impl PendingGuests {
                 }
                 // One that is being connected to is left alone: its thread ends by its own deadline.
                 Outcome::StillBusy => {
-                    faults.push(format!("{requested} is not recorded: it did not answer yet"));
+                    faults.push(format!("{requested} is not recorded: it has not answered"));
                 }
             }
         }
@@ -143,7 +143,7 @@ struct Pending {
 impl Pending {
     /// Has the guest recorded once it answers; why it is not, if so.
     fn run_once(self) -> Vec<String> {
-        let mut why = "it was not asked".to_owned();
+        let mut why = "it was not contacted".to_owned();
         while !self.stop.wait(BETWEEN_TRIES_AT_BOOT) {
             match self.connect() {
                 Ok(guest) => return self.begin_once(guest),
@@ -220,13 +220,13 @@ impl Pending {
         (began, guests)
     }
 
-    /// Waits until it is gone, or nobody records any more.
+    /// Waits until it disconnects or the recording ends.
     fn follow(&self, name: String, flight: &mut FlightGuest) {
         while !self.stop.wait(LOOK) {
             self.forget_old(flight);
             if let Some(why) = self.around.guests.lock().over(&name) {
                 flight.say(format!(
-                    "guest {} is gone ({}); what it sent is kept as long as the rest, and it is waited for",
+                    "guest {} disconnected ({}); its data is kept, and the recorder waits for it to return",
                     label(&name),
                     label(&why)
                 ));
@@ -281,7 +281,7 @@ impl FlightGuest {
     /// Says why a guest is not recorded, once.
     fn say_why(&mut self, requested: &str, why: String) {
         if self.last_why.as_deref() != Some(&why) {
-            self.send(format!("{requested} is not recorded yet, and waited for: {why}"));
+            self.send(format!("{requested} is not recorded yet; waiting for it: {why}"));
             self.last_why = Some(why);
         }
     }
@@ -310,6 +310,6 @@ mod tests {
         assert!(check("vsock:x").is_err());
         assert!(check("tcp:h:1").unwrap_err().to_string().contains("tcp-plain"));
         let refused = check("trace-cmd:vsock:3").unwrap_err().to_string();
-        assert!(refused.contains("hyperscope-agent alone"), "{refused}");
+        assert!(refused.contains("needs hyperscope-agent"), "{refused}");
     }
 }

@@ -26,7 +26,7 @@ const SPLICE_BYTES: usize = 1 << 20;
 pub(crate) struct Pump {
     pub(crate) cpu: u32,
     bytes: Arc<AtomicU64>,
-    /// Its file, for whoever has the disk keep it.
+    /// Its file, for syncing to the disk.
     growing: Option<Growing>,
     thread: JoinHandle<io::Result<()>>,
 }

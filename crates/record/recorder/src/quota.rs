@@ -67,8 +67,7 @@ impl Quota {
         let unwritten = inner.unwritten.load(Ordering::Relaxed);
         inner.reached.load(Ordering::Relaxed).then(|| {
             format!(
-                "the recording ended when its pages had reached {} KiB (--quota); {} KiB that were in \
-                 the kernel's buffers then are not in it",
+                "the recording stopped when its pages reached {} KiB (--quota); {} KiB in the kernel's buffers were dropped",
                 inner.most_bytes >> 10,
                 unwritten.div_ceil(1024)
             )

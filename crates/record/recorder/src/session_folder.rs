@@ -58,8 +58,8 @@ impl SessionFolder {
         Ok(session)
     }
 
-    /// Makes a folder for a session that nobody named: `STEM.hscope`, or where that is taken `STEM-1.hscope`, or
-    /// the next number that is free.
+    /// Creates a folder for a session without a given name: `STEM.hscope`, or if that exists
+    /// `STEM-1.hscope`, or the next number that is free.
     ///
     /// # Errors
     /// When it can't be made.
@@ -76,7 +76,7 @@ impl SessionFolder {
             }
         }
         Err(RecordError::Usage(format!(
-            "{MAX_NUMBERED} sessions called {stem} are here already: name a folder with -o"
+            "{MAX_NUMBERED} sessions with the name {stem} already exist here: name a folder with -o"
         )))
     }
 
@@ -155,7 +155,7 @@ impl SessionFolder {
         let folder = Folder::open(path, modes).map_err(RecordError::io("use the folder", path))?;
         let identity = folder.identity().map_err(RecordError::io("use the folder", path))?;
         if identity != note.identity {
-            let source = io::Error::other("it is another folder than the recorder's");
+            let source = io::Error::other("it is not the recorder's folder");
             return Err(RecordError::io("use the folder", path)(source));
         }
         let end = Instant::now() + KERNEL_LETS_GO;
@@ -189,7 +189,7 @@ impl SessionFolder {
         }
     }
 
-    /// Says who has it.
+    /// Names its holder.
     fn name_holder(&self) -> Result<()> {
         let mut marker = &self.0.marker;
         let named = marker
@@ -199,7 +199,7 @@ impl SessionFolder {
         named.map_err(RecordError::io("write", &self.path().join(MARKER)))
     }
 
-    /// Whether somebody else gets it at the end.
+    /// Whether another user becomes its owner at the end.
     pub(crate) fn is_given_away(&self) -> bool {
         self.0.owner.is_some()
     }

@@ -1,5 +1,5 @@
-//! Threads whose ends are waited for no longer than until a deadline: what a guest does may hold the
-//! thread up, but nobody who waits for it.
+//! Threads whose ends are waited for no longer than until a deadline: what a guest does may hold
+//! the thread, but not the caller that waits for it.
 
 use std::io;
 use std::thread::{self, JoinHandle};
@@ -89,7 +89,7 @@ impl<T: Send + 'static> EndingTask<T> {
             Ok(Outcome::Done(Ok(came))) => return Some(came),
             Ok(Outcome::Done(Err(why))) => why,
             Ok(Outcome::Panicked) => "the thread that ends it panicked".into(),
-            Ok(Outcome::StillBusy) => "its thread did not end in time, and is left alone".into(),
+            Ok(Outcome::StillBusy) => "its thread did not end in time".into(),
             Err(error) => error.to_string(),
         };
         faults.push(format!("{what}: {why}"));

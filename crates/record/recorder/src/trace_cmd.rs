@@ -3,7 +3,7 @@
 //! The agent is trace-cmd's own (`trace-cmd agent`, version 3 of its protocol, see
 //! `channel::wire::trace_cmd`). It is asked to record as `trace-cmd record -A` asks it, and what it sends
 //! becomes the same file as that of a guest with hyperscope-agent. Everything that it sends is
-//! bounded, and taken by threads of its own: a guest holds nobody up.
+//! bounded, and received by its own threads: a guest blocks no other.
 
 mod address;
 mod arguments;
@@ -85,7 +85,7 @@ impl Ready {
     /// of the host's recording.
     ///
     /// # Errors
-    /// When nobody answers, it is no such agent, or it can't do what it is asked for.
+    /// When there is no answer, the peer is not such an agent, or it can't serve the request.
     pub(crate) fn connect(
         address: GuestAddress,
         what: &InGuests,
@@ -247,7 +247,7 @@ impl Agent for TraceCmdAgent {
             let (cpu, ended) = stream.end(ending.threads_until());
             let fault = ended.err().map(|error| error.to_string());
             if let Some(fault) = &fault {
-                faults.push(format!("CPU {cpu}: its pages did not come to the end: {fault}"));
+                faults.push(format!("CPU {cpu}: receiving its pages stopped early: {fault}"));
             }
             let sent_bytes = self.files.sent_so_far(cpu);
             cpus.push(CpuEnd { cpu, sent_bytes, stats: String::new(), fault });
@@ -264,7 +264,7 @@ fn connect_to_port(
     limit: &StartLimit,
 ) -> io::Result<channel::Stream> {
     if limit.wait(|wait| wait.is_over()) {
-        let text = "its ports were not connected to in time";
+        let text = "its ports did not connect in time";
         return Err(io::Error::new(io::ErrorKind::TimedOut, text));
     }
     let address = match channel {
@@ -278,15 +278,15 @@ fn connect_to_port(
     address.connect(limit.at_most(CONNECT).until.remaining())
 }
 
-/// What to do when nobody listens.
+/// Advice when nothing listens there.
 fn nobody(channel: &HostAddress, error: &io::Error) -> io::Error {
     let hint = match (error.kind(), channel) {
         // A port of vsock on which nobody listens resets the connection.
         (io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset, _) => {
-            "; start `trace-cmd agent` there (or hyperscope-agent --trace-cmd), or name its port"
+            "; start `trace-cmd agent` there (or hyperscope-agent --trace-cmd), or give its port"
         }
-        (io::ErrorKind::TimedOut, _) => "; is the guest running, and is this its address?",
-        (_, HostAddress::Vsock { .. }) => "; is a guest with this number for vsock running?",
+        (io::ErrorKind::TimedOut, _) => "; check that the guest runs and that this is its address",
+        (_, HostAddress::Vsock { .. }) => "; check that a guest with this vsock CID runs",
         _ => "",
     };
     io::Error::new(error.kind(), format!("{error}{hint}"))
@@ -294,7 +294,7 @@ fn nobody(channel: &HostAddress, error: &io::Error) -> io::Error {
 
 /// trace-cmd's agent sets up tracing once it has answered, and ends where that fails.
 fn ended(error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{error}; the agent's own output may say why"))
+    io::Error::new(error.kind(), format!("{error}; see the agent's own output"))
 }
 
 /// The answer to the request.
@@ -303,22 +303,20 @@ fn response(agent: &mut TraceCmd, wait: Wait<'_>) -> io::Result<Response> {
         break match agent.receive(wait) {
             Ok(Some(Message::Response(response))) => return Ok(response),
             Ok(Some(Message::NotSupported)) => {
-                "it refuses what it is asked for: the agent's own output says why".into()
+                "it refused the request: see the agent's own output".into()
             }
             Ok(Some(Message::Unknown(_))) if !wait.is_over() => {
                 agent.send_within(&Message::NotSupported, wait)?;
                 continue;
             }
-            Ok(Some(_)) => "it answers with something else than where its pages are".into(),
+            Ok(Some(_)) => "its answer does not contain the ports of its pages".into(),
             Ok(None) => format!("no answer in {} s: is it trace-cmd's agent?", ANSWER.as_secs()),
             Err(ReadError::Closed) => {
-                "it closed the connection without an answer: it can't record \
-                what it is asked for, or records for somebody else; the agent's own output says why"
+                "it closed the connection without an answer: it can't record these events, or another host uses it; see the agent's own output"
                     .into()
             }
             Err(ReadError::Decode(error)) => format!(
-                "{error}; is another program listening there? hyperscope-agent has a port of its own, \
-                 and is reached without `trace-cmd:`"
+                "{error}; another program may listen there. hyperscope-agent has its own port and needs no `trace-cmd:`"
             ),
             Err(ReadError::Io(error)) => return Err(error),
         };
@@ -328,10 +326,10 @@ fn response(agent: &mut TraceCmd, wait: Wait<'_>) -> io::Result<Response> {
 
 fn check(response: &Response) -> std::result::Result<(), String> {
     if response.use_fifos {
-        return Err("it wants to send pages through FIFOs, which it was not asked for".into());
+        return Err("it wants to send pages through FIFOs, which was not requested".into());
     }
     match response.ports.len() {
         1..=MAX_CPUS => Ok(()),
-        count => Err(format!("it says that it has {count} CPUs, which is not plausible")),
+        count => Err(format!("it claims {count} CPUs, which is not plausible")),
     }
 }

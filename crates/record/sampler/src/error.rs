@@ -21,7 +21,7 @@ pub enum SampleError {
     /// The kernel has no such event.
     #[error(
         "this kernel has no event {event} that samples on CPU {cpu}{}",
-        if *event == "cycles" { ": cpu-clock needs no counter of the processor's" } else { "" }
+        if *event == "cycles" { ": use cpu-clock, which needs no hardware counter" } else { "" }
     )]
     NoEvent {
         /// Its name.
@@ -32,14 +32,10 @@ pub enum SampleError {
         source: io::Error,
     },
     /// This user may not.
-    #[error(
-        "sampling all CPUs needs root, or CAP_PERFMON (kernel.perf_event_paranoid keeps others out)"
-    )]
+    #[error("sampling all CPUs needs root or CAP_PERFMON (see kernel.perf_event_paranoid)")]
     NotAllowed,
     /// More than the kernel allows.
-    #[error(
-        "{hz} samples a second are more than the kernel takes: kernel.perf_event_max_sample_rate is {most}"
-    )]
+    #[error("{hz} samples per second exceed kernel.perf_event_max_sample_rate, which is {most}")]
     TooOften {
         /// As it was asked for.
         hz: u32,
@@ -50,7 +46,7 @@ pub enum SampleError {
     #[error("no CPU could be sampled: all went offline")]
     NoCpu,
     /// The trace clock can't be read.
-    #[error("the trace clock {name} can't be read")]
+    #[error("cannot read the trace clock {name}")]
     Clock {
         /// Its name.
         name: String,
@@ -66,7 +62,7 @@ pub enum SampleError {
         source: io::Error,
     },
     /// Whoever was to take samples is gone.
-    #[error("nobody takes the samples any more")]
+    #[error("the receiver of the samples has ended")]
     NotTaken,
     /// A fault of this program.
     #[error("the sampler's thread panicked")]

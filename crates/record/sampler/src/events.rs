@@ -11,7 +11,7 @@ use crate::error::{Result, SampleError};
 
 /// Bytes of each CPU's ring: what comes in a second at 10,000 samples of 50 bytes.
 const RING_BYTES: usize = 512 << 10;
-/// This many bytes wake whoever reads.
+/// Number of bytes that wake the reader.
 const WATERMARK_BYTES: u32 = 128 << 10;
 /// `CLOCK_MONOTONIC`: it can be read in an interrupt that can't be masked.
 const CLOCK_ID: i32 = 1;

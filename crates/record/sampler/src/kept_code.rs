@@ -20,7 +20,7 @@ const READ_EXECUTE: u32 = 5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PieceError {
     /// It begins before the end of the one before.
-    #[error("pieces overlap, or are not in order")]
+    #[error("pieces overlap or are out of order")]
     Order,
     /// It ends after the last address.
     #[error("a piece ends after the last address")]

@@ -1,7 +1,7 @@
 //! Mounted file systems whose files can be read without waiting for anybody else.
 //!
-//! A program of any user may be in a file system of that user's own (FUSE), or on another machine. Reading there
-//! can take as long as whoever serves it likes, and no signal may end it.
+//! A program of any user may be in a file system of that user's own (FUSE), or on another machine.
+//! Reading there can take as long as its server likes, and signals may not end it.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -17,7 +17,7 @@ const LOCAL: &[&str] = &[
     "rootfs", "squashfs", "tmpfs", "ubifs", "udf", "vfat", "xfs", "zfs",
 ];
 
-/// Mounts that nobody but root can have made.
+/// Mounts that only root can have made.
 #[derive(Debug, Default)]
 pub(crate) struct LocalMounts {
     /// Device numbers of their file systems, which are the same in whatever place those are mounted.

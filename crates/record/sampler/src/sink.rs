@@ -1,4 +1,4 @@
-//! Where samples go, and how clocks do: files, or whoever else takes them.
+//! Receivers of samples and clock readings: files or others.
 
 use std::io::Write;
 

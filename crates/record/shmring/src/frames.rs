@@ -1,8 +1,8 @@
 //! Rings of frames that a guest's kernel module keeps in the last quarter of the memory, which the
 //! agent leaves alone: docs/formats/shared-streams.md.
 //!
-//! The guest only ever stores, and overwrites what nobody took. Nothing is written here, so any number
-//! of hosts may look, also when the guest is dead.
+//! The guest only stores, and overwrites unread data. Nothing is written here, so any number of
+//! hosts may look, also when the guest is dead.
 
 use std::sync::Arc;
 
@@ -37,13 +37,13 @@ mod header {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoFrames {
     /// No module has begun there.
-    #[error("no module hyperscope_guest has started with channel=shm in this memory yet")]
+    #[error("the module hyperscope_guest has not started with channel=shm in this memory yet")]
     NotReady,
     /// Of a version that this program doesn't know.
-    #[error("the module's rings are of version {0}, this program reads version {VERSION}")]
+    #[error("the module's rings have version {0}, but this program reads version {VERSION}")]
     Version(u64),
     /// What the header says can't be.
-    #[error("the module's rings can't be used: {cpus} CPUs with {slots} slots in {bytes} bytes")]
+    #[error("the module's rings are invalid: {cpus} CPUs with {slots} slots in {bytes} bytes")]
     Sizes {
         /// What it says of CPUs.
         cpus: u64,

@@ -20,10 +20,10 @@ pub enum AttachError {
     #[error("no agent has started in this memory yet")]
     NotReady,
     /// The memory holds something else.
-    #[error("the memory holds no region: its first word is {0:#x}")]
+    #[error("the memory does not hold a region: its first word is {0:#x}")]
     NoRegion(u64),
     /// The header declares what can't be.
-    #[error("the region's header can't be used")]
+    #[error("the region's header is invalid")]
     Layout(#[from] LayoutError),
 }
 

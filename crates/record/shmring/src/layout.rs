@@ -9,7 +9,7 @@ pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"HSCSHMEM");
 /// Changes with the meaning of any byte.
 pub(crate) const VERSION: u64 = 1;
 
-/// Heads and slots begin at multiples of this, so that whoever maps pages maps whole ones.
+/// Alignment of heads and slots, so that mappings cover whole pages.
 pub(crate) const ALIGN: usize = 4096;
 
 /// Most CPUs of a region.
@@ -117,7 +117,7 @@ pub enum RegionPlanError {
         value: usize,
     },
     /// The memory is too small.
-    #[error("the region takes {wanted} bytes, the memory has {have}")]
+    #[error("the region needs {wanted} bytes, but the memory has {have}")]
     TooSmall {
         /// Bytes of the region.
         wanted: usize,
@@ -252,10 +252,10 @@ pub(crate) fn slot_pages_at(slots: usize) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// Another version of this format.
-    #[error("version {0} of the format is not known")]
+    #[error("unknown version {0} of the format")]
     Version(u64),
     /// A mode that is none.
-    #[error("mode {0} is not known")]
+    #[error("unknown mode {0}")]
     Mode(u64),
     /// Sizes out of bounds, or larger than the memory.
     #[error(transparent)]

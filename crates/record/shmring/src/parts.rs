@@ -1,4 +1,4 @@
-//! Which part of the memory is whose: worked out from its size alone, by each of those who write there.
+//! Splits the memory between its writers; each computes the parts from the size alone.
 //!
 //! ```text
 //!  0                      ⅝        ¾                  1

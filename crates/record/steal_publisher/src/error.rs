@@ -7,13 +7,13 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     /// No VM of that name runs here.
-    #[error("no VM called {0} runs here")]
+    #[error("no VM {0} runs here")]
     NoVm(String),
     /// The VM has no memory that it shares with its host.
-    #[error("{0} shares no memory with this host: give it an ivshmem device")]
+    #[error("{0} shares no memory with this host: add an ivshmem device")]
     NoMemory(String),
     /// The VM does not map the file.
-    #[error("{} is not memory of {vm}: nothing is published to another owner", path.display())]
+    #[error("{} is not memory of {vm}: refusing to publish to another owner", path.display())]
     NotItsMemory {
         /// The VM that was named.
         vm: String,
@@ -21,7 +21,7 @@ pub enum PublishError {
         path: PathBuf,
     },
     /// Another VM maps the file, too.
-    #[error("{} is memory of {other}, too, which could then read what {vm} does", path.display())]
+    #[error("{} is also memory of {other}, which could then observe {vm}", path.display())]
     SharedWithOthers {
         /// The VM that was named.
         vm: String,
@@ -31,7 +31,7 @@ pub enum PublishError {
         path: PathBuf,
     },
     /// The host's clock is not the TSC, or KVM doesn't say what it does to the guest's.
-    #[error("times can't be put on the clock of {vm}: {why}")]
+    #[error("cannot convert times to the clock of {vm}: {why}")]
     NoClock {
         /// The VM.
         vm: String,

@@ -1,4 +1,4 @@
-//! Which VM gets spans, and that the memory is that VM's and nobody else's.
+//! Finds the VM that receives spans, and checks that only this VM has the memory.
 
 use std::path::PathBuf;
 
@@ -47,7 +47,7 @@ fn named(spec: &str, vms: &[Vm]) -> Result<Permitted> {
         if name.is_none() && !channel.contains(':') {
             return Err(no_vm());
         }
-        let text = format!("{channel:?} is no memory that a guest shares: write shm:FILE");
+        let text = format!("{channel:?} is not a guest's shared memory: write shm:FILE");
         return Err(PublishError::Usage(text));
     };
     let vm = match name {

@@ -74,7 +74,7 @@ impl Publisher {
         let mut guests = Vec::<Guest>::new();
         for permit in permitted {
             if guests.iter().any(|other| other.vm.pid == permit.vm.pid) {
-                let text = format!("{} is named twice", permit.vm.name);
+                let text = format!("{} is listed twice", permit.vm.name);
                 return Err(PublishError::Usage(text));
             }
             guests.push(Guest::begin(permit, interval, guests.is_empty())?);
@@ -191,7 +191,7 @@ impl Guest {
 fn clocks(vm: &Vm) -> Result<Vec<GuestClock>> {
     let why = |why| PublishError::NoClock { vm: vm.name.clone(), why };
     if vm.vcpus.is_empty() {
-        return Err(why("it has no vCPU threads that can be told apart by their names"));
+        return Err(why("its vCPU threads can't be distinguished by name"));
     }
     let clocks = vm.vcpus.iter().map(GuestClock::for_vcpu);
     clocks.collect::<Option<_>>().ok_or_else(|| why("KVM's debugfs has no TSC offset"))

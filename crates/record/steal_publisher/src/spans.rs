@@ -81,8 +81,8 @@ impl Spans {
         }
         let goes_on = self.sender.writer.beat();
         // What was cut holds zeros, which look as if somebody had written them.
-        self.sender.writer.check().map_err(|_| "its memory was cut while it was in use")?;
-        if goes_on { Ok(()) } else { Err("somebody else has written to its memory") }
+        self.sender.writer.check().map_err(|_| "its memory was truncated during use")?;
+        if goes_on { Ok(()) } else { Err("another program wrote to its memory") }
     }
 
     /// KVM may have changed a vCPU's clock.

@@ -1,4 +1,4 @@
-//! The kernel's trace of one VM's vCPU threads, and of nobody else's.
+//! The kernel's trace of one VM's vCPU threads only.
 
 use ftrace::eventfmt::EventFormat;
 use ftrace::ringbuf::PageLayout;
@@ -56,7 +56,7 @@ impl Trace {
             },
         )?;
         if session.clock().name != "x86-tsc" {
-            let why = "this host's kernel has no trace clock that is the TSC, or doesn't trust it";
+            let why = "this host's kernel has no trace clock for the TSC, or does not trust it";
             return Err(PublishError::NoClock { vm: vm.name.clone(), why });
         }
         let (formats, abi) = (formats(session.texts())?, abi());

@@ -1,4 +1,4 @@
-//! Why nothing can be shown.
+//! Why cannot show anything.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,16 +9,16 @@ use shmring::spans::SpansError;
 #[derive(Debug, thiserror::Error)]
 pub enum StealError {
     /// No memory is shared with the host.
-    #[error("this machine shares no memory with its host: it has no such ivshmem device")]
+    #[error("this machine shares no memory with its host: the ivshmem device is missing")]
     NoMemory,
     /// The memory can't be mapped.
     #[error("cannot use the memory shared with the host")]
     Memory(#[source] io::Error),
     /// The memory holds nothing of vCPUs.
-    #[error("nothing can be shown")]
+    #[error("cannot show anything")]
     NotPublished(#[from] SpansError),
     /// Nobody knows how fast the TSC counts.
-    #[error("neither the host nor this kernel says how fast the TSC counts")]
+    #[error("neither the host nor this kernel reports the frequency of the TSC")]
     NoRate,
     /// The recording can't be written.
     #[error("cannot write {}", path.display())]
@@ -29,7 +29,7 @@ pub enum StealError {
         source: io::Error,
     },
     /// Standard output can't be written.
-    #[error("cannot write what was measured")]
+    #[error("cannot write the measurements")]
     Output(#[source] io::Error),
 }
 

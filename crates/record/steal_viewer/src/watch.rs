@@ -151,7 +151,7 @@ impl Watched {
 
     fn look_at_memory(&mut self) -> Result<()> {
         if self.reader.is_replaced() {
-            self.warning = Some("the host's publisher was started again");
+            self.warning = Some("the host's publisher was restarted");
             match SpanReader::attach(Arc::clone(&self.map), false) {
                 Ok(reader) => {
                     (self.follower, self.reader) = (Follower::new(&reader), reader);
@@ -179,10 +179,10 @@ impl Watched {
         let host_ms = u32::try_from(self.reader.interval_ns() / 1_000_000).unwrap_or(u32::MAX);
         let patience = Duration::from_millis(host_ms.into()) * SILENT_INTERVALS;
         match self.reader.beats() {
-            None => self.warning = Some("the host's publisher has ended: nothing more comes"),
+            None => self.warning = Some("the host's publisher has ended: no more data will arrive"),
             Some(beats) if beats != self.alive.0 => self.alive = (beats, Instant::now()),
             Some(_) if self.alive.1.elapsed() > patience + Duration::from_secs(1) => {
-                self.warning = Some("the host gives no sign of life");
+                self.warning = Some("the host's publisher does not respond");
             }
             Some(_) => {}
         }

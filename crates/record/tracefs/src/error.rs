@@ -18,14 +18,14 @@ pub enum TracefsError {
     },
     /// This user may not trace.
     #[error(
-        "tracing needs root: run it with sudo, or give it CAP_DAC_OVERRIDE (CAP_SYS_ADMIN, too, where tracefs is not mounted)"
+        "tracing needs root: use sudo, or grant CAP_DAC_OVERRIDE (also CAP_SYS_ADMIN if tracefs is not mounted)"
     )]
     NotAllowed,
     /// The kernel has no tracefs.
     #[error("this kernel has no tracefs: it was built without CONFIG_TRACING")]
     NoTracefs,
     /// A name that no event has.
-    #[error("there is no event {name}{}", did_you_mean(similar))]
+    #[error("unknown event {name}{}", did_you_mean(similar))]
     NoSuchEvent {
         /// The name.
         name: String,
@@ -33,10 +33,10 @@ pub enum TracefsError {
         similar: Vec<String>,
     },
     /// Neither events nor functions were asked for.
-    #[error("no event is to be recorded")]
+    #[error("no event was selected")]
     NothingChosen,
     /// A function that can't be probed.
-    #[error("there is no function {name} that can be probed{}", did_you_mean(similar))]
+    #[error("no function {name} can be probed{}", did_you_mean(similar))]
     NoSuchFunction {
         /// The name.
         name: String,
@@ -44,7 +44,7 @@ pub enum TracefsError {
         similar: Vec<String>,
     },
     /// What is not written as a probe is.
-    #[error("{probe:?} is no probe: {why}; write FUNCTION [ARGUMENTS]")]
+    #[error("{probe:?} is not a probe: {why}; write FUNCTION [ARGUMENTS]")]
     NotAProbe {
         /// As it was asked for.
         probe: String,
@@ -66,7 +66,7 @@ pub enum TracefsError {
         name: &'static str,
     },
     /// Functions that there are none of.
-    #[error("the kernel can trace no function '{pattern}'")]
+    #[error("the kernel can't trace any function '{pattern}'")]
     Functions {
         /// As they were asked for.
         pattern: String,
@@ -75,12 +75,11 @@ pub enum TracefsError {
     },
     /// The kernel's own buffers can't be borrowed.
     #[error(
-        "function_graph needs the kernel's own buffers here, and somebody traces with them: see \
-         current_tracer and set_event in tracefs"
+        "function_graph needs the kernel's own buffers here, but another program uses them: see current_tracer and set_event in tracefs"
     )]
     TopLevelInUse,
     /// A clock that this kernel does not have.
-    #[error("there is no clock {name}: there are {available}")]
+    #[error("unknown clock {name}: use one of {available}")]
     NoSuchClock {
         /// The name.
         name: String,

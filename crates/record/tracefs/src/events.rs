@@ -23,7 +23,7 @@ pub enum Profile {
     Full,
 }
 
-/// Scheduling: enough to know who ran and who waited for what.
+/// Scheduling: enough to know which thread ran and what each thread waited for.
 const SCHED: &[&str] = &[
     "sched:sched_switch",
     "sched:sched_waking",

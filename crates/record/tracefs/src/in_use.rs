@@ -1,4 +1,5 @@
-//! Instances of this process that are over but can't go yet, since somebody else has a file of theirs open.
+//! Ended instances of this process that can't be removed yet, because another process has a file of
+//! theirs open.
 //!
 //! The kernel removes no instance whose files are open (`EBUSY`): an administrator who reads its
 //! `trace_pipe` is enough. A thread tries again until it is gone or [`REMOVING`] is over; what is left then
@@ -43,7 +44,7 @@ pub(crate) fn remove(path: &Path) -> bool {
     !path.exists()
 }
 
-/// Removes an instance of this process, later if somebody uses it.
+/// Removes an instance of this process, later if it is in use.
 pub(crate) fn remove_own(path: &Path) {
     let mut in_use = IN_USE.lock();
     if remove(path) {

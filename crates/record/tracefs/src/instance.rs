@@ -14,12 +14,12 @@ use crate::top_level;
 /// What names of instances begin with; the recorder's process id follows.
 const PREFIX: &str = "hyperscope-";
 
-/// What all buffers of a machine take at most, when nobody says otherwise.
+/// Default limit for all buffers of a machine.
 const ALL_BUFFERS_KIB: u64 = 256 << 10;
 /// A buffer is at least and at most so large.
 const BUFFER_KIB: (u64, u64) = (1 << 10, 16 << 10);
 
-/// Size of each CPU's buffer, when nobody says otherwise.
+/// Default buffer size per CPU.
 #[must_use]
 pub fn usual_buffer_kib(cpus: usize) -> u64 {
     let (min, max) = BUFFER_KIB;
@@ -92,7 +92,7 @@ impl Instance {
         Self { path: tracefs.root().to_owned(), what: What::Top, _owner: None }
     }
 
-    /// One that somebody else has, in its folder.
+    /// An instance of another owner, in its folder.
     pub(crate) fn at(path: PathBuf) -> Self {
         Self { path, what: What::Top, _owner: None }
     }
@@ -103,7 +103,7 @@ impl Instance {
         self
     }
 
-    /// Leaves it as it is, for whoever comes next.
+    /// Leaves it unchanged for the next cleanup.
     pub fn keep(mut self) {
         self.what = What::Top;
     }
@@ -233,7 +233,7 @@ fn owner(name: &str) -> Option<u32> {
     name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok()
 }
 
-/// Process ids of those who have instances, or had.
+/// Process ids of current and former owners of instances.
 pub(crate) fn owners(tracefs: &Path) -> Vec<u32> {
     let names = mounted::folders(&tracefs.join("instances")).unwrap_or_default();
     names.iter().filter_map(|name| owner(name)).collect()

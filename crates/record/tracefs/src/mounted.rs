@@ -48,13 +48,13 @@ impl Tracefs {
         Ok(Self { root, own_mount: true })
     }
 
-    /// Removes what recorders left here that were killed, and that nobody guards.
+    /// Removes leftovers of killed recorders that have no guard.
     pub fn remove_stale(&self) {
         instance::remove_stale(&self.root);
     }
 
-    /// Removes what a recorder left that is gone: instances, probes, its own mount. Whether all is gone;
-    /// what somebody still reads stays.
+    /// Removes what a recorder left that is gone: instances, probes, its own mount. Whether all is
+    /// gone; instances with readers stay.
     #[must_use]
     pub(crate) fn remove_left_by(&self, pid: u32) -> bool {
         let is_gone = instance::remove_left_by(self, pid);
@@ -68,7 +68,7 @@ impl Tracefs {
         is_gone
     }
 
-    /// The same; what somebody still reads is waited for, for as long as an instance of this process is.
+    /// The same, but waits for readers, as long as for an instance of this process.
     pub fn await_removal_of(&self, pid: u32) {
         in_use::until_gone(|| self.remove_left_by(pid));
     }

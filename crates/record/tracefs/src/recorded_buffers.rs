@@ -1,4 +1,4 @@
-//! Buffers of this kernel that somebody records into just now: where a mark is seen.
+//! Buffers of this kernel with a running recording, where a mark is visible.
 
 use std::path::PathBuf;
 

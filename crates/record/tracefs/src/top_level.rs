@@ -46,7 +46,7 @@ const NARROW: [&str; 6] = [
 /// Borrows them. What was left in the buffers is gone.
 ///
 /// # Errors
-/// When somebody traces with them, or what is set can't be noted.
+/// When another program traces with them, or their settings can't be saved.
 pub(crate) fn take(tracefs: &Tracefs) -> Result<Instance> {
     let top = Instance::top(tracefs);
     let tracer = top.get("current_tracer")?;

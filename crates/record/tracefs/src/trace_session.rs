@@ -63,16 +63,14 @@ impl fmt::Display for Interference {
         if let Some(gone) = &self.gone {
             return write!(
                 f,
-                "{} is gone, as tracefs was unmounted or another program removed it: events may be missing that \
-                 nobody counted",
+                "{} disappeared, because tracefs was unmounted or another program removed it: uncounted events may be missing",
                 gone.display()
             );
         }
         let files = self.files.join(", ");
         write!(
             f,
-            "another program changed the tracing instance while it recorded (it wrote {files}): events may be \
-             missing that nobody counted"
+            "another program changed the tracing instance during recording (it wrote {files}): uncounted events may be missing"
         )
     }
 }

@@ -23,15 +23,14 @@ pub enum NoGuest {
     Ambiguous(#[from] Ambiguous),
     /// A guest that no channel leads to.
     #[error(
-        "there is no channel to the VM {name} that can be seen from here: give it a vsock device, or \
-         virtio-serial ports named hyperscope.control and hyperscope.cpu0, ..."
+        "the VM {name} has no visible channel: add a vsock device, or virtio-serial ports named hyperscope.control and hyperscope.cpu0, ..."
     )]
     NoChannel {
         /// Its name.
         name: String,
     },
     /// Neither a VM's name nor a channel.
-    #[error("{0}; so are names of VMs that run here")]
+    #[error("{0}, or the name of a running VM")]
     Address(#[from] AddressError),
 }
 

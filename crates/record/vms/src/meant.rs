@@ -7,7 +7,7 @@ use crate::{Vm, memory, process};
 
 /// Something that several VMs say is theirs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{} say that {what} is theirs: write the process id of the one that is meant{}", vms.join(" and "), with_channel(what))]
+#[error("several VMs claim {what} ({}): give the process id of one{}", vms.join(" and "), with_channel(what))]
 pub struct Ambiguous {
     /// What: a name, a channel.
     pub what: String,

@@ -30,28 +30,26 @@ pub fn open_memory(path: &Path, vm: Option<&Vm>, writes: bool) -> io::Result<Fil
     let about = found.metadata()?;
     let refused = |why: &str| io::Error::new(io::ErrorKind::PermissionDenied, why);
     if !about.is_file() {
-        return Err(refused("it is not a file with memory of a VM"));
+        return Err(refused("it is not a file with VM memory"));
     }
     if about.mode() & OWNER_WRITES == 0 {
-        return Err(refused("its owner may not write it, as a VM has to"));
+        return Err(refused("its owner has no write permission, which a VM needs"));
     }
     if about.len() > MAX_BYTES {
         let max = MAX_BYTES >> 20;
-        return Err(refused(&format!(
-            "it is longer than {max} MiB, which no device for recording is"
-        )));
+        return Err(refused(&format!("it exceeds {max} MiB, the limit for recording devices")));
     }
     if let Some(vm) = vm {
         let mapped = mapped_bytes(vm.pid, (about.dev(), about.ino()));
         if mapped == 0 {
             return Err(refused(&format!(
-                "it is not memory of the VM with process {}: that has not mapped it to share it",
+                "it is not memory of the VM with process {}, which has no shared mapping of it",
                 vm.pid
             )));
         }
         if mapped != about.len().next_multiple_of(PAGE_BYTES) {
             return Err(refused(&format!(
-                "it has {} bytes, and the VM's device {mapped}",
+                "it has {} bytes, but the VM's device has {mapped}",
                 about.len()
             )));
         }
@@ -144,7 +142,7 @@ mod tests {
         // It may be longer by now than what the guest has.
         file.as_file().set_len(2 << 20).unwrap();
         assert!(
-            refusal(path, Some(&own_vm)).contains("2097152 bytes, and the VM's device 1048576")
+            refusal(path, Some(&own_vm)).contains("2097152 bytes, but the VM's device has 1048576")
         );
     }
 
@@ -161,6 +159,6 @@ mod tests {
         File::create(path("read")).unwrap();
         fs::set_permissions(path("read"), std::os::unix::fs::PermissionsExt::from_mode(0o444))
             .unwrap();
-        assert!(refusal(&path("read"), None).contains("may not write"));
+        assert!(refusal(&path("read"), None).contains("has no write permission"));
     }
 }

@@ -21,7 +21,7 @@ const NANOSECONDS: &str = "local";
 
 pub(super) fn write(args: &ExportArgs, session: &Session, filter: &Filter) -> anyhow::Result<()> {
     let (view, recordings) = (session.view(), session.recordings());
-    let Some(to) = args.output.as_deref() else { bail!("--format tracedat takes -o") };
+    let Some(to) = args.output.as_deref() else { bail!("--format tracedat needs -o") };
     let paths = match recordings {
         [_] => vec![to.to_owned()],
         _ => {
@@ -84,7 +84,9 @@ fn names(machines: &[Machine]) -> anyhow::Result<Vec<PathBuf>> {
         let mut number = 2;
         while names.contains(&free) {
             if machine.level == 0 {
-                bail!("recordings of several hosts: export those of each, with its guests, alone");
+                bail!(
+                    "these recordings come from several hosts: export each host separately, with its guests"
+                );
             }
             free = format!("{name}-{number}");
             number += 1;
@@ -112,7 +114,7 @@ fn report(written: &Written) {
     if written.losses_at_end > 0 {
         let _ = writeln!(
             err,
-            "hyperscope: CPUs that lost events after their last one, which the files can't show: {}",
+            "hyperscope: events lost at the end of CPUs, which the files can't show: {}",
             written.losses_at_end
         );
     }

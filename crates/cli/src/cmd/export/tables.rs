@@ -13,7 +13,7 @@ use crate::notice::say;
 use session_tables::{SessionTables, TableFolder, convert, convert_needed_events, refuse_source};
 
 pub(super) fn write(args: &ExportArgs) -> anyhow::Result<()> {
-    let Some(folder) = args.output.as_deref() else { bail!("--format parquet takes -o") };
+    let Some(folder) = args.output.as_deref() else { bail!("--format parquet needs -o") };
     refuse_source(folder, &args.files)?;
     let selection = args.selection();
     let mut sources = SessionTables::open(
@@ -45,7 +45,7 @@ pub(super) fn write(args: &ExportArgs) -> anyhow::Result<()> {
     let _ = writeln!(err, "hyperscope: {rows} in {tables}, in {}", folder.display());
     sources.say_losses();
     if sources.clock_is_unknown(&args.tables) {
-        say("when it was recorded is not known: times are the trace clock's; --begun says when");
+        say("its date is unknown, so times are those of the trace clock; set it with --begun");
     }
     Ok(())
 }

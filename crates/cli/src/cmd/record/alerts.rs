@@ -18,7 +18,7 @@ use crate::notice::say;
 const MAX_BYTES: usize = 256 << 10;
 /// Clients at once.
 const CONNECTIONS: usize = 4;
-/// Alerts of a message that are named, and characters of what is said of them.
+/// Maximum number of alerts that are named per message, and of characters per alert.
 const MAX_NAMED: usize = 5;
 const MAX_CHARS: usize = 400;
 
@@ -40,7 +40,7 @@ pub(super) fn begin(
     rest: Duration,
     request_sender: Sender<FlightEvent>,
 ) -> anyhow::Result<()> {
-    say(&format!("alerts may be posted to {}alert", server.address()));
+    say(&format!("listening for alerts on {}alert", server.address()));
     let latest = Mutex::new(None);
     thread::Builder::new().name("alerts".to_owned()).spawn(move || {
         Confined::Listener.enter();
@@ -56,27 +56,24 @@ fn answer(
     request_sender: &Sender<FlightEvent>,
 ) -> Answer {
     let Some(body) = query.body.as_ref().filter(|_| query.name == "alert") else {
-        return Answer::sentence(404, "alerts are posted to /alert, and nothing else is here");
+        return Answer::sentence(404, "not found: post alerts to /alert");
     };
     let Ok(message) = serde_json::from_slice::<Value>(body) else {
-        return Answer::sentence(400, "this is no JSON");
+        return Answer::sentence(400, "the body is not JSON");
     };
     let Some(text) = firing(&message) else {
-        return Answer::sentence(200, "no alert fires: nothing is to be done");
+        return Answer::sentence(200, "no alert is firing: nothing to do");
     };
     let mut latest = latest.lock();
     if latest.is_some_and(|latest| latest.elapsed() < rest) {
-        return Answer::sentence(
-            200,
-            "an alert has made a session just before: it has this one in it",
-        );
+        return Answer::sentence(200, "the session of an earlier alert includes this one");
     }
     let trigger = trigger_now(TriggerKind::Alert, Some(text));
     if request_sender.send(FlightEvent::Dump(Ask { trigger, reply: None })).is_err() {
-        return Answer::sentence(503, "the recorder ends");
+        return Answer::sentence(503, "the recorder is stopping");
     }
     *latest = Some(Instant::now());
-    Answer::sentence(200, "a session is made")
+    Answer::sentence(200, "saving a session")
 }
 
 /// What alerts of a message fire, with their labels `vm` and `instance`; none where none does.
@@ -88,7 +85,7 @@ fn firing(message: &Value) -> Option<String> {
         let label_names = ["vm", "reason", "instance"].into_iter();
         let more: Vec<String> =
             label_names.filter_map(|name| Some(format!("{name}={}", label(name)?))).collect();
-        let name = label("alertname").unwrap_or("an alert without a name");
+        let name = label("alertname").unwrap_or("an unnamed alert");
         if more.is_empty() { name.to_owned() } else { format!("{name} ({})", more.join(", ")) }
     });
     let names: Vec<String> = names.collect();
@@ -116,7 +113,7 @@ mod tests {
             assert_eq!(firing(&other), None);
         }
         let nameless = message(vec![json!({ "status": "firing" })]);
-        assert_eq!(firing(&nameless).as_deref(), Some("an alert without a name"));
+        assert_eq!(firing(&nameless).as_deref(), Some("an unnamed alert"));
         let many = message(vec![alert("firing", &"x".repeat(1000)); 100]);
         assert_eq!(firing(&many).map(|text| text.chars().count()), Some(MAX_CHARS));
     }

@@ -11,9 +11,7 @@ pub(super) fn report(name: &str, functions: Option<usize>, err: &mut impl Write)
     let functions = functions.map_or_else(|| "all".to_owned(), |many| count(many as u64));
     let _ = writeln!(
         err,
-        "hyperscope: {name} is put into {functions} functions: each call of theirs is slower from \
-         here on, on all CPUs, and short ones take many times as long; --function and \
-         --no-function narrow that, hyperscope bench tracers measures it"
+        "hyperscope: {name} traces {functions} functions: this slows down each of their calls, on all CPUs, and makes short ones many times slower; restrict it with --function and --no-function, measure it with hyperscope bench tracers"
     );
 }
 
@@ -55,8 +53,7 @@ pub(super) fn conclude(recorded: &Recorded, err: &mut impl Write) -> io::Result<
         let TracerSummary { name, calls: Some(calls), .. } = tracer else { continue };
         writeln!(
             err,
-            "hyperscope: {whose}{name} recorded {} calls; what it costs is in all times: calls \
-             --correct subtracts it",
+            "hyperscope: {whose}{name} recorded {} calls; all times include its cost, which calls --correct subtracts",
             count(*calls)
         )?;
     }

@@ -61,7 +61,7 @@ impl Runner {
         let (reply, replied) = mpsc::channel();
         let ended = Arc::new(OnceLock::new());
         let sent = self.go.send((stop.clone(), reply, ended.clone()));
-        let gone = || anyhow!("its thread is gone");
+        let gone = || anyhow!("its thread ended");
         let started = sent.map_err(|_| gone()).and_then(|()| Ok(replied.recv()??));
         started.with_context(|| format!("cannot run {}", self.program))?;
         Ok(RunningCommand(ended))

@@ -1,4 +1,4 @@
-//! A recording of which the newest alone is kept, until somebody wants it.
+//! A flight recording: only the newest events are kept until a session is requested.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -58,7 +58,7 @@ pub(super) fn record(
     super::kvm_events::warn_of_none(&plan, flight.recording().events());
     if let Some(flight_plan) = &plan.flight {
         say(&format!(
-            "the newest {} are kept, in {} MiB at most; kill -USR1 {} or hyperscope flight dump makes a session of them in {}",
+            "keeping the newest {}, at most {} MiB; kill -USR1 {} or hyperscope flight dump saves them as a session in {}",
             seconds(flight_plan.window),
             flight_plan.most_bytes >> 20,
             std::process::id(),
@@ -73,7 +73,8 @@ pub(super) fn record(
     recorder.end().and(ended)
 }
 
-/// What asks for sessions: conditions on live figures, and a place for alerts, to which nobody listens yet.
+/// Triggers of sessions: conditions on live figures, and a socket for alerts, which nothing reads
+/// yet.
 fn make_ready(
     args: &RecordArgs,
     request_sender: &Sender<FlightEvent>,
@@ -106,7 +107,7 @@ fn watch(args: &RecordArgs, request_sender: &Sender<FlightEvent>) -> anyhow::Res
         Err(error) if has_conditions => Err(error),
         // An alert has a session all the same.
         Err(error) => {
-            say(&format!("sessions will have no figures: {error:#}"));
+            say(&format!("sessions will have no live figures: {error:#}"));
             Ok(None)
         }
     }
@@ -157,7 +158,7 @@ impl Recorder {
             let after = if is_condition || has_guests { AFTER } else { Duration::ZERO };
             self.waiting.push_back((Instant::now() + after, ask));
         } else {
-            answer(ask.reply, &Err("as many sessions wait to be written as may".to_owned()));
+            answer(ask.reply, &Err("too many sessions wait to be written".to_owned()));
         }
     }
 
@@ -218,10 +219,10 @@ fn begin(
         // Nobody waits for it where the recorder has ended.
         let _ = done.send(dumped.map_err(|error| with_causes(&error)));
     });
-    started.map(|_| came).map_err(|error| format!("no thread can be started: {error}"))
+    started.map(|_| came).map_err(|error| format!("cannot start a thread: {error}"))
 }
 
-/// Says what came of it, to whoever asked, too.
+/// Reports the result, also to the client that requested the session.
 fn answer(reply: Option<Sender<DumpReply>>, came: &Result<Dumped, String>) {
     match came {
         Ok(dumped) => conclude(dumped),

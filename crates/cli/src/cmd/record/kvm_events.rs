@@ -20,7 +20,7 @@ pub(super) fn warn_of_none(plan: &RecordPlan, events: &[String]) {
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let is_loaded = Path::new("/sys/module/kvm").exists();
     say(&format!(
-        "this kernel has no events of KVM: the recording will have no exits. {}",
+        "this kernel has no KVM events, so the recording will have no exits. {}",
         remedy(ARCH, &cpu, is_loaded)
     ));
 }
@@ -35,19 +35,16 @@ fn remedy(architecture: &str, cpu: &str, is_loaded: bool) -> String {
     let load = |module| format!("Load KVM and record again: modprobe {module}");
     match architecture {
         _ if is_loaded => {
-            "KVM is there, but was built without tracepoints: it takes a kernel with \
-                           CONFIG_TRACEPOINTS"
+            "KVM was built without tracepoints: use a kernel with CONFIG_TRACEPOINTS"
                 .to_owned()
         }
         "x86_64" | "x86" if has_flag("svm") => load("kvm_amd"),
         "x86_64" | "x86" if has_flag("vmx") => load("kvm_intel"),
         "x86_64" | "x86" => {
-            "Its CPUs offer no virtualization (neither vmx nor svm): switch it on in the \
-                             firmware, or, in a VM, allow nested virtualization on its host"
+            "The CPUs offer no virtualization (neither vmx nor svm): enable it in the firmware, or, in a VM, enable nested virtualization on its host"
                 .to_owned()
         }
-        "aarch64" => "KVM is a part of kernels for arm64: it takes CONFIG_KVM, and a machine that \
-                      starts the kernel at EL2"
+        "aarch64" => "On arm64, KVM is part of the kernel: it needs CONFIG_KVM, and a machine that starts the kernel at EL2"
             .to_owned(),
         "powerpc64" => load("kvm_hv"),
         _ => load("kvm"),

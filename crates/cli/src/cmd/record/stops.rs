@@ -37,16 +37,13 @@ pub(super) fn heed_signals(stop: &Stop, to: &Path) -> anyhow::Result<Phase> {
         for _ in signals.forever() {
             let count = stop.interrupt();
             if seen.complete.load(Ordering::Relaxed) {
-                say(&format!(
-                    "stopped: {} is complete, but for what is counted last",
-                    to.display()
-                ));
+                say(&format!("stopped: {} is complete, except for the final counts", to.display()));
                 std::process::exit(1);
             }
             match count {
                 1 => {}
                 2 => say(&format!(
-                    "stopping at once: what was written stays in {}, readable as it is",
+                    "stopping immediately: the data written so far is in {} and can be read",
                     to.display()
                 )),
                 _ => std::process::exit(1),

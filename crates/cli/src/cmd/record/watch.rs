@@ -30,7 +30,7 @@ impl Watch {
         request_sender: Sender<FlightEvent>,
     ) -> anyhow::Result<Self> {
         let mut accounting = Accounting::begin(Limits::default())
-            .context("live figures, which --when and --alerts take, can't be had")?;
+            .context("cannot get the live figures that --when and --alerts need")?;
         let watch = Self::default();
         let history = watch.clone();
         thread::Builder::new().name("watch".to_owned()).spawn(move || {
@@ -40,7 +40,7 @@ impl Watch {
                 let interval = match accounting.interval(By::Vm) {
                     Ok(interval) => interval,
                     Err(error) => {
-                        say(&format!("live figures are not watched any longer: {error}"));
+                        say(&format!("live figures are no longer available: {error}"));
                         return;
                     }
                 };

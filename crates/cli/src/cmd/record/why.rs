@@ -8,9 +8,9 @@ use serde::Serialize;
 
 /// The document's name and version.
 const SCHEMA: &str = "hyperscope.why/1";
-/// Exits that are listed at most: those that cost most.
+/// Maximum number of exits that are listed: the most expensive.
 const MAX_EXITS: usize = 20;
-/// A share of time waiting for a CPU that is worth a sentence, where it has grown.
+/// Share of time waiting for a CPU from which an increase is reported.
 const MUCH_WAITING: f64 = 0.05;
 
 /// why.json in a session that a flight recorder dumped: the trigger, figures before and at it, the finding in
@@ -20,7 +20,7 @@ struct Document<'w> {
     schema: &'static str,
     /// Why it was dumped.
     trigger: &'w Trigger,
-    /// Live figures. Null: none were watched, or none before the trigger.
+    /// Live figures. Null: there were none before the trigger.
     figures: Option<Figures<'w>>,
     /// Sentences.
     #[schemars(extend("minItems" = 1))]
@@ -29,16 +29,16 @@ struct Document<'w> {
     commands: &'w [String],
 }
 
-/// Live figures. Null: none were watched, or none before the trigger.
+/// Live figures. Null: there were none before the trigger.
 #[derive(JsonSchema, Serialize)]
 struct Figures<'w> {
-    /// How long the time before was.
+    /// Length of the interval before the trigger.
     before_ns: u64,
-    /// How long the time at the trigger was.
+    /// Length of the interval at the trigger.
     at_ns: u64,
     /// By VM.
     run_queue: Vec<ChangedWaits<'w>>,
-    /// Exits that don't wait, those that cost most first: at most 20.
+    /// Exits except waiting ones, the most expensive first; at most 20.
     exits: Vec<ChangedExits<'w>>,
 }
 
@@ -47,10 +47,10 @@ struct Figures<'w> {
 struct ChangedWaits<'w> {
     /// The VM.
     vm: &'w str,
-    /// Before. Null: it was not there.
+    /// Before the trigger. Null: the VM did not exist.
     #[schemars(extend("minimum" = 0))]
     before: Option<f64>,
-    /// At the trigger. Null: it was not there any more.
+    /// At the trigger. Null: the VM no longer existed.
     #[schemars(extend("minimum" = 0))]
     at: Option<f64>,
 }
@@ -73,10 +73,10 @@ struct ChangedExits<'w> {
 /// Exits in that time. Null: there were none.
 #[derive(JsonSchema, Serialize)]
 struct ExitsThen {
-    /// Exits a second.
+    /// Exits per second.
     #[schemars(extend("minimum" = 0))]
     per_s: f64,
-    /// What handling them took on a CPU, of a second.
+    /// CPU time for handling them, per second.
     #[schemars(extend("minimum" = 0))]
     cost_ns_per_s: f64,
     /// Median of times from exit to entry, by a histogram. Null: none has an entry.
@@ -103,7 +103,9 @@ pub(super) fn files(
     for sentence in &finding {
         text.push_str(&format!("{}\n", line(sentence)));
     }
-    text.push_str("\nTo look further, next to this session:\n");
+    text.push_str(
+        "\nTo investigate further, run these commands in the folder that holds this session:\n",
+    );
     for command in &commands {
         text.push_str(&format!("  {}\n", line(command)));
     }
@@ -126,7 +128,7 @@ fn headline(trigger: &Trigger) -> String {
 fn finding(trigger: &Trigger, changes: Option<&Changes>) -> Vec<String> {
     let Some(changes) = changes else {
         return vec![
-            "No live figures were watched (--when, --alerts), or none before the trigger: the session itself says more."
+            "There are no live figures from before the trigger (--when, --alerts): look at the session itself."
                 .to_owned(),
         ];
     };
@@ -136,7 +138,7 @@ fn finding(trigger: &Trigger, changes: Option<&Changes>) -> Vec<String> {
         let (before, at) = (change.before.unwrap_or(0.0), change.at.unwrap_or(0.0));
         if vm.is_none_or(|vm| vm == vm_name) && at >= MUCH_WAITING && at > before {
             sentences.push(format!(
-                "{vm_name}: its vCPUs waited for a CPU {:.1}% of the time, {:.1}% before: others had the CPUs.",
+                "{vm_name}: the vCPUs waited for a CPU {:.1}% of the time, {:.1}% before: other threads used the CPUs.",
                 at * 100.0,
                 before * 100.0
             ));
@@ -146,7 +148,10 @@ fn finding(trigger: &Trigger, changes: Option<&Changes>) -> Vec<String> {
         sentences.push(grown(vm_name, *level, reason, change));
     }
     if sentences.is_empty() {
-        sentences.push("No exit's cost, and no wait for CPUs, grew in the figures.".to_owned());
+        sentences.push(
+            "Neither the cost of an exit nor the waits for CPUs grew in the live figures."
+                .to_owned(),
+        );
     }
     sentences
 }
@@ -155,15 +160,15 @@ fn grown(vm: &str, level: u8, reason: &str, change: &Change<ExitFigures>) -> Str
     let nested = if level > 1 { format!(" of level {level}") } else { String::new() };
     let Some(at) = &change.at else { return String::new() };
     let now =
-        format!("{:.0} a second, {:.2}% of a CPU, p99 {}", at.per_s, share(at), time(at.p99_ns));
+        format!("{:.0} per second, {:.2}% of a CPU, p99 {}", at.per_s, share(at), time(at.p99_ns));
     match &change.before {
         Some(before) => format!(
-            "{vm}: the cost of {reason}{nested} grew most: {now}; before: {:.0} a second, {:.2}% of a CPU, p99 {}.",
+            "{vm}: the cost of {reason}{nested} grew most: {now}; before: {:.0} per second, {:.2}% of a CPU, p99 {}.",
             before.per_s,
             share(before),
             time(before.p99_ns)
         ),
-        None => format!("{vm}: {reason}{nested} is new: {now}; there was none before."),
+        None => format!("{vm}: {reason}{nested} is new: {now}; before, there was none."),
     }
 }
 

@@ -78,7 +78,7 @@ pub(super) fn diff_of(
     let before = (question.measure)(RunInput { view: baseline_run.view(), samples: &[] }, progress);
     let now = (question.measure)(RunInput { view, samples: &[] }, progress);
     if before.nanoseconds != now.nanoseconds {
-        bail!("times of {} are in another unit: they can't be compared", baseline.display());
+        bail!("times of {} have another unit and can't be compared", baseline.display());
     }
     baseline_run.say_losses();
     let options = Options { alpha: ALPHA, seed: 1 };

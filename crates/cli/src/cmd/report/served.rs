@@ -48,7 +48,7 @@ pub(super) fn refuse_pipes(recordings: &[Recording]) -> anyhow::Result<()> {
     match recordings.iter().find(|recording| !is_kept(recording)) {
         None => Ok(()),
         Some(pipe) => bail!(Misuse(format!(
-            "--serve reads recordings again for every answer: {} is no file",
+            "--serve reads recordings repeatedly: {} is not a file",
             pipe.path().display()
         ))),
     }
@@ -74,7 +74,7 @@ pub(super) fn serve(
     io::stdout().flush()?;
     let _ = writeln!(
         messages(),
-        "hyperscope: open this address in a browser of this machine; whoever knows it can read the recordings, until this is ended"
+        "hyperscope: open this address in a browser on this machine; anyone who knows it can read the recordings until you stop this command"
     );
     let served = Served { session, files, known, times, one_at_a_time: Mutex::new(()) };
     let page = Arc::new(file);
@@ -120,13 +120,16 @@ impl Served {
         respond: fn(&Self, &Query, TimeRange) -> anyhow::Result<Answer>,
     ) -> Answer {
         let Some(range) = self.range(query) else {
-            return Answer::sentence(400, "from and to are nanoseconds from the page's beginning");
+            return Answer::sentence(
+                400,
+                "from and to must be nanoseconds from the beginning of the page",
+            );
         };
         // Nothing is left behind by an answer that failed.
         let _only_this = self.one_at_a_time.lock();
         respond(self, query, range).unwrap_or_else(|error| {
             let _ = writeln!(messages(), "hyperscope: no answer: {error:#}");
-            Answer::sentence(500, "the recordings can't be read: hyperscope says why")
+            Answer::sentence(500, "cannot read the recordings: see the output of hyperscope")
         })
     }
 
@@ -165,7 +168,7 @@ impl Served {
         };
         let session = self.session.opened_again(&self.files, wide)?;
         if session.view().stored_len() > MAX_STORED_BYTES {
-            return Ok(Answer::sentence(413, "too much to be read for one answer: zoom in"));
+            return Ok(Answer::sentence(413, "too much data for one answer: zoom in"));
         }
         let lanes = lanes_over_time(session.view(), &self.known.machines, LANES, &|_| ());
         let mut body = Vec::new();

@@ -96,9 +96,9 @@ impl Recordings {
             Step::Idle(_) => {
                 self.step = match vm {
                     Some(vm) => self.record(&vm, guest, place::session(&vm.name)),
-                    None => {
-                        Step::Idle(Some("no VM is chosen: choose a line of one, then r".into()))
-                    }
+                    None => Step::Idle(Some(
+                        "no VM is selected: select a line of a VM, then press r".into(),
+                    )),
                 }
             }
         }
@@ -122,7 +122,7 @@ impl Recordings {
         let vm = label(&vm.name);
         match Running::start(&self.program, arguments, at_most, times.grace) {
             Ok(recorder) => Step::Recording(Recording { vm, session, recorder, began: None }),
-            Err(error) => self.failed(&vm, &format!("the recorder can't be started: {error}")),
+            Err(error) => self.failed(&vm, &format!("cannot start the recorder: {error}")),
         }
     }
 
@@ -155,7 +155,8 @@ impl Recordings {
         let Recording { vm, session, recorder, .. } = recording;
         let complaint = complaint(&recorder, is_whole);
         if !session.join("host.dat").exists() {
-            let why = complaint.unwrap_or_else(|| "it was stopped before it began".to_owned());
+            let why = complaint
+                .unwrap_or_else(|| "the recorder was stopped before it started".to_owned());
             return self.failed(&vm, &why);
         }
         let arguments: [OsString; 4] =
@@ -219,7 +220,7 @@ impl Recordings {
             Step::Idle(result) => result.clone(),
             Step::Recording(recording) => Some(recording.notice(self.times.record)),
             Step::Reporting(Reporting { vm, session, .. }) => {
-                Some(format!("recorded {vm}: making {}", page(session).display()))
+                Some(format!("recorded {vm}: writing {}", page(session).display()))
             }
         }
     }
@@ -252,10 +253,10 @@ impl Recording {
     fn notice(&self, time: Duration) -> String {
         let (vm, to) = (&self.vm, self.session.display());
         if self.recorder.is_ending() {
-            return format!("recording {vm}: ending, into {to}");
+            return format!("recording {vm}: stopping, into {to}");
         }
         let Some(began) = self.began else {
-            return format!("recording {vm}: the recorder starts, into {to} (r stops it)");
+            return format!("recording {vm}: starting, into {to} (r stops it)");
         };
         let gone = began.elapsed().min(time).as_secs();
         format!("recording {vm}: {gone} of {} s, into {to} (r stops it)", time.as_secs())
@@ -265,9 +266,9 @@ impl Recording {
 /// What is wrong with how a program ended, if anything.
 fn complaint(program: &Running, is_whole: bool) -> Option<String> {
     if program.is_late() {
-        return Some("it took too long, and was ended".to_owned());
+        return Some("it took too long and was stopped".to_owned());
     }
-    let line = || program.last_line().unwrap_or_else(|| "it said nothing".to_owned());
+    let line = || program.last_line().unwrap_or_else(|| "it printed nothing".to_owned());
     (!is_whole).then(line)
 }
 

@@ -81,7 +81,7 @@ fn ticks_are_not_called_nanoseconds() {
     let run = hyperscope(&["export", "--to", "csv", input]);
     assert!(run.code == 0 && run.out.starts_with("ts_cycles,machine,"), "{}", run.err);
     let run = hyperscope(&["export", "--to", "csv", input, SMP]);
-    assert!(run.code == 1 && run.err.contains("no column can hold both"), "{}", run.err);
+    assert!(run.code == 1 && run.err.contains("one column can't hold both"), "{}", run.err);
     let run = hyperscope(&["export", "--to", "perfetto", input]);
     assert!(run.code == 1 && run.err.contains("ticks of unknown length"), "{}", run.err);
 }

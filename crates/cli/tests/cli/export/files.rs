@@ -165,5 +165,5 @@ fn a_session_is_exported_as_one() {
     export("tracedat", &second, &["-e", "sched_switch", first]);
     assert!(second.join("host.dat").is_file() && second.join("guest-vm-119.dat").is_file());
     let run = hyperscope(&["export", "--to", "tracedat", "-o", first, first]);
-    assert!(run.code == 1 && run.err.contains("is a recording to be read"), "{}", run.err);
+    assert!(run.code == 1 && run.err.contains("is an input recording"), "{}", run.err);
 }

@@ -81,7 +81,7 @@ impl<'c> Conditions<'c> {
         for (condition, metric) in &self.0 {
             if !is_known(condition, *metric) {
                 // A slip in a name must not pass for a good result.
-                bail!("--fail-if '{}': no row with numbers to hold it against", condition.text);
+                bail!("--fail-if '{}': no row has the numbers for this condition", condition.text);
             }
             let matching_numbers =
                 numbers.iter().filter(|number| number.is_asked_for(condition, *metric));
@@ -96,7 +96,7 @@ impl<'c> Conditions<'c> {
                 let rows = plural(others.len() as u64, "row");
                 let _ = writeln!(
                     err,
-                    "hyperscope: {}: {rows} beyond it by chance, for a while or for another reason",
+                    "hyperscope: {}: {rows} exceed it by chance, temporarily or for another reason",
                     condition.text
                 );
             }
@@ -108,7 +108,7 @@ impl<'c> Conditions<'c> {
 fn metric_of(condition: &Condition) -> Result<Metric, Misuse> {
     let names = || Metric::ALL.map(Metric::short).join(", ");
     let metric = Metric::named(condition.metric()).ok_or_else(|| {
-        Misuse(format!("--fail-if {}: no such metric; there are: {}", condition.text, names()))
+        Misuse(format!("--fail-if {}: unknown metric; use one of: {}", condition.text, names()))
     })?;
     let fits = condition.check_unit(metric.is_time());
     fits.map_err(|(_, what)| Misuse(format!("--fail-if {}: {what}", condition.text)))?;

@@ -33,7 +33,7 @@ pub(super) fn run(args: &FleetDiffArgs) -> anyhow::Result<ExitCode> {
     let diff = found(fleet_diff(&storage, question))?;
     for (side, name) in diff.sides.iter().zip(["--a", "--b"]) {
         if side.hosts == 0 {
-            bail!("{name}: no session of a known host is so");
+            bail!("{name}: no session of a known host meets this condition");
         }
     }
     let mut report = FleetReport { diff, all: args.all };

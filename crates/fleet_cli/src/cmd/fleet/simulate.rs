@@ -22,7 +22,7 @@ pub(super) fn run(args: &SimulateArgs) -> anyhow::Result<()> {
         None,
         &Selection::default(),
     )?;
-    let folder = tempfile::tempdir().context("cannot make a folder for tables")?;
+    let folder = tempfile::tempdir().context("cannot create a folder for tables")?;
     let needed = [&SESSIONS, &EXIT_ROLLUP, &EXIT_HIST];
     let tables = TableArgs { tables: needed.map(TableArg).to_vec(), ..TableArgs::default() };
     let mut files = TableFolder::new(folder.path(), std::slice::from_ref(&args.file));
@@ -32,13 +32,14 @@ pub(super) fn run(args: &SimulateArgs) -> anyhow::Result<()> {
     let template =
         Template::read([open(SESSIONS.name)?, open(EXIT_ROLLUP.name)?, open(EXIT_HIST.name)?])?;
     if template.is_empty() {
-        bail!("{}: it has no exits that hosts could have", args.file.display());
+        bail!("{}: it has no exits to simulate", args.file.display());
     }
     let storage = lake_place::change(&args.lake)?;
     let simulation = Simulation {
         hosts: args.hosts,
         days: args.days,
-        from_day_ns: printable::calendar::begin_of(&args.from_day.0).context("no such day")?,
+        from_day_ns: printable::calendar::begin_of(&args.from_day.0)
+            .context("the day is out of range")?,
         slices: args.slices,
         effects: &args.effect,
         seed: args.seed,

@@ -27,7 +27,7 @@ pub(super) fn run(args: &FleetSinceArgs) -> anyhow::Result<ExitCode> {
     let since = found(fleet_since(&storage, question))?;
     if since.hosts == 0 {
         bail!(
-            "no session of a known host and day counts: hyperscope lake list shows what there is"
+            "no usable session has a known host and day: hyperscope lake list shows all sessions"
         );
     }
     if since.series == 0 {
@@ -48,7 +48,7 @@ fn too_short(since: &FleetSince) -> String {
         days => format!("{} of {days} days", plural(u64::from(since.steps), "step")),
     };
     format!(
-        "{} in {steps}: a change shows where four or more have three hosts each with ten exits of a kind",
+        "{} in {steps}: a change shows where four or more of them have three hosts with ten exits of one kind each",
         plural(since.hosts as u64, "host")
     )
 }

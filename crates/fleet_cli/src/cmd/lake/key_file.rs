@@ -17,7 +17,7 @@ const KEY_BYTES: usize = 32;
 /// Bytes of a key file that are read.
 const MAX_BYTES: u64 = 4096;
 
-/// Permissions of others, who could try names with the key.
+/// Permissions of other users, who could test names with the key.
 const OTHERS: u32 = 0o007;
 
 /// Hashes by the key of a file, which is made where it isn't there.
@@ -28,26 +28,28 @@ pub(super) fn pseudonyms(path: &Path, lake: &Path) -> anyhow::Result<Pseudonyms>
     let shown = path.display();
     if is_within(path, lake) {
         bail!(Misuse(format!(
-            "{shown}: the key is in the lake, where whoever has names' hashes would find it"
+            "{shown}: this key is inside the lake, next to the hashes: move it elsewhere"
         )));
     }
     let file = match File::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            make(path).with_context(|| format!("cannot make {shown}"))?;
-            say(&format!("{shown}: made; without it nothing can be added to this lake"));
+            make(path).with_context(|| format!("cannot create {shown}"))?;
+            say(&format!(
+                "{shown}: created; keep this key, because adding to this lake requires it"
+            ));
             File::open(path)
         }
         opened => opened,
     };
     let file = file.with_context(|| format!("cannot read {shown}"))?;
     if file.metadata().with_context(|| format!("cannot read {shown}"))?.mode() & OTHERS != 0 {
-        bail!("{shown}: others may read it: chmod o= {shown}");
+        bail!("{shown}: other users can read this key: run chmod o= {shown}");
     }
     let mut key = Vec::new();
     let read = file.take(MAX_BYTES).read_to_end(&mut key);
     read.with_context(|| format!("cannot read {shown}"))?;
     Pseudonyms::from_key(key.trim_ascii())
-        .with_context(|| format!("{shown}: too short for a key: 16 bytes at least"))
+        .with_context(|| format!("{shown}: too short for a key: at least 16 bytes are needed"))
 }
 
 fn is_within(path: &Path, lake: &Path) -> bool {
@@ -56,11 +58,11 @@ fn is_within(path: &Path, lake: &Path) -> bool {
     folder.is_ok_and(|folder| lake.canonicalize().is_ok_and(|lake| folder.starts_with(lake)))
 }
 
-/// Makes a key that nobody knows, for its owner alone.
+/// Creates a random key that only its owner can read.
 fn make(path: &Path) -> anyhow::Result<()> {
     let mut key = [0; KEY_BYTES];
     let drawn = rustix::rand::getrandom(&mut key, rustix::rand::GetRandomFlags::empty())?;
-    anyhow::ensure!(drawn == key.len(), "the kernel gave too few random bytes");
+    anyhow::ensure!(drawn == key.len(), "the kernel returned too few random bytes");
     let mut text: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
     text.push('\n');
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;

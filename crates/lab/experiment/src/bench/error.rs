@@ -10,7 +10,7 @@ pub enum BenchError {
     #[error(transparent)]
     Lab(#[from] lab::LabError),
     /// What was recorded can't be read.
-    #[error("what {variant} recorded can't be read")]
+    #[error("cannot read the recording of {variant}")]
     Recording {
         /// The variant.
         variant: &'static str,
@@ -28,7 +28,7 @@ pub enum BenchError {
         source: io::Error,
     },
     /// A program in the lab said something that makes no sense.
-    #[error("{what} said what can't be understood: {text}")]
+    #[error("unexpected output of {what}: {text}")]
     Malformed {
         /// The program.
         what: &'static str,
@@ -37,7 +37,7 @@ pub enum BenchError {
     },
     /// The agent was not built, or is elsewhere.
     #[error(
-        "hyperscope-agent is missing; `cargo build --release -p hyperscope-agent` builds it, HYPERSCOPE_AGENT names it when it is not next to this program"
+        "hyperscope-agent is missing: build it with `cargo build --release -p hyperscope-agent`, next to this program, or set HYPERSCOPE_AGENT"
     )]
     NoAgent,
     /// The recorder of hosts was not built, or is elsewhere.
@@ -46,7 +46,7 @@ pub enum BenchError {
     )]
     NoHyperscope,
     /// No exit can be measured here.
-    #[error("exits can't be measured here: {0}")]
+    #[error("cannot measure exits here: {0}")]
     Exits(String),
 }
 

@@ -10,7 +10,7 @@ pub(crate) const NONE: &str = "–";
 pub(crate) fn draw(table: &Table, width: Option<usize>) -> String {
     let (mut text, left_out) = table.draw(width);
     if !left_out.is_empty() {
-        text.push_str(&format!("(no room for: {})\n", left_out.join(", ")));
+        text.push_str(&format!("(omitted for lack of space: {})\n", left_out.join(", ")));
     }
     text.push('\n');
     text

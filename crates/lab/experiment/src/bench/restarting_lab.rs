@@ -61,10 +61,10 @@ impl<'a, M> RestartingLab<'a, M> {
                 return Err(error.into());
             }
             self.repeated_runs += 1;
-            (self.report)(format!("{name}: {error}; once more, in new machines"));
+            (self.report)(format!("{name}: {error}; trying again in new machines"));
             let last = self.lab.session(1).and_then(|mut host| host.check(&LAST_WORDS, SHORT));
             (self.report)(format!(
-                "the guest's last words: {}",
+                "last output of the guest: {}",
                 last.unwrap_or_default().trim_end()
             ));
             self.down()?;
@@ -108,7 +108,7 @@ impl<'a, M> RestartingLab<'a, M> {
             self.lab.up(&self.wanted, &options, &|step| (self.report)(step.text))?;
             self.is_down = false;
         }
-        (self.report)("putting programs into the machines".into());
+        (self.report)("copying programs into the machines".into());
         (self.prepare)(self.lab)
     }
 }

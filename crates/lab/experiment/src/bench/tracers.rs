@@ -177,7 +177,7 @@ impl Bench<'_> {
         self.restarting_lab.run(&ladder.name(), &mut |machines: &mut Vec<BootedMachines>| {
             let place = usize::from(ladder.level.saturating_sub(2));
             let Some(machines) = machines.get_mut(place) else {
-                let text = format!("there is no level {}", ladder.level);
+                let text = format!("level {} does not exist", ladder.level);
                 return Err(lab::LabError::Usage(text).into());
             };
             run_once(ladder.subject, setup, options, machines, folder)

@@ -38,7 +38,7 @@ impl Counter {
             text.split(|&byte| byte == 0).next() == Some(name.as_bytes())
         });
         let offset = found.map(|description| word(description, 8)).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::NotFound, format!("KVM counts no {name:?}"))
+            io::Error::new(io::ErrorKind::NotFound, format!("KVM has no counter {name:?}"))
         })?;
         Ok(Self { file, at: data + u64::from(offset) })
     }

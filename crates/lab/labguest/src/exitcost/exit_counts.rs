@@ -79,7 +79,7 @@ fn parse(hist: &str) -> io::Result<Vec<ReasonCount>> {
     let reasons = rows.map(|line| row(line).ok_or_else(|| invalid(line))).collect();
     let dropped = hist.lines().filter_map(|line| line.trim().strip_prefix("Dropped:"));
     if let Some(dropped) = dropped.map(str::trim).find(|&count| count != "0") {
-        return Err(invalid(&format!("no room for exits: {dropped}")));
+        return Err(invalid(&format!("exits beyond the capacity: {dropped}")));
     }
     reasons
 }

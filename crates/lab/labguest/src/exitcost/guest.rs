@@ -57,12 +57,12 @@ pub(crate) fn measure(options: &MeasureOptions) -> Sheet {
 /// Prepares a kind and warms it up; why not, where it can't be made here.
 fn begin(kind: Kind, options: &MeasureOptions, system: &System) -> Result<Series, String> {
     match system.hypervisor.as_deref() {
-        None => return Err("this is no guest: nothing makes it exit".into()),
+        None => return Err("this machine is not a guest and has no exits".into()),
         Some(EMULATOR) => {
-            return Err("an emulator executes this system: nothing exits from it".into());
+            return Err("this system runs in an emulator and has no exits".into());
         }
         Some(name) if kind == Kind::Hypercall && name != KVM => {
-            return Err(format!("the hypervisor is {name:?}, whose hypercalls are others"));
+            return Err(format!("the hypervisor is {name:?}, which has other hypercalls"));
         }
         Some(_) => {}
     }
@@ -101,14 +101,14 @@ fn prepare(kind: Kind, tsc_khz: Option<f64>) -> Result<Make, String> {
             Box::new(move |count| Ok(float(page.read_loop(count))))
         }
         Kind::HltWake => {
-            let khz = tsc_khz.ok_or("the time stamp counter stands still")?;
+            let khz = tsc_khz.ok_or("the time stamp counter does not advance")?;
             Box::new(move |count| Ok(naps(count, khz)))
         }
         Kind::Wrmsr | Kind::Cr8Read | Kind::Cr8Write => {
-            return Err("not from user space: --vm".into());
+            return Err("impossible from user space: use --vm".into());
         }
         Kind::KickPort | Kind::KickMmio | Kind::Send => {
-            return Err("a doorbell of a device, which its driver has: --vm".into());
+            return Err("the device's driver owns the doorbell: use --vm".into());
         }
     })
 }

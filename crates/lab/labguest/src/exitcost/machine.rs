@@ -225,7 +225,7 @@ impl Machine {
                     self.vm.interrupt(VECTORS + LINE)?;
                 }
                 VmExit::TimedOut => {
-                    let text = format!("it did not come to an end in {} s", at_most.as_secs());
+                    let text = format!("it did not end within {} s", at_most.as_secs());
                     return Err(MachineError::Stopped(text));
                 }
                 other => return Err(MachineError::Stopped(format!("{other:?}"))),

@@ -22,4 +22,4 @@ pub fn measure(options: &MeasureOptions) -> Result<Sheet, String> {
 
 /// What other processors get.
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) const REFUSED: &str = "exits are made on x86-64 only: this processor is another one";
+pub(crate) const REFUSED: &str = "exits can be made only on x86-64";

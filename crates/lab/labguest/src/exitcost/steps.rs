@@ -36,7 +36,7 @@ pub(crate) fn ablate(
     for order in options.orders.iter().take(options.rounds as usize) {
         for &at in order {
             if stop.load(Ordering::Relaxed) {
-                return Err("interrupted; what was switched is as before".into());
+                return Err("interrupted; all settings are restored".into());
             }
             let (Some(toggles), Some(sheet)) = (options.steps.get(at), steps.get_mut(at)) else {
                 continue;

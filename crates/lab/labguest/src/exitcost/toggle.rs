@@ -172,7 +172,7 @@ impl Toggle {
             Self::Boot { .. } | Self::GuestBoot { .. } | Self::Processor { .. } => {
                 Err(io::Error::new(
                     io::ErrorKind::Unsupported,
-                    "it is there once machines have booted: --lab boots them for it",
+                    "it needs machines that boot with it: use --lab",
                 ))
             }
             Self::Parameter { name, value } => set_parameter(undo, name, value),
@@ -190,7 +190,7 @@ impl Toggle {
 
 fn set_parameter(undo: &mut Undo, name: &str, value: &str) -> io::Result<()> {
     let invalid =
-        || io::Error::new(io::ErrorKind::InvalidInput, format!("{name:?} is no MODULE/NAME"));
+        || io::Error::new(io::ErrorKind::InvalidInput, format!("{name:?} is not MODULE/NAME"));
     let (module, parameter) = name.split_once('/').ok_or_else(invalid)?;
     let plain = |word: &str| {
         !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
@@ -205,7 +205,7 @@ fn set_parameter(undo: &mut Undo, name: &str, value: &str) -> io::Result<()> {
 pub(crate) fn tracing() -> io::Result<PathBuf> {
     let found = TRACING.map(PathBuf::from).into_iter().find(|at| at.join("instances").is_dir());
     found.ok_or_else(|| {
-        io::Error::new(io::ErrorKind::NotFound, "tracefs is not mounted, or not ours")
+        io::Error::new(io::ErrorKind::NotFound, "tracefs is not mounted, or not accessible")
     })
 }
 
@@ -245,7 +245,7 @@ fn graph(undo: &mut Undo) -> io::Result<()> {
     let tracer = tracing()?.join("current_tracer");
     let current = fs::read_to_string(&tracer)?;
     if current.trim() != "nop" {
-        let text = format!("somebody's tracer is at work: {}", current.trim());
+        let text = format!("another program uses a tracer: {}", current.trim());
         return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
     }
     undo.write(&tracer, "function_graph")

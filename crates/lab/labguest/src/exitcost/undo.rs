@@ -31,7 +31,7 @@ impl Undo {
         let mut lines = note_text.lines();
         let whose = lines.next().and_then(|line| line.parse::<u32>().ok());
         if whose.is_some_and(|pid| pid != std::process::id() && is_alive(pid)) {
-            let text = format!("another program has things switched: {}", note.display());
+            let text = format!("another program holds changed settings: {}", note.display());
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
         }
         Self { note: note.to_owned(), actions: lines.filter_map(Action::parse).collect() }.done();

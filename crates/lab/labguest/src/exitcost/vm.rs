@@ -16,7 +16,7 @@ use crate::exitcost::runs::{EMPTY, WARM_UP, float, net, operations, per};
 use crate::exitcost::sheet::{ExitSource, HandledBy, Row, Sheet};
 
 /// Why there are no exits of CR8 in 32-bit mode.
-pub(crate) const NO_CR8: &str = "KVM here runs no guest in 64-bit mode, and only that has CR8";
+pub(crate) const NO_CR8: &str = "CR8 needs a guest in 64-bit mode, which KVM does not run here";
 
 /// A kind, and what its runs were.
 struct Series {

@@ -46,7 +46,7 @@ pub enum FrameError {
     #[error("the channel failed: {0}")]
     Io(io::Error),
     /// The bytes are no frame: both ends speak of different versions, or a client died midway.
-    #[error("a frame of kind {kind} and {bytes} bytes makes no sense")]
+    #[error("malformed frame of kind {kind} and {bytes} bytes")]
     Malformed {
         /// The first byte.
         kind: u8,
@@ -68,7 +68,8 @@ impl From<io::Error> for FrameError {
 pub fn write(to: &mut impl Write, message: &Message) -> io::Result<()> {
     let (kind, payload) = encode(message)?;
     if payload.len() > MAX_PAYLOAD_BYTES {
-        let text = format!("a message of {} bytes, {MAX_PAYLOAD_BYTES} at most", payload.len());
+        let text =
+            format!("a message of {} bytes; the maximum is {MAX_PAYLOAD_BYTES}", payload.len());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
     let bytes = u32::try_from(payload.len()).unwrap_or(u32::MAX);

@@ -12,26 +12,26 @@ use crate::args::OutputArgs;
     hyperscope bench advice --switch ioeventfd\n  \
     hyperscope bench advice --predict --format json -o predicted.json\n  \
     hyperscope bench advice --against predicted.json --format json -o measured.json\n\n\
-Side A of a switch is as advice finds it, side B as it asks for. Predictions come from recordings of\n\
-side A alone; then both sides run in pairs, in an order drawn by chance, and what B takes less is\n\
-held against them. The lab's time is a count of instructions, in emulation.")]
+Side A has a setting that advice complains about, side B the suggested one. Predictions use recordings\n\
+of side A alone. Then both sides run in pairs, in random order, and the savings of B are compared with\n\
+the predictions. The lab is emulated, and its time counts instructions.")]
 pub(crate) struct BenchAdviceArgs {
-    /// Try these [default: all]
+    /// Test these switches [default: all]
     #[arg(long = "switch", value_name = "NAME", value_parser = switch_names())]
     pub(crate) switches: Vec<String>,
-    /// Runs of side A to predict by, and pairs of runs
+    /// Runs of side A for the prediction, and number of pairs
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) runs: u32,
-    /// Only predict: run nothing but side A
+    /// Only predict, which runs side A alone
     #[arg(long, conflicts_with = "against")]
     pub(crate) predict: bool,
-    /// Hold runs against what --predict --format json wrote
+    /// Compare runs with predictions that --predict --format json wrote
     #[arg(long, value_name = "FILE")]
     pub(crate) against: Option<PathBuf>,
-    /// What the order of sides is drawn from [default: the time]
+    /// Seed of the random order of sides [default: the time]
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
-    /// Fetch nothing: fail when something is missing
+    /// Download nothing; fail if something is missing
     #[arg(long)]
     pub(crate) offline: bool,
     #[command(flatten)]

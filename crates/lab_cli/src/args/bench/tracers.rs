@@ -11,9 +11,9 @@ use crate::args::OutputArgs;
     hyperscope bench tracers --count-instructions\n  \
     hyperscope bench tracers --tracer ftrace --tracer hypercall --subject syscalls --only costs\n  \
     hyperscope bench tracers --levels 3 --tracer hypercall-1 --format json -o tracers.json\n\n\
-Needs the guest's module: make kmod. Each tracer is measured in steps that do one thing more each, so\n\
-that the report shows what its cost is made of. The same guest is also recorded on its host with all\n\
-events of its exits and with fewer, packed and not.")]
+Needs the guest's module: make kmod. Each tracer is measured in steps, each of which adds one part, so\n\
+that the report splits the cost into parts. The host also records the same guest, with all events of its\n\
+exits and with fewer, packed and unpacked.")]
 pub(crate) struct BenchTracersArgs {
     /// Measure these tracers [default: all]
     #[arg(long = "tracer", value_name = "NAME", value_parser = Tracer::ALL.map(Tracer::name))]
@@ -21,26 +21,26 @@ pub(crate) struct BenchTracersArgs {
     /// Trace these subjects [default: all]
     #[arg(long = "subject", value_name = "NAME", value_parser = Subject::ALL.map(Subject::name))]
     pub(crate) subjects: Vec<String>,
-    /// Make one of the two tables alone
+    /// Make only one of the two tables
     #[arg(long, value_name = "TABLE")]
     pub(crate) only: Option<TracersTable>,
-    /// Runs of each step
+    /// Runs per step
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: u32,
-    /// System calls of a run; switches are as many
+    /// System calls per run, and as many switches
     #[arg(long, value_name = "N", default_value_t = 5000, value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
     pub(crate) iterations: u64,
-    /// What the order of runs is drawn from [default: the time]
+    /// Seed of the random order of runs [default: the time]
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
-    /// 3: trace a guest's guest, too, by hypercalls to its own host
+    /// With 3, also trace a nested guest, by hypercalls to its own host
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(2..=3))]
     pub(crate) levels: u8,
-    /// Let the lab's time be the number of instructions that it executes, and so costs a count that
-    /// nothing else on this system changes; one CPU for the host, in emulation
+    /// Count executed instructions as the lab's time, so that other load on this system does not
+    /// change the costs. Uses emulation, with one CPU for the host
     #[arg(long)]
     pub(crate) count_instructions: bool,
-    /// Fetch nothing: fail when something is missing
+    /// Download nothing; fail if something is missing
     #[arg(long)]
     pub(crate) offline: bool,
     #[command(flatten)]
@@ -50,8 +50,8 @@ pub(crate) struct BenchTracersArgs {
 /// A table of `bench tracers`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TracersTable {
-    /// What each tracer costs an event
+    /// Cost of each tracer per event
     Costs,
-    /// What the host's recordings hold
+    /// Size of the host's recordings
     Volumes,
 }

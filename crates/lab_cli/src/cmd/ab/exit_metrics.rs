@@ -8,7 +8,7 @@ pub(super) struct ReasonSums<'r> {
     /// 1: of a guest of this host, 2: of a guest inside it.
     pub(super) level: u8,
     pub(super) reason: &'r str,
-    /// Whether such an exit waits, so that its time is nobody's cost.
+    /// Whether this is a waiting exit, whose time has no cost.
     pub(super) waiting: bool,
     pub(super) count: u64,
     pub(super) cost_ns: u64,

@@ -39,7 +39,7 @@ impl LabToggle {
         let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
         let read = |word: &str| {
             Self::of_word(word)
-                .ok_or_else(|| format!("{word:?} can't be switched in a lab: {WORDS}"))
+                .ok_or_else(|| format!("{word:?} can't be switched in a lab; use {WORDS}"))
         };
         words.map(read).collect()
     }

@@ -41,7 +41,7 @@ impl Labs {
         let wanted = setups.iter().map(|setup| description(setup, tool));
         let wanted: Vec<Description> = wanted.collect::<Result<_, _>>()?;
         let cache = Cache::locate(None)?;
-        let program = std::env::current_exe().context("cannot find this program")?;
+        let program = std::env::current_exe().context("cannot find the path of this program")?;
         let mut labs = Self { labs: Vec::new(), workload, program };
         let steps = LabSteps::new();
         let options = UpOptions { offline: false, snapshot: true };
@@ -113,12 +113,12 @@ fn description(setup: &str, tool: Option<Tool>) -> anyhow::Result<Description> {
     lab.guest.tools.extend(tool);
     toggles.iter().for_each(|toggle| toggle.apply(&mut lab));
     if lab.levels > 2 && toggles.contains(&LabToggle::Vhost) {
-        bail!(Misuse("vhost is level 1's: it goes with levels=2 alone".to_owned()));
+        bail!(Misuse("vhost runs in level 1: it needs levels=2".to_owned()));
     }
     Ok(lab)
 }
 
-/// Gives guests their addresses, and has who is below each take their streams.
+/// Gives guests their addresses, and starts the receiver of their streams on the machine below.
 fn connect(lab: &Lab, wanted: &Description) -> anyhow::Result<()> {
     for level in 2..=wanted.levels {
         let below = level - 1;
@@ -142,7 +142,7 @@ pub(super) struct LabExits {
 impl LabExits {
     fn counts(&mut self) -> io::Result<ExitCounts> {
         let session = self.sessions.get_mut(self.running);
-        let session = session.ok_or_else(|| io::Error::other("there is no lab for it"))?;
+        let session = session.ok_or_else(|| io::Error::other("its lab is missing"))?;
         let output = session.check(&[PROGRAM, "exit-counts"], SHORT).map_err(io::Error::other)?;
         Ok(serde_json::from_str(&output)?)
     }

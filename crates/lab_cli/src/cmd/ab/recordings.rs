@@ -33,7 +33,7 @@ impl Folder {
     /// Makes it.
     fn new(folder: &Path) -> io::Result<Self> {
         std::fs::create_dir(folder).map_err(|error| {
-            let text = format!("--record: cannot make the folder {}: {error}", folder.display());
+            let text = format!("--record: cannot create the folder {}: {error}", folder.display());
             io::Error::new(error.kind(), text)
         })?;
         Ok(Self(folder.to_owned()))
@@ -76,7 +76,8 @@ impl Watch for Recordings {
     fn end(&mut self) -> io::Result<Vec<Count>> {
         let Some((session, mut recorder)) = self.running.take() else { return Ok(Vec::new()) };
         if !recorder.end()?.success() {
-            let late = recorder.is_late().then(|| "it did not end within a minute".to_owned());
+            let late =
+                recorder.is_late().then(|| "the recorder did not end within a minute".to_owned());
             return Err(failed(&session, &late.unwrap_or_else(|| last_message(&recorder))));
         }
         counts(&session, self.vm.as_deref()).map_err(io::Error::other)
@@ -99,7 +100,7 @@ impl Recordings {
                 return Err(failed(session, &last_message(&recorder)));
             }
             if deadline.has_passed() {
-                return Err(failed(session, "it did not begin within a minute"));
+                return Err(failed(session, "the recorder did not start within a minute"));
             }
             thread::sleep(LOOK);
         }
@@ -127,7 +128,7 @@ impl LabRecordings {
 impl Watch for LabRecordings {
     fn begin(&mut self, run: RunOf) -> io::Result<()> {
         let lab = self.labs.get(run.side.place());
-        let lab = lab.ok_or_else(|| io::Error::other("there is no lab for it"))?;
+        let lab = lab.ok_or_else(|| io::Error::other("its lab is missing"))?;
         if let Some(session) = self.folder.session(run) {
             self.running = Some((session, lab.begin_recording().map_err(io::Error::other)?));
         }
@@ -142,7 +143,7 @@ impl Watch for LabRecordings {
 }
 
 fn last_message(recorder: &Running) -> String {
-    recorder.last_line().unwrap_or_else(|| "its recorder said nothing".to_owned())
+    recorder.last_line().unwrap_or_else(|| "its recorder printed nothing".to_owned())
 }
 
 fn failed(session: &Path, why: &str) -> io::Error {

@@ -50,7 +50,7 @@ fn read(file: &Path) -> anyhow::Result<Vec<Prediction>> {
     let text =
         fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let predicted: Predicted = serde_json::from_str(&text).with_context(|| {
-        format!("{} is not what `bench advice --predict --format json` writes", file.display())
+        format!("{} was not written by `bench advice --predict --format json`", file.display())
     })?;
     Ok(predicted.rows)
 }

@@ -27,7 +27,7 @@ pub(crate) fn run(cache: &Cache, named: &Lab, args: &LabRunArgs) -> anyhow::Resu
     let wanted = scenario.description(arch);
     let to = args.output.clone().unwrap_or_else(|| format!("{}.hscope", scenario.name).into());
     if to.join("host.dat").exists() {
-        bail!("{} holds a recording already; name another folder with -o", to.display());
+        bail!("{} already holds a recording: name another folder with -o", to.display());
     }
     let options = UpOptions { offline: args.offline, snapshot: !args.no_snapshot };
     let steps = LabSteps::new();
@@ -67,7 +67,7 @@ fn in_own(
             return ran;
         }
         again += 1;
-        steps.show(&Step { text: format!("{hangs}\n  once more, in other machines"), usual: None });
+        steps.show(&Step { text: format!("{hangs}\n  trying again in new machines"), usual: None });
         own_lab.down()?;
     }
 }
@@ -83,8 +83,7 @@ fn check(truths: &[Truth], command_line: &str, folder: &Path) -> anyhow::Result<
     for event in boot_events::missing(command_line, &recordings) {
         writeln!(
             err,
-            "hyperscope: the guest's kernel has no event {event}: the recording lacks it, and its log \
-             (hyperscope lab console) may say why"
+            "hyperscope: the guest's kernel has no event {event}, so the recording lacks it; the console (hyperscope lab console) may show why"
         )?;
     }
     let mut wrong = 0;
@@ -103,7 +102,7 @@ fn check(truths: &[Truth], command_line: &str, folder: &Path) -> anyhow::Result<
     writeln!(err, "hyperscope: session: {}", folder.display())?;
     if wrong > 0 {
         bail!(
-            "{wrong} of {} counts are wrong; hyperscope info {} shows losses",
+            "{wrong} of {} counts differ; hyperscope info {} shows losses",
             truths.len(),
             folder.display()
         );

@@ -1,5 +1,5 @@
-//! Informs a host that its guest's agent was killed, over channels that stay open without one: ports and
-//! memory. Connections end with whoever made them.
+//! Informs a host that its guest's agent was killed, over channels that stay open without one:
+//! ports and memory. Connections end with the process that opened them.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -10,13 +10,13 @@ use channel::{AgentAddress, Control, GuestMemory, GuestPorts};
 use crate::error::Result;
 use crate::machine::{boot_id, page_bytes, possible_cpus};
 
-const KILLED: &str = "its agent was killed: pages that it had not sent yet are missing";
+const KILLED: &str = "the agent was killed: pages that it had not sent are missing";
 /// How long a port may take to be given up by the agent.
 const OPENING: Duration = Duration::from_secs(5);
 /// How long after one try the next is made.
 const BEFORE_NEXT_TRY: Duration = Duration::from_millis(20);
 
-/// Informs the host, if a channel is open and somebody listens.
+/// Informs the host, if a channel is open and the host listens.
 pub(super) fn send(channel: &AgentAddress, session: u64) {
     let sent = match channel {
         AgentAddress::VirtioSerial => port().map_err(Into::into).map(Control::new),
@@ -24,7 +24,7 @@ pub(super) fn send(channel: &AgentAddress, session: u64) {
         _ => return,
     };
     let message = Message::Refused(KILLED.into());
-    // Nobody is left to whom a failure could be reported.
+    // A failure can't be reported to anyone.
     let _ = sent.and_then(|mut control| Ok(control.send(session, &message)?));
 }
 

@@ -15,7 +15,7 @@ pub fn address(text: &str) -> Result<AgentAddress, String> {
     match text.replacen("tcp:", "tcp-plain:", 1).parse() {
         Ok(address @ (AgentAddress::Vsock { .. } | AgentAddress::Tcp { .. })) => Ok(address),
         _ => Err(format!(
-            "{text:?} is no address for trace-cmd: give vsock, vsock:PORT or tcp:ADDRESS:PORT"
+            "{text:?} is not an address for trace-cmd: write vsock, vsock:PORT or tcp:ADDRESS:PORT"
         )),
     }
 }
@@ -32,7 +32,7 @@ mod tests {
         assert_eq!(written("tcp:127.0.0.1:823").unwrap(), "tcp-plain:127.0.0.1:823");
         assert_eq!(written("tcp:[::1]:0").unwrap(), "tcp-plain:[::1]:0");
         for wrong in ["", "tcp", "tcp:823", "vsock:", "unix:/s", "virtio-serial", "connect:vsock"] {
-            assert!(written(wrong).unwrap_err().contains("give vsock"), "{wrong}");
+            assert!(written(wrong).unwrap_err().contains("write vsock"), "{wrong}");
         }
     }
 }

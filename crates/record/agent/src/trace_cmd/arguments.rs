@@ -90,10 +90,9 @@ fn refused(argument: &str, why: &str) -> AgentError {
 
 fn why_not(argument: &str) -> &'static str {
     match argument {
-        "--date" => "times of a guest stay those of its trace clock",
+        "--date" => "times of a guest stay in its trace clock",
         _ if argument.starts_with('-') => {
-            "this agent takes -e, -f, -a, -i, -b, -C, -O, -p, -l, -n, -g and --max-graph-depth of \
-             trace-cmd record"
+            "of trace-cmd record, this agent supports -e, -f, -a, -i, -b, -C, -O, -p, -l, -n, -g and --max-graph-depth"
         }
         _ => "this agent runs no commands for its host",
     }
@@ -107,7 +106,7 @@ fn event(name: String) -> WantedEvent {
 /// Filters of one event that come one after the other must all hold, as in trace-cmd.
 fn filter(wanted: &mut RecordRequest, filter: &str) -> Result<()> {
     let Some(last) = wanted.events.last_mut() else {
-        return Err(refused("-f", "a filter goes after its event"));
+        return Err(refused("-f", "a filter must follow its event"));
     };
     last.filter = Some(match last.filter.take() {
         Some(before) => format!("{before}&&({filter})"),
@@ -122,7 +121,7 @@ fn buffer(text: &str) -> Result<u32> {
     text.parse()
         .ok()
         .filter(|&kib| kib > 0)
-        .ok_or_else(|| refused("-b", "it takes a number of KiB"))
+        .ok_or_else(|| refused("-b", "it needs a number of KiB"))
 }
 
 fn option(name: String) -> Result<String> {
@@ -130,7 +129,7 @@ fn option(name: String) -> Result<String> {
     if !name.is_empty() && name.chars().all(fits) {
         return Ok(name);
     }
-    Err(refused("-O", "it takes the name of a tracing option"))
+    Err(refused("-O", "it needs the name of a tracing option"))
 }
 
 /// Whether a tracer records returns, too; None: it traces nothing.
@@ -141,20 +140,20 @@ fn plugin(name: &str) -> Result<Option<bool>> {
         "function_graph" => Ok(Some(true)),
         _ => Err(refused(
             &format!("-p {name}"),
-            "of tracers, this agent has function and function_graph",
+            "this agent supports only the tracers function and function_graph",
         )),
     }
 }
 
 fn depth(text: &str) -> Result<u32> {
-    text.parse().map_err(|_| refused("--max-graph-depth", "it takes a number of calls"))
+    text.parse().map_err(|_| refused("--max-graph-depth", "it needs a number of calls"))
 }
 
 fn file_version(version: &str) -> Result<()> {
     if version == "7" {
         return Ok(());
     }
-    Err(refused("--file-version", "this agent writes files of version 7"))
+    Err(refused("--file-version", "this agent writes only files of version 7"))
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ impl Server {
                 }
                 Ok(None) => {}
                 Err(error) => {
-                    report(&format!("cannot take connections: {error}"));
+                    report(&format!("cannot accept connections: {error}"));
                     std::thread::sleep(PAUSE);
                 }
             }

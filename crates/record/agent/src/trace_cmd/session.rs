@@ -54,7 +54,7 @@ pub(super) fn serve(
     let ends = session.run(&mut host, peer, leave)?;
     for end in ends {
         if let Some(fault) = end.fault {
-            report(&format!("CPU {}: its pages were not sent to the end: {fault}", end.cpu));
+            report(&format!("CPU {}: sending its pages stopped early: {fault}", end.cpu));
         }
     }
     Ok(true)
@@ -85,7 +85,7 @@ fn request(host: &mut TraceCmd, first: Message) -> Result<Option<Request>> {
             Ok(Some(Message::NotSupported)) => {}
             Ok(Some(_)) => host.send(&Message::NotSupported)?,
             Ok(None) => {
-                return Err(AgentError::Refused("a host connected and asked for nothing".into()));
+                return Err(AgentError::Refused("a host connected and sent no request".into()));
             }
             Err(error) => return Err(failed(error)),
         }
@@ -95,7 +95,7 @@ fn request(host: &mut TraceCmd, first: Message) -> Result<Option<Request>> {
 fn failed(error: ReadError) -> AgentError {
     match error {
         ReadError::Io(error) => AgentError::Io(error),
-        other => AgentError::Refused(format!("the host is not understood: {other}")),
+        other => AgentError::Refused(format!("unexpected message from the host: {other}")),
     }
 }
 
@@ -197,7 +197,9 @@ fn until_closed(host: &mut TraceCmd, leave: &Signal) -> Result<()> {
             Ok(Some(Message::NotSupported) | None) => {}
             Ok(Some(_)) => host.send(&Message::NotSupported)?,
             Err(ReadError::Closed) => {
-                return Err(AgentError::Refused("the host was gone before it ended it".into()));
+                return Err(AgentError::Refused(
+                    "the host disconnected before it stopped the recording".into(),
+                ));
             }
             Err(error) => return Err(failed(error)),
         }
@@ -215,7 +217,7 @@ impl Sync {
     fn begin(self, host: (&Peer, BorrowedFd<'_>)) -> Result<Syncing> {
         let Self { guest, listener, .. } = self;
         let stream = ports::accept_from(&listener, host, ANSWER).map_err(|error| {
-            AgentError::Refused(format!("the host did not begin time synchronisation: {error}"))
+            AgentError::Refused(format!("the host did not start time synchronisation: {error}"))
         })?;
         let stop = Signal::new()?;
         let heeded = stop.clone();

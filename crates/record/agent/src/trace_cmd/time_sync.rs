@@ -143,9 +143,9 @@ fn receive<T>(host: &mut TraceCmd, read: impl Fn(&TimeSync) -> Option<T>) -> io:
     let wrong = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
     match host.receive(Wait::at_most(ANSWER)) {
         Ok(Some(Message::TimeSync(sync))) => {
-            read(&sync).ok_or_else(|| wrong("another message of time synchronisation was due"))
+            read(&sync).ok_or_else(|| wrong("unexpected message during time synchronisation"))
         }
-        Ok(Some(_)) => Err(wrong("a message of time synchronisation was due")),
+        Ok(Some(_)) => Err(wrong("expected a message of time synchronisation")),
         Ok(None) => Err(io::ErrorKind::TimedOut.into()),
         Err(error) => Err(io::Error::other(error)),
     }

@@ -18,7 +18,7 @@ impl CpuTimes {
         let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
         let times = Self::parse(&text, tick_ns);
         if times.0.is_empty() {
-            return Err(io::Error::other("/proc/stat names no CPU"));
+            return Err(io::Error::other("/proc/stat lists no CPU"));
         }
         Ok(times)
     }

@@ -21,13 +21,13 @@ pub enum CollectError {
         source: io::Error,
     },
     /// The processor is another one than the programs are made for.
-    #[error("hypercalls are collected on 64-bit x86 and Arm only")]
+    #[error("hypercalls can be collected only on 64-bit x86 and Arm")]
     Architecture,
     /// The programs can't run.
     #[error(transparent)]
     Programs(#[from] LoadError),
     /// The trace clock can't be read.
-    #[error("the trace clock {name} can't be read")]
+    #[error("cannot read the trace clock {name}")]
     Clock {
         /// Its name.
         name: String,

@@ -11,7 +11,7 @@ use hypertrace::collected::{Counts, HEAD_BYTES, MAX_WORDS};
 
 use crate::collector::error::{CollectError, Result};
 
-/// The object, of `bpf/collect.bpf.c`; none where nobody knows what a vCPU looks like.
+/// The object of `bpf/collect.bpf.c`; none for architectures that it does not support.
 #[cfg(target_arch = "x86_64")]
 static OBJECT: Option<&[u8]> =
     Some(aya::include_bytes_aligned!("../../../../../bpf/collect_x86.bpf.o"));

@@ -15,18 +15,16 @@ const LAST_LINES: usize = 2;
 pub enum LoadError {
     /// The kernel doesn't say how its data is laid out.
     #[error(
-        "this kernel does not describe its data types: /sys/kernel/btf/vmlinux is missing \
-         (CONFIG_DEBUG_INFO_BTF)"
+        "this kernel has no type information: /sys/kernel/btf/vmlinux is missing (CONFIG_DEBUG_INFO_BTF)"
     )]
     NoBtf,
     /// None of the types that the kernel describes is a vCPU.
     #[error(
-        "this kernel does not describe a vCPU: load KVM (kvm_amd or kvm_intel) first; \
-         where it is a module, Linux 5.11 or later with CONFIG_DEBUG_INFO_BTF_MODULES does"
+        "this kernel has no type information for vCPUs: load KVM (kvm_amd or kvm_intel) first; if KVM is a module, use Linux 5.11 or later with CONFIG_DEBUG_INFO_BTF_MODULES"
     )]
     NoVcpu,
     /// The events are not there.
-    #[error("there is no tracepoint {0}: KVM is not loaded")]
+    #[error("the tracepoint {0} is missing: load KVM")]
     NoTracepoint(&'static str),
     /// This user may not.
     #[error("BPF programs need root, or CAP_BPF and CAP_PERFMON")]
@@ -35,9 +33,7 @@ pub enum LoadError {
     #[error("this kernel is locked down ({0}): BPF programs may not read its memory")]
     LockedDown(String),
     /// The kernel is too old, or was built without it.
-    #[error(
-        "this kernel has no ring for BPF programs: Linux 5.8 or later has, with CONFIG_BPF_SYSCALL"
-    )]
+    #[error("this kernel has no BPF ring buffer: use Linux 5.8 or later with CONFIG_BPF_SYSCALL")]
     NoRing,
     /// The kernel refuses the programs.
     #[error("the kernel refuses the BPF program {name}")]
@@ -56,16 +52,16 @@ pub enum LoadError {
         last_words: String,
     },
     /// The programs can't be made ready.
-    #[error("the BPF programs can't be loaded")]
+    #[error("cannot load the BPF programs")]
     Load(#[from] Box<EbpfError>),
     /// The object has no program or map of that name.
     #[error("the BPF programs have no {0}")]
     Missing(&'static str),
     /// A map of the programs can't be used.
-    #[error("the BPF programs' data can't be read")]
+    #[error("cannot read the data of the BPF programs")]
     Map(#[from] Box<MapError>),
     /// The kernel's types make no sense.
-    #[error("the types that this kernel describes can't be read")]
+    #[error("cannot read the type information of this kernel")]
     Types(#[source] Box<BtfError>),
 }
 

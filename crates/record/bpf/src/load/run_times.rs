@@ -11,7 +11,7 @@ use crate::load::object::program;
 /// The kernel counts run times of all BPF programs while this is there, which costs two looks at a clock for each run.
 #[derive(Debug)]
 pub struct RunTimes {
-    /// The kernel counts while somebody holds this.
+    /// The kernel counts as long as this is held.
     held: Option<OwnedFd>,
 }
 
@@ -22,7 +22,8 @@ impl RunTimes {
         Self { held: enable_stats(Stats::RunTime).ok() }
     }
 
-    /// Whether it counts: somebody else may have it count all the time (`sysctl kernel.bpf_stats_enabled=1`).
+    /// Whether it counts: an administrator may enable counting permanently (`sysctl
+    /// kernel.bpf_stats_enabled=1`).
     #[must_use]
     pub fn are_counted(&self) -> bool {
         let setting = || fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled");

@@ -11,7 +11,7 @@ use crate::wire::view::{GuestView, ViewRequest};
 /// One message of a control stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// Host: who are you? Any recording before this is over.
+    /// Host: identify yourself. Ends any earlier recording.
     HostHello,
     /// Guest: the answer. With session 0 it was not asked for: somebody is at the other end at last.
     GuestHello(GuestHello),

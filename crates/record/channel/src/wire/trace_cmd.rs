@@ -32,7 +32,7 @@ pub use request::Request;
 pub use response::Response;
 pub use time_sync::TimeSync;
 
-/// The port of vsock that an agent listens on, when nobody says otherwise.
+/// The default vsock port of an agent.
 pub const PORT: u32 = 823;
 /// The longest message, its head included.
 pub const MAX_BYTES: usize = 8192;

@@ -34,7 +34,7 @@ pub struct GuestView {
     pub task_count: u32,
     /// Threads that were not looked at: there are too many.
     pub unread_threads: u32,
-    /// How long all that were looked at ran.
+    /// Run time of all threads that were read.
     pub tasks_run_ns: u64,
     /// How long they waited for a CPU of the guest's.
     pub tasks_waited_ns: u64,
@@ -52,7 +52,7 @@ pub struct CpuUse {
     pub system_ns: u64,
     /// Its kernel, for interrupts.
     pub irq_ns: u64,
-    /// It had something to run, and the host ran something else.
+    /// Steal: the CPU had work, but the host ran something else.
     pub steal_ns: u64,
     /// It had nothing to run.
     pub idle_ns: u64,

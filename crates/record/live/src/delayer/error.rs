@@ -10,21 +10,21 @@ use bpf::load::LoadError;
 #[derive(Debug, thiserror::Error)]
 pub enum DelayError {
     /// The processor is another one than the programs are made for.
-    #[error("exits can be delayed on 64-bit x86 and Arm only")]
+    #[error("exits can be delayed only on 64-bit x86 and Arm")]
     Architecture,
     /// The programs can't run.
     #[error(
-        "exits can't be delayed (Linux 5.17 or later is needed, and root or CAP_BPF and CAP_PERFMON)"
+        "cannot delay exits (this needs Linux 5.17 or later, and root or CAP_BPF and CAP_PERFMON)"
     )]
     Programs(#[from] LoadError),
     /// Reasons of exits can't be named.
     #[error(transparent)]
     Reasons(#[from] LiveError),
     /// More reasons than there is room for.
-    #[error("these reasons have {0} codes, and there is room for {MAX}: name fewer of them", MAX = crate::delayer::MAX_CODES)]
+    #[error("these reasons have {0} codes, more than the limit of {MAX}: choose fewer reasons", MAX = crate::delayer::MAX_CODES)]
     TooMany(usize),
     /// The file with the workload's progress.
-    #[error("{}: no number that grows can be read", .0.display())]
+    #[error("{}: cannot read a growing number", .0.display())]
     Counter(PathBuf, #[source] io::Error),
 }
 

@@ -12,7 +12,7 @@ use timeline::delays::{DelayCounts, ReasonCounts};
 use crate::delayer::MAX_CODES;
 use crate::delayer::error::{DelayError, Result};
 
-/// The object, of `bpf/delay.bpf.c`; none where nobody knows what an exit looks like.
+/// The object of `bpf/delay.bpf.c`; none for architectures that it does not support.
 #[cfg(target_arch = "x86_64")]
 static OBJECT: Option<&[u8]> =
     Some(aya::include_bytes_aligned!("../../../../../bpf/delay_x86.bpf.o"));

@@ -18,7 +18,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(10);
 /// How long after a failure it is tried again.
 const BEFORE_NEXT_TRY: Duration = Duration::from_secs(5);
-/// How long nothing is said to an agent, at most; it takes a silent host for gone after two minutes.
+/// Maximum time without a message to an agent, which drops a silent host after two minutes.
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// Asks one guest.
@@ -31,7 +31,7 @@ pub(crate) struct Asking {
 }
 
 impl Asking {
-    /// Starts the thread, which ends when nobody wants to know any more.
+    /// Starts the thread, which ends when its receiver does.
     ///
     /// # Errors
     /// When there can be no other thread.
@@ -72,8 +72,7 @@ impl Asking {
             self.view(
                 &mut control,
                 session,
-                "it closed the channel without an answer: agents of the first releases \
-                have no views, and one that has keys wants them (tls:, tls-vsock:)",
+                "it closed the channel without an answer: agents of the first releases have no views, and an agent with keys requires them (tls:, tls-vsock:)",
             )?;
             self.question.ready();
             self.answer(&mut control, session)
@@ -85,7 +84,7 @@ impl Asking {
         loop {
             match self.question.next(SILENCE) {
                 Next::Ask(question) => {
-                    let view = self.view(control, session, "its agent is gone")?;
+                    let view = self.view(control, session, "its agent disconnected")?;
                     self.question.settle(question, view);
                 }
                 Next::Alive => control.send(session, &Message::Alive)?,

@@ -36,7 +36,7 @@ struct State {
 pub(crate) enum Next {
     /// Ask for a view, and settle this question by it.
     Ask(u64),
-    /// Nothing was asked for long: show that somebody is there.
+    /// After a long time without a query: send a sign of life.
     Alive,
     /// Nobody wants to know any more.
     End,
@@ -121,7 +121,7 @@ impl Question {
             state.seen.process = address.vm.as_ref().map(|vm| vm.pid);
             state.seen.channel = address.channel.to_string();
             if !state.has_failed {
-                state.seen.view = Err("its agent is being connected to".to_owned());
+                state.seen.view = Err("connecting to its agent".to_owned());
             }
         });
     }
@@ -131,7 +131,7 @@ impl Question {
         self.change(|state| {
             state.is_ready = true;
             (state.settled, state.shown) = (state.ask_count, state.ask_count);
-            state.seen.view = Err("its agent counts from now on".to_owned());
+            state.seen.view = Err("its agent has just started to count".to_owned());
         });
     }
 
@@ -164,7 +164,7 @@ impl Question {
         }
     }
 
-    /// Waits until nobody wants to know any more, at most so long; whether that is so.
+    /// Waits at most this long until the receiver ends, and returns whether it did.
     pub(crate) fn is_over_within(&self, timeout: Duration) -> bool {
         self.wait_until(Instant::now() + timeout, |state| state.is_over).is_over
     }

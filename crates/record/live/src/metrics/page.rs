@@ -52,7 +52,7 @@ fn exits(totals: &Totals, out: &mut dyn Exposition) {
     out.family(
         "hyperscope_exit_seconds",
         Kind::Counter,
-        "Where the time of VM exits went; before_exit is the host's work before the exit, all else lies between exit and entry.",
+        "Time of VM exits by part; before_exit is the host's work before the exit, all other parts lie between exit and entry.",
     );
     each_reason(totals, |labels, exits| {
         for (part, took_ns) in PARTS.iter().zip(exits.parts_ns) {
@@ -62,7 +62,7 @@ fn exits(totals: &Totals, out: &mut dyn Exposition) {
     out.family(
         "hyperscope_exits_handled",
         Kind::Counter,
-        "VM exits by who dealt with them: the kernel, the VMM (user), a nested hypervisor (l1).",
+        "VM exits by handler: the kernel, the VMM (user), a nested hypervisor (l1).",
     );
     for (name, vm) in vms(totals) {
         for (by, count) in HANDLED.iter().zip(vm.handled) {
@@ -75,7 +75,7 @@ fn durations(totals: &Totals, out: &mut dyn Exposition) {
     out.family(
         "hyperscope_exit_duration_seconds",
         Kind::Histogram,
-        "From exit to entry; waiting: after the exit the guest has nothing to do.",
+        "Time from exit to entry; waiting: after the exit, the guest is idle.",
     );
     for (name, vm) in vms(totals) {
         for (waiting, Times { histogram, sum_ns }) in ["false", "true"].iter().zip(&vm.durations) {
@@ -85,7 +85,7 @@ fn durations(totals: &Totals, out: &mut dyn Exposition) {
     out.family(
         "hyperscope_run_queue_wait_seconds",
         Kind::Histogram,
-        "How long threads of vCPUs waited for a CPU, from being woken up or preempted to running.",
+        "Time that vCPU threads waited for a CPU, from wake-up or preemption to running.",
     );
     for (name, vm) in vms(totals) {
         out.histogram(&[("vm", name)], &vm.waits.histogram, vm.waits.sum_ns);
@@ -96,7 +96,7 @@ fn vcpus(totals: &Totals, out: &mut dyn Exposition) {
     out.family(
         "hyperscope_vcpu_seconds",
         Kind::Counter,
-        "What threads of vCPUs did; the states of a VM add up to the time of its vCPUs.",
+        "Time of vCPU threads by state; the states of a VM add up to the time of its vCPUs.",
     );
     for (name, vm) in vms(totals) {
         for (activity, state) in ACTIVITIES {
@@ -109,12 +109,16 @@ fn vcpus(totals: &Totals, out: &mut dyn Exposition) {
     out.family(
         "hyperscope_nested_guest_seconds",
         Kind::Counter,
-        "Of hyperscope_vcpu_seconds in the state guest: guests of the guest ran.",
+        "The part of hyperscope_vcpu_seconds in the state guest in which nested guests ran.",
     );
     for (name, vm) in vms(totals) {
         out.sample(&[("vm", name)], Value::Seconds(vm.states.nested_ns()));
     }
-    out.family("hyperscope_vcpus", Kind::Gauge, "vCPUs that have exited and have not ended.");
+    out.family(
+        "hyperscope_vcpus",
+        Kind::Gauge,
+        "vCPUs that have exited at least once and still exist.",
+    );
     for (name, vm) in vms(totals) {
         out.sample(&[("vm", name)], Value::Count(vm.vcpus));
     }
@@ -128,17 +132,17 @@ fn own_cost(totals: &Totals, out: &mut dyn Exposition) {
         out.family(
             "hyperscope_self_bpf_seconds",
             Kind::Counter,
-            "CPU time of its programs in the kernel.",
+            "CPU time of its BPF programs in the kernel.",
         );
         out.sample(&[], Value::Seconds(programs_ns));
     }
-    out.family("hyperscope_self_exits", Kind::Counter, "VM exits that its programs counted.");
+    out.family("hyperscope_self_exits", Kind::Counter, "VM exits that its BPF programs counted.");
     out.sample(&[], Value::Count(cost.exits));
-    out.family("hyperscope_self_intervals", Kind::Counter, "Times that sums were read.");
+    out.family("hyperscope_self_intervals", Kind::Counter, "Number of times that sums were read.");
     out.sample(&[], Value::Count(totals.intervals));
     out.family("hyperscope_self_series", Kind::Gauge, "Series on this page.");
     out.sample(&[], Value::Count(totals.series() as u64));
-    out.family("hyperscope_self_series_limit", Kind::Gauge, "Series that there may be.");
+    out.family("hyperscope_self_series_limit", Kind::Gauge, "Maximum number of series.");
     out.sample(&[], Value::Count(totals.most_series() as u64));
 }
 
@@ -146,27 +150,31 @@ fn lost(totals: &Totals, out: &mut dyn Exposition) {
     out.family(
         "hyperscope_lost_series",
         Kind::Gauge,
-        "Series that had no room in the latest interval; their numbers are in reason other, or in the VM without a name.",
+        "Series beyond the limit in the latest interval; their numbers are in the reason other, or in the VM without a name.",
     );
     out.sample(&[], Value::Count(totals.left_out as u64));
     out.family(
         "hyperscope_lost_exits",
         Kind::Counter,
-        "VM exits of vCPUs that the kernel had no room for; they are in no other metric but hyperscope_self_exits_total.",
+        "VM exits of vCPUs beyond the kernel's capacity; only hyperscope_self_exits_total includes them.",
     );
     out.sample(&[], Value::Count(totals.lost.without_state));
-    out.family("hyperscope_lost_waits", Kind::Counter, "Waits for a CPU that had no room.");
+    out.family(
+        "hyperscope_lost_waits",
+        Kind::Counter,
+        "Waits for a CPU beyond the kernel's capacity.",
+    );
     out.sample(&[], Value::Count(totals.lost.waits));
     out.family(
         "hyperscope_lost_poll_pieces",
         Kind::Counter,
-        "Stretches of exits in which polling was not looked for; it counts as kernel there.",
+        "Parts of exits without a check for halt polling, which counts as kernel there.",
     );
     out.sample(&[], Value::Count(totals.lost.pieces));
     out.family(
         "hyperscope_lost_sched_events",
         Kind::Counter,
-        "Switches and wake-ups of vCPUs that the kernel did not trace; time about them may count as another state.",
+        "Switches and wake-ups of vCPUs that the kernel did not trace; time around them may count as another state.",
     );
     out.sample(&[], Value::Count(totals.lost.sched_events));
 }

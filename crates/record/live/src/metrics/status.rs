@@ -40,7 +40,7 @@ fn own_figures(totals: &Totals, out: &mut String) {
     line("BPF time per exit", &per_exit);
     line("CPU time of this process", &format!("{} s", Value::Seconds(cost.process_ns)));
     line("Series", &series);
-    line("Series without room", &totals.left_out);
+    line("Series beyond the limit", &totals.left_out);
     line("Exits lost", &lost.without_state);
     line("Waits lost", &lost.waits);
 }

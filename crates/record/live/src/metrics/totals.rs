@@ -10,7 +10,7 @@ use crate::metrics::vm::{REASON_SERIES, Reason, VM_SERIES, Vm};
 pub const MIN_SERIES: usize = VM_SERIES + OWN_SERIES;
 /// Series of the server itself, and of losses.
 pub(crate) const OWN_SERIES: usize = 11;
-/// The series of a VM that is gone stay so long, so that whoever collects sees its last numbers.
+/// Series of a VM that ended stay this long, so that collectors see its last numbers.
 const GONE_AFTER_NS: u64 = 60_000_000_000;
 /// Characters of a name at most; longer ones are cut, and count together where they are the same then.
 const MAX_NAME_CHARS: usize = 128;
@@ -74,7 +74,7 @@ impl Totals {
         self.series
     }
 
-    /// Series that there may be.
+    /// Maximum number of series.
     #[must_use]
     pub fn most_series(&self) -> usize {
         self.most_series

@@ -31,7 +31,7 @@ pub(crate) struct Vm {
     pub(crate) waits: Times,
     /// How long exits took: of a guest that goes on, and of one that has nothing to do.
     pub(crate) durations: [Times; 2],
-    /// Exits by who dealt with them.
+    /// Exits by handler.
     pub(crate) handled: [u64; 3],
     pub(crate) reasons: BTreeMap<Reason, Exits>,
     /// Exits of reasons that there was no room for.

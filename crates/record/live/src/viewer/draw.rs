@@ -33,28 +33,28 @@ const MIN_NAME: u16 = 14;
 const MIN_SPARKLINE: u16 = 8;
 /// Lines that a notice takes at most.
 const MAX_NOTICE_LINES: usize = 4;
-/// Of those who ran while the chosen line's vCPUs waited, this many are named.
+/// Maximum number of threads that are named as having run while the selected vCPUs waited.
 const MAX_RUNNERS: usize = 3;
 /// How wide a sparkline is at most.
 const MAX_SPARKLINE: u16 = 60;
 
 const HELP: &str = "\
-Shares are of one CPU, in the last interval. A VM's are the sum of its vCPUs; of a guest that runs
-guests, level 1 is it, level 2 what they run: both together are the line above them.
+Shares are percentages of one CPU in the last interval. A VM's share is the sum of its vCPUs. If a
+guest runs guests, level 1 is the guest and level 2 its guests; they add up to the line above.
 
-  cost       what handling exits took on CPUs: before exit, kernel, user space
+  cost       CPU time spent on handling exits: before exit, kernel, user space
   guest      the guest ran
-  run queue  a vCPU could have run, and had no CPU; of a reason: within its exits
-  p50, p99   times of exits that don't wait, off by 19% at most
-  wait p99   of waits for a CPU
-  sparkline  cost in the intervals before, the newest at the right
+  run queue  a vCPU was runnable without a CPU; for a reason: within its exits
+  p50, p99   times of exits except waiting ones, with an error of at most 19%
+  wait p99   99th percentile of waits for a CPU
+  sparkline  cost in earlier intervals, the newest at the right
 
   up, down, j, k      choose a line            c e w p n  sort by cost, exits, run queue,
   right, left, enter  show what is below it               p99, name
   /                   filter VMs and reasons   space      pause
   ?                   this page                q          end
-  r                   record this VM for 10 s and make its report; r again ends it sooner
-  g                   tasks of its guest, where --guest names it; g again: back";
+  r                   record this VM for 10 s and make its report; r again stops early
+  g                   tasks of its guest, if --guest names it; g again: back";
 
 pub fn draw(screen: &Screen, frame: &mut Frame<'_>) {
     let notice_text = notice_lines(screen, frame.area().width);
@@ -126,8 +126,7 @@ fn inside_lines<'t>(screen: &Screen) -> Vec<Text<'t>> {
 fn task_table(screen: &Screen, frame: &mut Frame<'_>, area: Rect) {
     let none = |why: String| Paragraph::new(why);
     let Some(guest) = screen.guest_under_cursor() else {
-        let why =
-            "this VM's guest was not asked how it sees itself: top --guest NAME does (g: back)";
+        let why = "no view of this VM's guest: start top with --guest NAME (g: back)";
         return frame.render_widget(none(why.to_owned()), area);
     };
     let view = match &guest.view {
@@ -183,17 +182,17 @@ fn head_line<'t>(screen: &Screen, interval: &Interval) -> Text<'t> {
 fn cost_line<'t>(interval: &Interval) -> Text<'t> {
     let cost = interval.cost;
     let of_cpu = |ns| share(ns, interval.interval_ns());
-    let mut text = format!("own cost: this program {} of a CPU", of_cpu(cost.process_ns));
+    let mut text = format!("own cost: {} of a CPU for this program", of_cpu(cost.process_ns));
     match (cost.programs_ns, cost.per_exit_ns()) {
         (Some(ns), Some(each)) => {
             text += &format!(", in the kernel {}, {} an exit", of_cpu(ns), time(each, true));
         }
         (Some(ns), None) => text += &format!(", in the kernel {}", of_cpu(ns)),
-        _ => text += ", in the kernel not known",
+        _ => text += ", in the kernel unknown",
     }
     if interval.left_out.without_state > 0 {
         let exits = plural(interval.left_out.without_state, "exit");
-        text += &format!("; {exits} of vCPUs beyond its room");
+        text += &format!("; {exits} of vCPUs beyond its capacity");
     }
     Text::raw(text)
 }

@@ -45,7 +45,7 @@ pub(crate) fn text(guests: &[SeenGuest], interval: &Interval, width: Option<usiz
         guests.iter().filter_map(|guest| Some((guest, guest.view.as_ref().ok()?))).collect();
     let mut text = String::new();
     if !views.is_empty() {
-        text.push_str("\nGuests as they see themselves, in shares of their CPUs' time\n");
+        text.push_str("\nGuests' own views, in shares of their CPUs' time\n");
         text.push_str(&cpus(&views, interval).draw(width).0);
     }
     if views.iter().any(|(_, view)| !view.tasks.is_empty()) {
@@ -183,7 +183,7 @@ pub(crate) fn heading(view: &GuestView) -> String {
     );
     if view.unread_threads > 0 {
         let unread = count(u64::from(view.unread_threads));
-        text.push_str(&format!("; {unread} threads more were not looked at"));
+        text.push_str(&format!("; {unread} more threads were not read"));
     }
     text
 }

@@ -28,44 +28,44 @@ pub(super) struct Line<'i> {
     ts_ns: u64,
     /// How long it was; its begin is the end of the interval before.
     interval_ns: u64,
-    /// Exits by VM (with --by vcpu: and vCPU), level and reason; those that cost most come first, waiting ones
-    /// last.
+    /// Exits by VM (with --by vcpu: and vCPU), level and reason; the most expensive come first,
+    /// waiting exits last.
     rows: Vec<RowLine<'i>>,
-    /// vCPUs that entered or left their guests since top began.
+    /// vCPUs that entered or left their guests since top started.
     vcpus: Vec<VcpuLine<'i>>,
-    /// How guests see themselves that --guest names.
+    /// The own views of guests that --guest names.
     guests: Vec<Guest<'i>>,
-    /// What it cost to know this.
+    /// The cost of measuring.
     cost: Cost,
-    /// What is in no row, or in the wrong part.
+    /// Events that are in no row or in the wrong part.
     left_out: LeftOut,
 }
 
 #[derive(JsonSchema, Serialize)]
 struct RowLine<'i> {
-    /// Its name; null of the row "other": exits for whose rows the kernel's table had no room, of any VM and
-    /// reason.
+    /// Name of the VM; null in the row "other", which sums exits of all VMs and reasons beyond the
+    /// capacity of the kernel's table.
     vm: Option<&'i str>,
-    /// Its number with --by vcpu, else null.
+    /// The vCPU's number with --by vcpu, otherwise null.
     vcpu: Option<u32>,
-    /// 1: a guest of this host, 2: any guest inside those; null of "other".
+    /// 1: a guest of this host, 2: any nested guest; null in "other".
     #[schemars(extend("enum" = [1, 2, null]))]
     level: Option<u8>,
-    /// Whose exit reasons these are; null of "other".
+    /// Architecture of the exit reasons; null in "other".
     isa: Option<&'static str>,
-    /// The kernel's symbol for the code, else the code; "other" see vm.
+    /// The kernel's symbol for the code, otherwise the code; for "other" see vm.
     reason: &'i str,
     /// The raw code; "ret:esr_ec" on arm64; null of "other".
     #[schemars(with = "serde_json::Value", extend("type" = ["integer", "string", "null"]))]
     code: Option<&'i Code>,
-    /// The guest had nothing to do.
+    /// A waiting exit: the guest was idle.
     waiting: bool,
     /// Exits that ended in the interval: by an entry, by another exit, or with their thread.
     #[schemars(extend("minimum" = 1))]
     count: u64,
-    /// Those that ended by an entry: times are of these.
+    /// Exits that ended with an entry; only these have times.
     paired: u64,
-    /// Paired exits by the furthest they went.
+    /// Paired exits by handler.
     handled: Handled,
     /// From exit to entry, all of them.
     time_ns: u64,
@@ -77,21 +77,21 @@ struct RowLine<'i> {
     kernel_ns: u64,
     /// The thread ran in the VMM.
     user_ns: u64,
-    /// It could have run, and had no CPU.
+    /// The thread was runnable without a CPU.
     runnable_ns: u64,
     /// It slept.
     blocked_ns: u64,
-    /// The kernel polled for work before it gave up the CPU.
+    /// The kernel polled for work before it released the CPU.
     halt_poll_ns: u64,
     /// The guest ran before these exits.
     guest_ns: u64,
-    /// Median of the times, in the bucket of the true one: off by 19% at most; null without paired exits.
+    /// Median of the times, with an error of at most 19%; null without paired exits.
     p50_ns: Option<u64>,
     /// The 99th percentile, as p50_ns.
     p99_ns: Option<u64>,
 }
 
-/// Paired exits by the furthest they went.
+/// Paired exits by handler.
 #[derive(JsonSchema, Serialize)]
 struct Handled {
     /// Handled in kernel alone.
@@ -109,24 +109,25 @@ struct VcpuLine<'i> {
     /// Process of its VMM.
     #[schemars(extend("minimum" = 1))]
     pid: u32,
-    /// Its number, where the kernel has it.
+    /// Number of the vCPU, if the kernel knows it.
     vcpu: Option<u32>,
     /// Its thread.
     #[schemars(extend("minimum" = 1))]
     thread: u32,
     /// The thread has ended.
     gone: bool,
-    /// Sum of the states: the interval, less what was before its first exit and after its end.
+    /// Sum of the states: the interval without the time before the vCPU's first exit and after its
+    /// end.
     time_ns: u64,
-    /// What its thread did.
+    /// Time of its thread by state.
     states: States,
-    /// Of the state guest: guests of the guest ran.
+    /// The part of the state guest in which nested guests ran.
     nested_guest_ns: u64,
     /// Waits for a CPU that ended in the interval: preempted, or woken up and not yet running.
     run_queue: RunQueue<'i>,
 }
 
-/// What its thread did.
+/// Time of its thread by state.
 #[derive(JsonSchema, Serialize)]
 struct States {
     /// The guest ran.
@@ -135,13 +136,13 @@ struct States {
     before_exit: u64,
     /// The kernel handled an exit.
     exit_kernel: u64,
-    /// The VMM did.
+    /// The VMM handled an exit.
     exit_user: u64,
     /// The kernel polled for work.
     halt_poll: u64,
-    /// Off its CPU, and could have run on.
+    /// Switched out while it could have continued.
     preempted: u64,
-    /// Woken up, and without a CPU.
+    /// Woken up, without a CPU.
     waiting: u64,
     /// Asleep.
     blocked: u64,
@@ -154,15 +155,15 @@ struct States {
 struct RunQueue<'i> {
     /// How many.
     waits: u64,
-    /// How long in all, from their beginning, which may lie in an interval before.
+    /// Total length, from their beginning, which may lie in an earlier interval.
     time_ns: u64,
     /// Their median, as of rows.
     p50_ns: Option<u64>,
     /// Their 99th percentile, as of rows.
     p99_ns: Option<u64>,
-    /// Who had the CPU that the vCPU then got, while it waited; those first that had it longest. Adds up to
-    /// time_ns, less what lies further back than 31 switches of a CPU that the vCPU was moved to or woken up for,
-    /// or had no room.
+    /// Threads that ran on the CPU for which the vCPU waited, longest first. They add up to
+    /// time_ns, except for time before the last 31 switches of a CPU to which the vCPU was moved or
+    /// woken, and time beyond the capacity.
     ran_instead: Vec<RanInsteadLine<'i>>,
 }
 
@@ -172,7 +173,7 @@ struct RanInsteadLine<'i> {
     thread: u32,
     /// Its process.
     pid: u32,
-    /// Its name; null where it was gone.
+    /// Its name; null if it had ended.
     name: Option<&'i str>,
     /// The VM whose process that is.
     vm: Option<&'i str>,
@@ -180,33 +181,33 @@ struct RanInsteadLine<'i> {
     time_ns: u64,
 }
 
-/// What it cost to know this.
+/// The cost of measuring.
 #[derive(JsonSchema, Serialize)]
 struct Cost {
     /// process_ns + programs_ns.
     cpu_ns: Option<u64>,
     /// CPU time of hyperscope itself.
     process_ns: u64,
-    /// CPU time of the programs in the kernel; null where the kernel or the user's rights don't allow to measure
-    /// it.
+    /// CPU time of the BPF programs; null if the kernel or the user's privileges do not allow to
+    /// measure it.
     programs_ns: Option<u64>,
-    /// programs_ns for each exit, with all events that belong to it; null without exits.
+    /// programs_ns per exit, with all events that belong to it; null without exits.
     per_exit_ns: Option<u64>,
 }
 
-/// What is in no row, or in the wrong part.
+/// Events that are in no row or in the wrong part.
 #[derive(JsonSchema, Serialize)]
 struct LeftOut {
-    /// Exits of vCPUs for which the kernel's table had no room.
+    /// Exits of vCPUs beyond the capacity of the kernel's table.
     exits: u64,
-    /// Stretches of exits in which polling could not be found: it is in kernel_ns.
+    /// Parts of exits in which halt polling could not be detected; it is in kernel_ns.
     pieces: u64,
-    /// Waits for a CPU that are not in run_queue, for want of room.
+    /// Waits for a CPU that are not in run_queue, because of the capacity.
     waits: u64,
-    /// Pieces of waits that are in no vCPU's ran_instead, for want of room.
+    /// Pieces of waits that are in no vCPU's ran_instead, because of the capacity.
     ran_instead: u64,
-    /// Switches and wake-ups of vCPUs' threads that the kernel must have made and did not trace: time about them
-    /// may be in another part or state.
+    /// Switches and wake-ups of vCPU threads that the kernel did not trace; time around them may be
+    /// in another part or state.
     sched_events: u64,
 }
 

@@ -8,23 +8,23 @@ use crate::guest_views::SeenGuest;
 
 #[derive(JsonSchema, Serialize)]
 pub(super) struct Guest<'i> {
-    /// What it is called here.
+    /// Name of the guest.
     name: &'i str,
-    /// How its agent is reached.
+    /// Channel to its agent.
     channel: &'i str,
     /// Process of its VMM, where that is known: the pid of its vCPUs.
     #[schemars(extend("minimum" = 1))]
     pid: Option<u32>,
-    /// Why there is no view; null where there is one.
+    /// Why there is no view; null if there is one.
     fault: Option<&'i str>,
-    /// What it said at the interval's end; null: see fault.
+    /// The view at the end of the interval; null: see fault.
     view: Option<View<'i>>,
 }
 
-/// What it said at the interval's end; null: see fault.
+/// The view at the end of the interval; null: see fault.
 #[derive(JsonSchema, Serialize)]
 struct View<'i> {
-    /// Since it was asked before, on the guest's monotonic clock.
+    /// Time since the previous query, on the guest's monotonic clock.
     interval_ns: u64,
     /// CPU time that its agent has used since it started.
     agent_cpu_ns: u64,
@@ -36,13 +36,13 @@ struct View<'i> {
     cpus: Vec<Cpu>,
     /// Processes and threads of its kernel.
     task_count: u32,
-    /// Threads beyond 8,192, which were not looked at.
+    /// Threads beyond the first 8,192, which were not read.
     unread_threads: u32,
-    /// How long all that were looked at ran.
+    /// Run time of all threads that were read.
     tasks_run_ns: u64,
-    /// How long they could have run, and had no CPU of the guest's.
+    /// Time in which they were runnable without a CPU of the guest.
     tasks_waited_ns: u64,
-    /// Those that ran longest, 40 at most.
+    /// The processes with the longest run time, at most 40.
     tasks: Vec<Task<'i>>,
 }
 
@@ -64,11 +64,11 @@ struct CpuTimes {
     system_ns: u64,
     /// Its kernel, for interrupts and soft interrupts.
     irq_ns: u64,
-    /// It had something to run, and the host ran something else.
+    /// Steal: the CPU had work, but the host ran something else.
     steal_ns: u64,
     /// Nothing to run, or waiting for a disk.
     idle_ns: u64,
-    /// Of user_ns: guests of its own.
+    /// The part of user_ns in which its own guests ran.
     guest_ns: u64,
 }
 
@@ -83,7 +83,7 @@ struct Task<'i> {
     threads: u32,
     /// How long they ran.
     run_ns: u64,
-    /// How long they could have run, and had no CPU of the guest's.
+    /// Time in which they were runnable without a CPU of the guest.
     waited_ns: u64,
 }
 

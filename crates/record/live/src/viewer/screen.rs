@@ -56,7 +56,7 @@ pub struct Screen {
     /// The tasks of the chosen VM's guest in place of the lines.
     shows_tasks: bool,
     has_ended: bool,
-    /// The key for a recording was pressed, and nobody has taken note of it.
+    /// The key for a recording was pressed, and no recording has started yet.
     asks_to_record: bool,
     /// What goes on besides the intervals.
     notice: Option<String>,

@@ -9,7 +9,7 @@ use timeline::VcpuActivity;
 use crate::viewer::guests;
 use crate::viewer::ran_instead::{Runner, runners};
 
-/// Of those who ran while a VM waited, this many are shown.
+/// Maximum number of threads shown that ran while a VM waited.
 const MAX_RUNNERS: usize = 5;
 
 /// The tables, for a terminal of this many columns; with guests that were asked how they see themselves.
@@ -28,7 +28,7 @@ pub fn text(interval: &Interval, seen: &[SeenGuest], width: Option<usize>) -> St
 /// What the host measured of its vCPUs.
 fn of_host(interval: &Interval, width: Option<usize>) -> String {
     let mut text = String::new();
-    text.push_str("\nvCPUs: what they did, in shares of their time\n");
+    text.push_str("\nvCPUs by state, in shares of their time\n");
     text.push_str(&vcpus(&interval.vcpus).draw(width).0);
     let waited = waited(&interval.vcpus);
     if !waited.is_empty() {
@@ -57,7 +57,7 @@ fn head(interval: &Interval) -> String {
     text.push('\n');
     if interval.left_out.without_state > 0 {
         let exits = plural(interval.left_out.without_state, "exit");
-        text.push_str(&format!("{exits} of vCPUs beyond the kernel's room: in no row\n"));
+        text.push_str(&format!("{exits} of vCPUs beyond the kernel's capacity: in no row\n"));
     }
     text
 }

@@ -105,7 +105,7 @@ impl Drop for Control {
     }
 }
 
-/// Removes sockets of recorders that were killed: nobody listens there.
+/// Removes stale sockets of killed recorders.
 fn remove_left(folder: &Folder) {
     for name in folder.names().unwrap_or_default() {
         let connects = || UnixStream::connect(folder.path().join(&name));
@@ -129,10 +129,10 @@ fn serve(mut stream: UnixStream, user: Uid, asks: &Sender<FlightEvent>) -> io::R
             let trigger = trigger_now(TriggerKind::Command, dump);
             let result = asks.send(FlightEvent::Dump(Ask { trigger, reply: Some(reply) }));
             let answer = result.ok().and_then(|()| replied.recv_timeout(DUMPS_WITHIN).ok());
-            answer.unwrap_or_else(|| answer_of(Err("the recorder ends")))
+            answer.unwrap_or_else(|| answer_of(Err("the recorder is stopping")))
         }
-        Ok(Err(error)) => answer_of(Err(&format!("that is no request: {error}"))),
-        Err(error) => answer_of(Err(&format!("no request came: {error}"))),
+        Ok(Err(error)) => answer_of(Err(&format!("invalid request: {error}"))),
+        Err(error) => answer_of(Err(&format!("no request arrived: {error}"))),
     };
     stream.set_write_timeout(Some(WITHIN))?;
     stream.write_all(&(serde_json::to_vec(&answer)?))?;
@@ -186,7 +186,7 @@ pub fn running() -> Result<Vec<(u32, PathBuf)>> {
 /// # Errors
 /// When it does not answer.
 pub fn ask(socket: &Path, why: Option<&str>) -> Result<DumpReply> {
-    let failed = || RecordError::io("ask the flight recorder at", socket);
+    let failed = || RecordError::io("contact the flight recorder at", socket);
     let exchange = || {
         let mut stream = UnixStream::connect(socket)?;
         let request = Request { dump: why.map(str::to_owned) };

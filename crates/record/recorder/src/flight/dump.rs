@@ -87,7 +87,7 @@ impl Dumped {
         added.map_err(RecordError::io("write", &self.path.join(name)))
     }
 
-    /// Where this program was run by `sudo`, it belongs to whoever ran that.
+    /// If this program was run by `sudo`, the folder belongs to the user who ran it.
     fn give(&self) -> std::io::Result<()> {
         self.owner.map_or(Ok(()), |(user, group)| self.folder.give_to(user, group))
     }
@@ -124,9 +124,7 @@ impl DumpJob {
             ..session::by_this_version()
         };
         let Some(rolling) = recording.rolling() else {
-            return Err(RecordError::Usage(
-                "nothing of this recording is kept to be dumped".into(),
-            ));
+            return Err(RecordError::Usage("the flight recorder has no data to dump yet".into()));
         };
         let generations: Vec<&Generation> = rolling.generations().collect();
         let cpus = by_cpu(&generations, rolling.folder())?;
@@ -228,8 +226,7 @@ impl DumpJob {
             return Ok(());
         }
         let source = std::io::Error::other(format!(
-            "the disk has {} MiB free, and the session and what is kept for the next one take {} MiB; \
-             recording goes on",
+            "the disk has only {} MiB free, but this session and the data kept for the next one need {} MiB; recording continues",
             free >> 20,
             wanted >> 20
         ));

@@ -1,4 +1,4 @@
-//! Bytes of the generation that goes on, and who wants to know when there are as many as it may have.
+//! Size of the current generation, and a notification when it reaches its limit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::mpsc::Sender;
 
 use super::FlightEvent;
 
-/// How many times as much as it may have a generation gets where nobody ends it in time: the machine is busy.
+/// Factor by which a generation may exceed its limit before it is ended, on a busy machine.
 const MAX_TIMES: u64 = 4;
 
 /// Counted by all rollers together. Clones are the same one.

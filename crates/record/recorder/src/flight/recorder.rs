@@ -49,7 +49,7 @@ impl Flight {
     /// When that is not possible any more.
     pub fn tick(&mut self) -> Result<()> {
         if self.recording.has_failed() {
-            let why = "some CPU's buffer can't be read any more";
+            let why = "the buffer of a CPU can no longer be read";
             let error = RecordError::io("record into", self.recording.folder().path());
             return Err(error(std::io::Error::other(why)));
         }

@@ -75,7 +75,7 @@ struct Cpu {
     /// The segment that this is of, where segments are kept.
     segment: u64,
     in_file: u64,
-    /// Bytes in all of its files, for whoever has the disk keep them.
+    /// Bytes in all of its files, for syncing to the disk.
     written: Arc<AtomicU64>,
     received: CpuReceived,
     /// Bytes that the guest has sent by now, by its own count.

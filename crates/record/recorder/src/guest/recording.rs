@@ -69,8 +69,8 @@ impl AgentReport {
     pub(crate) fn of_task(outcome: Outcome<Self>) -> Self {
         let fault = match outcome {
             Outcome::Done(report) => return report,
-            Outcome::Panicked => "the thread that listened to it panicked",
-            Outcome::StillBusy => "the thread that listens to it does not end, and is left alone",
+            Outcome::Panicked => "the thread that listened to the guest panicked",
+            Outcome::StillBusy => "the thread that listens to the guest did not end in time",
         };
         Self { faults: vec![fault.into()], ..Self::default() }
     }
@@ -208,7 +208,7 @@ impl GuestRecording {
         let Self { identity, pages, agent, ending, tracer } = self;
         let mut report = agent.end(&ending);
         let GuestPages { folder, files, flusher } = pages;
-        let unwritten = |error| format!("its pages were not written to the end: {error}");
+        let unwritten = |error| format!("writing its pages stopped early: {error}");
         report.faults.extend(files.failure().map(unwritten));
         report.faults.extend(flusher.end(ending.threads_until()));
         let (received, malformed) = (files.received(), files.malformed());

@@ -35,8 +35,7 @@ impl GuestTexts {
     pub(crate) fn fault(&self) -> Option<String> {
         (self.over_quota_bytes > 0).then(|| {
             format!(
-                "{} KiB of symbols and other texts were left out: they take more than half of its \
-                 quota (--guest-quota)",
+                "{} KiB of symbols and other texts were omitted: they take more than half of the guest's quota (--guest-quota)",
                 self.over_quota_bytes.div_ceil(1024)
             )
         })

@@ -1,5 +1,5 @@
 //! What host and agent say to each other while a guest is recorded, in a thread of its own: a guest
-//! that is slow or silent holds nobody up.
+//! that is slow or silent blocks no other.
 
 use std::io;
 use std::path::Path;
@@ -25,7 +25,7 @@ const ALIVE: Duration = Duration::from_secs(5);
 /// for its host: neither knows how little of a busy processor the other gets.
 const SILENCE: Duration = Duration::from_secs(30);
 /// Why a guest is not recorded that was asked and did not begin.
-pub(crate) const LATE: &str = "it does not begin to record; --guest-wait has it waited for longer";
+pub(crate) const LATE: &str = "it did not start to record in time; raise --guest-wait";
 /// How long an agent that lives may say nothing.
 const QUIET: Duration = Duration::from_secs(3);
 /// The longest wait for a message before due work is checked.
@@ -151,7 +151,7 @@ impl Conversation {
         self.guest_status.lock().clone()
     }
 
-    /// Whether nothing more is said, waiting for that as long as `wait` says.
+    /// Waits at most `wait` for the end of messages, and returns whether it came.
     pub(crate) fn is_over(&self, wait: Wait<'_>) -> bool {
         self.task.is_over(wait)
     }
@@ -202,7 +202,7 @@ impl ControlLoop {
                     }
                 }
                 Ok(Received::Message(_, Message::GuestHello(_))) => {
-                    break Some("its agent was started again".into());
+                    break Some("its agent was restarted".into());
                 }
                 // What a host that was here before has left unread.
                 Ok(Received::Message(..)) => {}
@@ -276,8 +276,7 @@ impl ControlLoop {
             Some(since) if self.ending.is_over() => {
                 let seconds = now.duration_since(since).as_secs_f64();
                 return Err(format!(
-                    "it had not sent the rest {seconds:.1} s after it was asked to stop; \
-                     --guest-wait has it waited for longer"
+                    "it did not send the rest within {seconds:.1} s after the end; raise --guest-wait"
                 ));
             }
             None => self.has_patience(now)?,
@@ -290,7 +289,7 @@ impl ControlLoop {
                 // It is asked to stop next, and has to receive that.
                 result => result
                     .or_else(|error| self.unless_ending(error))
-                    .map_err(|error| format!("its agent does not receive messages: {error}"))?,
+                    .map_err(|error| format!("its agent can't be reached: {error}"))?,
             }
         }
         Ok(())
@@ -321,7 +320,7 @@ impl ControlLoop {
                 self.left_first = true;
                 Ok(())
             }
-            result => result.map_err(|error| format!("it could not be asked to stop: {error}")),
+            result => result.map_err(|error| format!("could not ask it to stop: {error}")),
         }
     }
 
@@ -338,12 +337,12 @@ impl ControlLoop {
     fn take(&mut self, message: Message) -> bool {
         self.last_heard = Instant::now();
         if self.is_flood() {
-            self.fault("it floods the host with messages".into());
+            self.fault("it sends too many messages".into());
             return true;
         }
         match message {
             Message::Text(text) if !self.report.texts.take(&text, &self.files) => {
-                self.fault("it sends more texts than any machine has".into());
+                self.fault("it sends more texts than any machine can have".into());
                 return true;
             }
             Message::Started(started) if self.report.started.is_none() => self.start(started),
@@ -375,7 +374,7 @@ impl ControlLoop {
             Message::Ended(status) => {
                 self.report.status = Some(status);
                 if self.stopping.is_none() || self.left_first {
-                    let why = "its agent got a signal to end".to_owned();
+                    let why = "a signal stopped its agent".to_owned();
                     self.guest_status.lock().over = Some(why.clone());
                     self.fault(format!("its recording ended early: {why}"));
                 }
@@ -398,7 +397,7 @@ impl ControlLoop {
         if self.stopping.is_none()
             && let Err(error) = self.write_texts(started.clock_line.clone())
         {
-            self.fault(format!("what its pages are read with was not written: {error}"));
+            self.fault(format!("could not write the formats of its pages: {error}"));
         }
         self.report.started = Some(started);
         self.start = Some(Instant::now());

@@ -32,7 +32,8 @@ pub(crate) struct GuestCode {
 }
 
 impl GuestCode {
-    /// Makes the file in a session, for the guest of this name; none of one whose instructions nobody reads.
+    /// Makes the file in a session, for the guest of this name; none for an architecture that has
+    /// no instruction decoder.
     pub(crate) fn new(session: &Folder, guest: &str, hello: &GuestHello) -> Result<Option<Self>> {
         if hello.big_endian || hello.long_bytes != 8 {
             return Ok(None);
@@ -60,7 +61,7 @@ impl GuestCode {
 
     fn took(&mut self, piece: &CodePiece, files: &GuestFiles) -> std::result::Result<(), String> {
         if piece.before != self.pieces {
-            return Err("a piece did not come".into());
+            return Err("a piece is missing".into());
         }
         if piece.bytes.is_empty() {
             return Ok(());
@@ -68,13 +69,13 @@ impl GuestCode {
         let code = self.code.get_or_insert(KeptCode::new(piece.elf_machine, ByteOrder::Little));
         let bytes = piece.bytes.len() as u64;
         if self.pieces >= MAX_PIECES || code.bytes().saturating_add(bytes) > MAX_BYTES.into() {
-            return Err("it sends more than it was asked for".into());
+            return Err("it sends more than requested".into());
         }
         if code.elf_machine() != piece.elf_machine {
-            return Err("pieces are of several kinds of processors".into());
+            return Err("the pieces come from different kinds of processors".into());
         }
         if !files.take_quota(bytes) {
-            return Err("it is more than the guest may send (--guest-quota)".into());
+            return Err("it exceeds the guest's quota (--guest-quota)".into());
         }
         code.push(piece.address, &piece.bytes).map_err(|error| error.to_string())?;
         self.pieces = self.pieces.saturating_add(1);

@@ -56,7 +56,7 @@ fn converse(begins_within: Duration, act: fn(&mut Control)) -> (Option<String>, 
         if status.started || status.over.is_some() {
             break status;
         }
-        assert!(before.elapsed() < LONG, "it neither records nor is over");
+        assert!(before.elapsed() < LONG, "it neither records nor has ended");
         thread::sleep(Duration::from_millis(5));
     };
     if status.started {
@@ -112,5 +112,5 @@ fn what_an_agent_sent_before_it_left_is_read_when_it_cannot_be_asked_to_stop() {
     assert!(conversation.is_over(Wait::at_most(LONG)));
     let ended = conversation.end(ending.threads_until());
     assert_eq!((ended.started.unwrap().events, ended.status.unwrap().wakeups), (3, 5));
-    assert_eq!(ended.faults, ["its recording ended early: its agent got a signal to end"]);
+    assert_eq!(ended.faults, ["its recording ended early: a signal stopped its agent"]);
 }

@@ -61,7 +61,7 @@ impl Receivers {
     pub(crate) fn add(&self, stream: Stream) -> io::Result<()> {
         let mut threads = self.threads.lock();
         if threads.len() >= MAX_STREAMS {
-            return Err(io::Error::other("it makes more page streams than any guest needs"));
+            return Err(io::Error::other("it opens more page streams than any guest needs"));
         }
         let taker = Taker {
             files: Arc::clone(&self.files),
@@ -100,7 +100,7 @@ impl Receivers {
         let end = |task: Task<io::Result<()>>| match task.end(Wait::until(until)) {
             Outcome::Done(ended) => ended.err(),
             Outcome::Panicked => Some(io::Error::other("its thread panicked")),
-            Outcome::StillBusy => Some(io::Error::other("its thread does not end")),
+            Outcome::StillBusy => Some(io::Error::other("its thread did not end")),
         };
         let mut faults: Vec<io::Error> = threads.into_iter().filter_map(end).collect();
         // Of hundreds of streams one is enough to report.
@@ -109,8 +109,8 @@ impl Receivers {
     }
 }
 
-/// What is said of page streams that had not ended when nobody waited for them any longer.
-const CUT: &str = "page streams continued after the end, and were cut off";
+/// The fault for page streams that had not ended when the wait was over.
+const CUT: &str = "page streams continued after the end and were closed";
 
 /// What a thread that takes pages knows.
 struct Taker {
@@ -181,13 +181,13 @@ const MAX_IN_RING: u32 = 1 << 20;
 /// Pages taken of one ring before the next has its turn.
 const AT_ONCE: u32 = 64;
 
-/// Whether the rings held what an agent writes; else pages may be missing that nobody has counted.
+/// Whether the rings were valid; otherwise uncounted pages may be missing.
 fn sound(rings: &[PageConsumer]) -> io::Result<()> {
     let damage = rings.iter().map(|ring| ring.totals().damage).fold(0, u64::saturating_add);
     if damage == 0 {
         return Ok(());
     }
-    Err(io::Error::other(format!("{damage} times the memory held what no agent writes")))
+    Err(io::Error::other(format!("the shared memory was invalid {damage} times")))
 }
 
 impl Taker {

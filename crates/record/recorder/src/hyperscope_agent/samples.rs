@@ -111,14 +111,14 @@ impl GuestSamples {
         let end = self.end.unwrap_or_default();
         self.samples.expect(end.sample_bytes);
         if silent {
-            faults.push("it sends no samples: its agent is of an earlier version".to_owned());
+            faults.push("it sends no samples: its agent is too old".to_owned());
         }
         if is_cut {
             faults.push("its samples end early".to_owned());
         }
         faults.extend(end.fault.map(|why| format!("its samples: {why}")));
         for file in [&self.samples, &self.clocks] {
-            let why = file.ended.as_deref().unwrap_or("they did not come");
+            let why = file.ended.as_deref().unwrap_or("they are missing");
             let missing = || format!("{} bytes of {} are missing: {why}", file.missing, file.name);
             faults.extend((file.missing > 0).then(missing));
         }
@@ -149,11 +149,11 @@ impl Arriving {
     fn take(&mut self, part: &SamplePart, files: &GuestFiles) {
         let bytes = part.bytes.len() as u64;
         if self.ended.is_none() && part.offset != self.written {
-            self.ended = Some("a part did not come".into());
+            self.ended = Some("a part is missing".into());
             self.missing = part.offset.saturating_sub(self.written);
         }
         if self.ended.is_none() && !files.take_quota(bytes) {
-            self.ended = Some("they are more than it may send (--guest-quota)".into());
+            self.ended = Some("they exceed the guest's quota (--guest-quota)".into());
         }
         if self.ended.is_none()
             && let Err(error) = self.file.write_all(&part.bytes)
@@ -271,7 +271,7 @@ mod tests {
         CodePiece { before, elf_machine: 62, address, bytes: bytes.to_vec() }
     }
 
-    /// What is in the file of code after these pieces, and what is said of it.
+    /// The content of the code file after these pieces, and its description.
     fn store_pieces(quota: u64, pieces: &[CodePiece]) -> (Vec<u8>, Option<u64>, Vec<String>) {
         let Setup { at, files, mut samples } = setup(quota);
         pieces.iter().for_each(|piece| samples.take_code(piece, &files));
@@ -310,8 +310,8 @@ mod tests {
             (vec![piece(0, 16, b"a"), piece(1, u64::MAX, b"b")], 1, "last address"),
             (vec![piece(0, 16, b"a"), other], 1, "several kinds"),
             (vec![piece(0, 16, b"a")], 1, "ends early"),
-            (many, 1024, "more than it was asked for"),
-            (large, (4 << 20) / channel::wire::MAX_CODE_BYTES, "more than it was asked for"),
+            (many, 1024, "more than requested"),
+            (large, (4 << 20) / channel::wire::MAX_CODE_BYTES, "more than requested"),
         ];
         for (pieces, count, why) in cases {
             let (file, _, faults) = store_pieces(64 << 20, &pieces);

@@ -52,9 +52,9 @@ pub(super) fn admit(arrival: Arrival, shared: &Arc<Shared>) {
                         shared.refuse(&peer, error.to_string());
                     }
                 }
-                None => shared.refuse(&peer, "a page stream of no guest that comes from there"),
+                None => shared.refuse(&peer, "a page stream without a guest at this address"),
             }
         }
-        _ => shared.refuse(&peer, "it is no agent"),
+        _ => shared.refuse(&peer, "it is not an agent"),
     }
 }

@@ -53,7 +53,10 @@ fn name_of(vm: &Vm, vms: &[Vm]) -> Result<String, String> {
     vms::called(vms, &vm.name).map_err(|error| error.to_string())?;
     let name = file_name(&vm.name);
     if OWN_NAMES.iter().any(|prefix| name.starts_with(prefix)) {
-        return Err(format!("the VM with process {} is called {name}, as others are here", vm.pid));
+        return Err(format!(
+            "the VM of process {} has the name {name}, which others here also have",
+            vm.pid
+        ));
     }
     Ok(name)
 }

@@ -119,7 +119,7 @@ impl GuestSlots {
         if slots.guests >= of_one {
             return Err(match of_one {
                 1 => "this guest is recorded already".into(),
-                max => format!("{max} guests of this address are recorded already"),
+                max => format!("{max} guests of this address are already recorded"),
             });
         }
         slots.guests += 1;
@@ -145,7 +145,7 @@ impl GuestSlots {
             return Ok(());
         }
         let every = SESSIONS.every.as_secs();
-        Err(format!("it begins sessions too often: one every {every} s is recorded"))
+        Err(format!("it starts sessions too often: the limit is one every {every} s"))
     }
 
     /// What is left of the quota of an identity with guests that are recorded. Where nothing is, sessions of it may have been

@@ -51,17 +51,17 @@ fn a_guest_that_never_begins_leaves_its_place_in_time() {
     let (listening, events) = Listening::begin(plan).unwrap();
     let guest = thread::spawn(move || never_begins(&socket));
     let Ok(ListenEvent::Joined { .. }) = events.recv_timeout(LONG) else {
-        panic!("it was not asked to record");
+        panic!("could not ask it to record");
     };
     let before = Instant::now();
     let event = events.recv_timeout(LONG).unwrap();
     let ListenEvent::Left { summary, .. } = event else { panic!("{event:?}") };
     let faults = summary.faults.join("; ");
-    assert!(faults.contains("does not begin to record"), "{faults}");
+    assert!(faults.contains("does not start to record"), "{faults}");
     assert!(before.elapsed() < within + Duration::from_secs(20), "{:?}", before.elapsed());
-    assert!(guest.join().unwrap(), "it was not asked to record");
+    assert!(guest.join().unwrap(), "could not ask it to record");
     while listening.guests() > 0 {
-        assert!(before.elapsed() < LONG, "it keeps its place");
+        assert!(before.elapsed() < LONG, "its slot stays reserved");
         thread::sleep(Duration::from_millis(5));
     }
     listening.end();

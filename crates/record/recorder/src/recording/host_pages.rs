@@ -107,7 +107,7 @@ impl HostPages {
             let cpu = pump.cpu;
             let (bytes, ended) = pump.join();
             if let Err(error) = ended {
-                faults.push(format!("CPU {cpu}: its pages were not written to the end: {error}"));
+                faults.push(format!("CPU {cpu}: writing its pages stopped early: {error}"));
             }
             let (counts, text) = session.stats(cpu)?;
             Ok((losses::from_stats(&counts, bytes), text))

@@ -104,9 +104,9 @@ impl EndingStreams {
         until: Deadline,
         faults: &mut Vec<String>,
     ) -> (Option<CollectorSummary>, Option<SamplerSummary>) {
-        let not_all = "hypercalls were not collected to the end";
+        let not_all = "collecting hypercalls stopped early";
         let collector = self.collector.and_then(|task| task.end(until, not_all, faults));
-        let not_all = "CPUs were not sampled to the end";
+        let not_all = "sampling CPUs stopped early";
         let sampler = self.sampler.and_then(|task| task.end(until, not_all, faults));
         (collector, sampler)
     }

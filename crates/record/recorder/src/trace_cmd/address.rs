@@ -8,7 +8,7 @@ use crate::error::{RecordError, Result};
 
 /// What such addresses begin with, after the name.
 const PREFIX: &str = "trace-cmd:";
-const USAGE: &str = "trace-cmd:VM, trace-cmd:vsock:CID[:PORT] and trace-cmd:tcp:HOST:PORT are";
+const USAGE: &str = "write trace-cmd:VM, trace-cmd:vsock:CID[:PORT] or trace-cmd:tcp:HOST:PORT";
 
 /// The guest that is meant; None when it is not one with trace-cmd's agent.
 ///
@@ -48,8 +48,7 @@ fn found(name: Option<&str>, to: &str, vms: &[Vm]) -> Result<GuestAddress> {
 }
 
 fn channel(text: &str) -> Result<HostAddress> {
-    let wrong =
-        || RecordError::Usage(format!("{PREFIX}{text} is no guest that runs here: {USAGE}"));
+    let wrong = || RecordError::Usage(format!("{PREFIX}{text} is not a running guest: {USAGE}"));
     if let Some(cid) = text.strip_prefix("vsock:").and_then(|cid| cid.parse().ok()) {
         return Ok(HostAddress::Vsock { cid, port: PORT });
     }

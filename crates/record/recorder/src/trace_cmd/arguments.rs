@@ -9,7 +9,7 @@ use crate::tracer;
 /// When trace-cmd has no way to ask for it.
 pub(super) fn arguments(what: &InGuests, clock: &str) -> Result<Vec<String>, String> {
     if !what.probes.is_empty() {
-        return Err("trace-cmd's agent sets no probes; hyperscope-agent does".into());
+        return Err("trace-cmd's agent can't set probes; use hyperscope-agent".into());
     }
     let mut arguments = vec!["-C".to_owned(), clock.to_owned()];
     if let Some(kib) = what.buffer_kib {
@@ -26,7 +26,7 @@ pub(super) fn arguments(what: &InGuests, clock: &str) -> Result<Vec<String>, Str
     let before = arguments.len();
     arguments.extend(patterns.flat_map(|pattern| ["-e".to_owned(), pattern.to_owned()]));
     if arguments.len() == before && what.tracer.is_none() {
-        return Err("no event is to be recorded in guests".into());
+        return Err("no event was selected for guests".into());
     }
     Ok(arguments)
 }

@@ -1,5 +1,5 @@
 //! The messages between host and agent while a guest is recorded, in a thread of its own: a guest
-//! that is slow or silent holds nobody up.
+//! that is slow or silent blocks no other.
 
 use std::io;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl ControlLoop {
         self.over.lock().clone()
     }
 
-    /// Whether nothing more is said, waiting for that as long as `wait` says.
+    /// Waits at most `wait` for the end of messages, and returns whether it came.
     pub(super) fn is_over(&self, wait: Wait<'_>) -> bool {
         self.task.is_over(wait)
     }
@@ -75,7 +75,7 @@ fn run(
     } else {
         let send_wait = Wait::until(until.min(Deadline::after(STOP_MESSAGE))).or(&cut);
         if let Err(error) = agent.send_within(&Message::Close, send_wait) {
-            report.faults.push(format!("it could not be asked to stop: {error}"));
+            report.faults.push(format!("could not ask it to stop: {error}"));
         }
     }
     // The samples of the first round are good whatever comes of the last.
@@ -86,7 +86,7 @@ fn run(
         if let Err(error) = ended {
             report
                 .faults
-                .push(format!("its clock was not related to the host's at the end: {error}"));
+                .push(format!("the final synchronisation with the host's clock failed: {error}"));
         }
     }
     if gone.is_none()
@@ -104,11 +104,11 @@ fn until_stopped(agent: &mut TraceCmd, ending: &Ending) -> Result<(), String> {
         match agent.receive(Wait::at_most(SILENCE).or(&[stop.fd()])) {
             Ok(None) => {}
             Ok(Some(Message::Close | Message::CloseResponse)) => {
-                return Err("its agent has stopped by itself".into());
+                return Err("its agent stopped by itself".into());
             }
             Ok(Some(_)) if unasked < MAX_UNASKED => unasked += 1,
-            Ok(Some(_)) => return Err("it floods the host with messages".into()),
-            Err(ReadError::Closed) => return Err("its agent, or the guest, is gone".into()),
+            Ok(Some(_)) => return Err("it sends too many messages".into()),
+            Err(ReadError::Closed) => return Err("its agent or the guest disconnected".into()),
             Err(error) => return Err(format!("the connection to its agent failed: {error}")),
         }
     }
@@ -126,10 +126,9 @@ fn until_closed(agent: &mut TraceCmd, wait: Wait<'_>) -> Result<(), String> {
             Ok(Some(_)) if !wait.is_over() => {}
             Ok(Some(_) | None) => break,
             Err(error) => {
-                return Err(format!("it did not say that it has sent everything: {error}"));
+                return Err(format!("it did not confirm that it sent everything: {error}"));
             }
         }
     }
-    Err("it did not say in time that it has sent everything; --guest-wait has it waited for longer"
-        .into())
+    Err("it did not confirm in time that it sent everything; raise --guest-wait".into())
 }

@@ -16,7 +16,7 @@ use crate::guest::{GuestTexts, PAGE_BYTES};
 const MAX_BYTES: usize = 48 << 20;
 /// Formats that are taken; big kernels have 3000 events.
 const MAX_FORMATS: usize = 20_000;
-const TOO_MUCH: &str = "it says more of its machine than any machine has";
+const TOO_MUCH: &str = "it sends more metadata than any machine can have";
 /// Bytes of a name or a line that is kept.
 const MAX_LINE: usize = 4096;
 
@@ -44,7 +44,7 @@ impl Metadata {
     }
 
     fn read(file: &[u8]) -> Result<Self, String> {
-        let what = "what it says of its machine is not understood";
+        let what = "it sends invalid metadata";
         let dat = TraceDat::parse(file).map_err(|error| format!("{what}: {error}"))?;
         if dat.formats.ftrace.len().saturating_add(dat.formats.events.len()) > MAX_FORMATS {
             return Err(TOO_MUCH.into());
@@ -60,9 +60,7 @@ impl Metadata {
         let header_page = dat.formats.header_page.clone();
         let page_bytes = page_size(&header_page);
         if header_page.is_empty() || !PAGE_BYTES.contains(&page_bytes) {
-            return Err(format!(
-                "{what}: its pages of {page_bytes} bytes are described by nothing"
-            ));
+            return Err(format!("{what}: no format describes its pages of {page_bytes} bytes"));
         }
         let events = dat.formats.events.iter().filter(|event| is_name(&event.system));
         let event = |event: &tracedat::EventFormat| EventText {
@@ -107,7 +105,7 @@ impl Metadata {
         };
         let missing =
             patterns.iter().filter(is_literal).filter(|name| *name != "all" && !is_there(name));
-        missing.map(|name| format!("it does not record {name}, which it does not have")).collect()
+        missing.map(|name| format!("it does not have {name} and so does not record it")).collect()
     }
 
     /// The same as hyperscope-agent would send it.
@@ -152,14 +150,14 @@ fn file(agent: &mut TraceCmd, wait: Wait<'_>) -> io::Result<Vec<u8>> {
             Ok(Some(Message::EndOfData)) => return Ok(file),
             // Whoever sends without end is not listened to longer than whoever sends nothing.
             Ok(Some(_)) if wait.is_over() => {
-                return wrong("it does not say in time what its pages are read with");
+                return wrong("it did not send the formats of its pages in time");
             }
             Ok(Some(Message::NotSupported)) => {}
             Ok(Some(_)) => agent.send_within(&Message::NotSupported, wait)?,
-            Ok(None) => return wrong("it does not say what its pages are read with"),
+            Ok(None) => return wrong("it did not send the formats of its pages"),
             Err(ReadError::Closed) => {
                 return wrong(
-                    "it closed the connection before it began: the agent's own output says why",
+                    "it closed the connection before it started: see the agent's own output",
                 );
             }
             Err(error) => return Err(io::Error::other(error)),

@@ -54,7 +54,7 @@ impl PageStream {
         let ended = match self.task.end(Wait::until(until)) {
             Outcome::Done(ended) => ended,
             Outcome::Panicked => Err(io::Error::other("its thread panicked")),
-            Outcome::StillBusy => Err(io::Error::other("its thread does not end")),
+            Outcome::StillBusy => Err(io::Error::other("its thread did not end")),
         };
         (self.cpu, ended)
     }
@@ -70,7 +70,7 @@ impl PageTaker {
         let ended = loop {
             // Asked before each read: a stream that never runs dry must end, too.
             if self.ending.is_over() {
-                break Err(io::Error::other("the agent did not end them in time"));
+                break Err(io::Error::other("the agent did not finish them in time"));
             }
             match self.read(stream, buffer.get_mut(used..).unwrap_or_default()) {
                 Ok(Some(0)) => break Ok(()),
@@ -104,7 +104,7 @@ impl PageTaker {
         match stream.read(room, wait) {
             Ok(read) => Ok(Some(read)),
             Err(error) if error.kind() == io::ErrorKind::TimedOut && is_last => {
-                Err(io::Error::other("the agent did not end them"))
+                Err(io::Error::other("the agent did not finish them"))
             }
             Err(error) if error.kind() == io::ErrorKind::TimedOut => Ok(None),
             // The guest, or the machine it is in, is gone: what came before counts.

@@ -56,7 +56,7 @@ impl Offered {
             }
             (other, _) => {
                 let text =
-                    format!("it chose time synchronisation by {other:?}, which was not offered");
+                    format!("it chose {other:?} for time synchronisation, which was not offered");
                 Err(io::Error::new(io::ErrorKind::InvalidData, text))
             }
         }
@@ -69,7 +69,7 @@ pub(super) struct TimeSync {
     protocol: Protocol,
     agent: TraceCmd,
     samples: ClockSamples,
-    /// Looks at what KVM shows, which whoever listens to the agent may not.
+    /// Reads KVM's files, for which the thread that listens to the agent has no permission.
     outside: Unconfined,
 }
 
@@ -90,7 +90,7 @@ impl TimeSync {
         Ok(sync)
     }
 
-    /// What was measured, when there is nobody to measure with any more.
+    /// The measurements so far, after the peer disconnected.
     pub(super) fn abandon(self) -> ClockSamples {
         let Self { protocol, samples, outside, .. } = self;
         // An instance for marks is removed with it.
@@ -109,7 +109,7 @@ impl TimeSync {
     fn rounds(&mut self, wait: Wait<'_>) -> io::Result<()> {
         for cpu in 0..self.samples.cpus.len() {
             if wait.is_over() {
-                let text = format!("there was time for the rounds of {cpu} CPUs");
+                let text = format!("there was only time to synchronise {cpu} CPUs");
                 return Err(io::Error::new(io::ErrorKind::TimedOut, text));
             }
             self.round(cpu, wait).map_err(|error| {
@@ -174,9 +174,9 @@ pub(super) fn receive<T>(
     let wrong = |text: &str| io::Error::new(io::ErrorKind::InvalidData, text.to_owned());
     match agent.receive(wait) {
         Ok(Some(Message::TimeSync(sync))) => {
-            read(&sync).ok_or_else(|| wrong("the agent sent another message than was due"))
+            read(&sync).ok_or_else(|| wrong("the agent sent an unexpected message"))
         }
-        Ok(Some(_)) => Err(wrong("the agent sent something else than was due")),
+        Ok(Some(_)) => Err(wrong("the agent sent unexpected data")),
         Ok(None) => {
             let text = "the agent did not answer in time";
             Err(io::Error::new(io::ErrorKind::TimedOut, text))

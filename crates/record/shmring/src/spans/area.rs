@@ -71,16 +71,18 @@ pub enum SpansError {
         vcpus: usize,
     },
     /// An agent has laid out a region that needs the memory to its end.
-    #[error("an agent in the guest uses the memory to its end; start one of this version")]
+    #[error("an older agent in the guest uses all of the memory; start one of this version")]
     InUse,
     /// Nobody has laid the area out.
-    #[error("this machine's host reports nothing about its vCPUs; it does with hyperscope publish")]
+    #[error(
+        "the host publishes nothing about the vCPUs of this machine: run hyperscope publish there"
+    )]
     NotThere,
     /// The area is of another version of this format.
-    #[error("the host reports about vCPUs in version {0} of the format, which is not known here")]
+    #[error("the host publishes in version {0} of the format, which this program does not know")]
     Version(u64),
     /// Sizes that no host writes.
-    #[error("the shared memory holds sizes that can't be")]
+    #[error("the shared memory contains impossible sizes")]
     Sizes,
 }
 

@@ -280,7 +280,7 @@ fn memory_that_is_cut_ends_it_and_is_named() {
         publishing.publish_until(100);
         file.as_file().set_len(to_bytes).unwrap();
         let ended = publishing.spans.publish(200, 0).err();
-        assert_eq!(ended, Some("its memory was cut while it was in use"), "{to_bytes} bytes left");
+        assert_eq!(ended, Some("its memory was truncated during use"), "{to_bytes} bytes left");
         publishing.spans.end();
     }
 }

@@ -1,4 +1,4 @@
-//! What owners left that are gone, and who has it to finish it.
+//! Leftovers of owners that ended, and the process that cleans them up.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -97,7 +97,7 @@ impl LeftOver {
         })
     }
 
-    /// Removes all of it, and what it noted. What somebody still reads stays, for whoever comes next.
+    /// Removes all of it, and what it noted. Instances with readers stay for the next cleanup.
     pub fn remove(self, tracefs: &Tracefs) {
         if !tracefs.remove_left_by(self.pid) {
             return;

@@ -1,4 +1,4 @@
-//! What an owner says of itself, to whoever finishes what it left.
+//! The note of an owner, for the process that cleans up after it.
 
 use std::ffi::OsStr;
 use std::fs;

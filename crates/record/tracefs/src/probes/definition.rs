@@ -23,18 +23,18 @@ pub(super) const RETURN: &str = "%return";
 pub(super) fn function(probe: &str) -> Result<&str> {
     let refused = |why| TracefsError::NotAProbe { probe: shortened(probe), why };
     if probe.len() > MAX_BYTES {
-        return Err(refused("it is longer than 2048 bytes"));
+        return Err(refused("it exceeds 2048 bytes"));
     }
     if !probe.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
-        return Err(refused("it has to be one line of printable ASCII characters"));
+        return Err(refused("it must be one line of printable ASCII characters"));
     }
     if probe.contains('#') {
-        return Err(refused("the kernel takes # for the beginning of a comment"));
+        return Err(refused("# starts a comment for the kernel"));
     }
     let function = probe.split(' ').next().unwrap_or_default();
     if !is_function(function.strip_suffix(RETURN).unwrap_or(function)) {
         return Err(refused(
-            "it has to begin with [MODULE:]FUNCTION[+OFFSET] or [MODULE:]FUNCTION%return",
+            "it must start with [MODULE:]FUNCTION[+OFFSET] or [MODULE:]FUNCTION%return",
         ));
     }
     Ok(function)
@@ -118,7 +118,10 @@ mod tests {
         ];
         for probe in others {
             let error = function(probe).unwrap_err().to_string();
-            assert!(error.contains("is no probe") && !error.contains('\n'), "{probe:?}: {error}");
+            assert!(
+                error.contains("is not a probe") && !error.contains('\n'),
+                "{probe:?}: {error}"
+            );
         }
         assert!(function(&"x".repeat(513)).is_err());
         assert!(function(&format!("x {}", "y".repeat(MAX_BYTES))).is_err());

@@ -93,7 +93,7 @@ fn the_key_ends_a_recording_that_runs_and_begins_no_second() {
     let wanted = format!("recording web: 0 of 10 s, into {path} (r stops it)");
     wait_for(&mut recordings, |notice| notice == wanted);
     recordings.press(Some(ChosenVm { name: "db".to_owned(), process: 1 }), None);
-    assert_eq!(recordings.notice().unwrap(), format!("recording web: ending, into {path}"));
+    assert_eq!(recordings.notice().unwrap(), format!("recording web: stopping, into {path}"));
     wait_for(&mut recordings, |notice| notice == format!("recorded web: {path}/report.html"));
     assert_eq!(fs::read_to_string(session.join("report.html")).unwrap(), "ended\n");
 }
@@ -111,7 +111,7 @@ fn why_nothing_was_recorded_is_the_recorders_last_line() {
     begin(&mut recordings, &folder);
     assert!(recordings.notice().unwrap().contains("can't be started"), "{:?}", recordings.notice());
     recordings.press(None, None);
-    assert!(recordings.notice().unwrap().starts_with("no VM is chosen"));
+    assert!(recordings.notice().unwrap().starts_with("no VM is selected"));
     assert_eq!(recordings.end().len(), 2);
 }
 
@@ -127,7 +127,7 @@ fn a_recorder_that_hangs_is_ended_at_its_deadline() {
     let process = format!("/proc/{}", recording.recorder.id());
     assert!(Path::new(&process).exists());
     let notice = wait_for(&mut recordings, |notice| notice.contains("not recorded"));
-    assert_eq!(notice, "web was not recorded: it took too long, and was ended");
+    assert_eq!(notice, "web was not recorded: it took too long and was stopped");
     assert!(!Path::new(&process).exists(), "it was not waited for");
 }
 

@@ -112,7 +112,7 @@ impl Row {
     pub(super) fn line(&self) -> String {
         let Some(measured) = &self.measured else { return self.prediction.line() };
         let saved = measured.saved * 100.0;
-        let how = if measured.holds { "as predicted" } else { "not as predicted" };
+        let how = if measured.holds { "as predicted" } else { "differs from the prediction" };
         format!("{}; measured: {saved:.1}%, {how}", self.prediction.line())
     }
 }

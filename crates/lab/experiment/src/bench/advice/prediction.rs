@@ -73,10 +73,10 @@ impl Prediction {
         if self.speaks {
             let (min, max) = (self.least * 100.0, self.most * 100.0);
             format!(
-                "{switch}, {workload}: saves {min:.1}% to {max:.1}% of time {denominator}, is predicted"
+                "{switch}, {workload}: predicted to save {min:.1}% to {max:.1}% of time {denominator}"
             )
         } else {
-            format!("{switch}, {workload}: advice is silent")
+            format!("{switch}, {workload}: no advice")
         }
     }
 }

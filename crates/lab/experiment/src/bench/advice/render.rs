@@ -78,15 +78,15 @@ impl Outcome {
     fn notes(&self) -> String {
         let conditions = &self.conditions;
         let before = if conditions.predicted_before {
-            "Predictions were read from a file, made before these runs."
+            "Predictions were read from a file that was written before these runs."
         } else {
-            "Predictions are from recordings of side A made before these runs."
+            "Predictions come from recordings of side A before these runs."
         };
         format!(
-            "{} of each side, in pairs; order from seed {}; {} made again. {before}\n\
-             ±: one percent of the VM's time, below which advice is silent; ends of intervals are no more exact.\n\
-             Savings are what side B takes less than side A, in shares of what A takes: CPU time of vCPUs outside the guest, or waiting\n\
-             for a CPU. A nanosecond of the lab's time is an instruction. {}\n",
+            "{} of each side, in pairs; order from seed {}; {} repeated. {before}\n\
+             ±: one percent of the VM's time, below which advice is silent and intervals are not exact.\n\
+             Savings are A - B as a share of A: CPU time of vCPUs outside the guest, or their waits for a\n\
+             CPU. A nanosecond of the lab's time is an instruction. {}\n",
             plural(conditions.runs.into(), "run"),
             conditions.seed,
             plural(conditions.repeated_runs.into(), "run"),

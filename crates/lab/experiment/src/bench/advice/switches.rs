@@ -100,7 +100,7 @@ const COMPETITOR: &str =
 pub static SWITCHES: [Switch; 12] = [
     Switch {
         name: "ioeventfd",
-        what: "notifications of virtio-mmio go to the kernel in place of the VMM",
+        what: "virtio-mmio notifies the kernel instead of the VMM",
         rules: &["device-address"],
         titles: NOTIFY,
         board: Board::Microvm,
@@ -112,7 +112,7 @@ pub static SWITCHES: [Switch; 12] = [
     },
     Switch {
         name: "vhost",
-        what: "the kernel takes packets in place of the VMM",
+        what: "the kernel handles packets instead of the VMM",
         rules: &["device-address"],
         titles: NOTIFY,
         board: Board::Microvm,
@@ -124,7 +124,7 @@ pub static SWITCHES: [Switch; 12] = [
     },
     Switch {
         name: "msi-x",
-        what: "virtio-pci interrupts by messages in place of a line",
+        what: "virtio-pci uses message-signalled interrupts instead of a line",
         rules: &["device-address", "interrupt-controller"],
         titles: &["1000", "5000", "9000", "d000", "leave the guest"],
         board: Board::Pc,
@@ -139,7 +139,7 @@ pub static SWITCHES: [Switch; 12] = [
     },
     Switch {
         name: "clock",
-        what: "the guest's clock is KVM's in place of the ACPI PM timer",
+        what: "the guest uses KVM's clock instead of the ACPI PM timer",
         rules: &["legacy-port"],
         titles: &["the ACPI PM timer"],
         board: Board::Pc,
@@ -157,7 +157,7 @@ pub static SWITCHES: [Switch; 12] = [
     },
     Switch {
         name: "console",
-        what: "text goes to virtio's console in place of the serial port",
+        what: "text goes to virtio's console instead of the serial port",
         rules: &["legacy-port"],
         titles: &["the serial port"],
         board: Board::Microvm,
@@ -169,7 +169,7 @@ pub static SWITCHES: [Switch; 12] = [
     },
     Switch {
         name: "pv-eoi",
-        what: "interrupts end by a write to memory that the host shares",
+        what: "the guest ends interrupts by writing to memory shared with the host",
         rules: &["interrupt-controller"],
         titles: &[],
         board: Board::Pc,
@@ -178,7 +178,7 @@ pub static SWITCHES: [Switch; 12] = [
     },
     Switch {
         name: "halt-polling",
-        what: "the host doesn't poll before it gives up a CPU",
+        what: "the host doesn't poll before it releases a CPU",
         rules: &["halt-polling"],
         titles: &[],
         board: Board::Pc,
@@ -187,7 +187,7 @@ pub static SWITCHES: [Switch; 12] = [
     },
     Switch {
         name: "usual-polling",
-        what: "the host, which polls as usual, doesn't poll at all: advice is silent",
+        what: "the host, which polls as usual, doesn't poll at all: no advice is due",
         rules: &["halt-polling"],
         titles: &[],
         board: Board::Pc,
@@ -196,7 +196,7 @@ pub static SWITCHES: [Switch; 12] = [
     },
     Switch {
         name: "vhost-msi-x",
-        what: "vhost where notifications and interrupts pass the VMM by already: advice is silent",
+        what: "vhost, if notifications and interrupts already bypass the VMM: no advice is due",
         rules: &["device-address"],
         titles: &[],
         board: Board::Pc,
@@ -205,7 +205,7 @@ pub static SWITCHES: [Switch; 12] = [
     },
     Switch {
         name: "huge-pages",
-        what: "the host backs the guest's memory by transparent huge pages",
+        what: "the host backs the guest's memory with transparent huge pages",
         rules: &["memory-faults"],
         titles: &[],
         board: Board::Microvm,
@@ -214,7 +214,7 @@ pub static SWITCHES: [Switch; 12] = [
     },
     Switch {
         name: "memory-in-advance",
-        what: "the guest's memory is given before it starts, in small pages",
+        what: "the guest's memory is allocated before it starts, in small pages",
         rules: &["memory-faults"],
         titles: &[],
         board: Board::Microvm,
@@ -226,7 +226,7 @@ pub static SWITCHES: [Switch; 12] = [
     },
     Switch {
         name: "cpu-weight",
-        what: "another program on the guest's CPU has less weight",
+        what: "another program on the guest's CPU has a lower weight",
         rules: &["preempted-vcpus"],
         titles: &[],
         board: Board::Microvm,

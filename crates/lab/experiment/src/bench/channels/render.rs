@@ -112,12 +112,12 @@ impl Outcome {
         let conditions = &self.conditions;
         let here = &conditions.surroundings;
         let by = if here.accelerator == Some(Accelerator::Kvm) {
-            "KVM of this system executes the host, and nested KVM the guest."
+            "This system's KVM runs the host, and nested KVM runs the guest."
         } else if here.counts_instructions {
-            "TCG emulation executes host and guest, one instruction after the other, and a nanosecond of their time is one:\n\
-             what caches, stalls and the processor's own work on exits would take is not in it."
+            "TCG emulation runs host and guest, one instruction after the other; each takes one nanosecond of their\n\
+             time. Caches, stalls and the processor's own work on exits are not included."
         } else {
-            "TCG emulation executes the guest: ratios between channels mean something, absolute numbers don't."
+            "TCG emulation runs the guest: only ratios between channels are meaningful, not absolute numbers."
         };
         let score = if here.counts_instructions {
             "each 10^9 instructions of host and guest, one after the other"
@@ -139,10 +139,10 @@ impl Outcome {
         };
         let devices: String = self.variants.iter().filter_map(device).collect();
         format!(
-            "{} of {} s, {} events/s asked for, {}, {} all busy with the score, buffers of {} KiB, order from\n\
-             seed {}; {} made again.\n\
-             overhead: 1 - score with / score without, of pairs run one after the other; mean and 95% interval (Student's t).\n\
-             A score is the work done {score}. guest's own: a second of CPU time of vCPU threads. \"more\" and host ms: beyond the paired run without recording, vCPU threads left out.\n\
+            "{} of {} s, {} events/s requested, {}, {} all busy with the score, buffers of {} KiB, order from\n\
+             seed {}; {} repeated.\n\
+             overhead: 1 - score with / score without, for pairs of consecutive runs; mean and 95% interval (Student's t).\n\
+             A score is the work done {score}. guest's own: per second of CPU time of vCPU threads. \"more\" and host ms: increase over the paired run without recording, without vCPU threads.\n\
              Exits at the channel's own device, from a recording of the host:\n{devices}\
              {}\n{by}\n",
             plural(conditions.rounds.into(), "pair"),

@@ -71,7 +71,7 @@ impl Levels<'_> {
     /// processor can't do it.
     fn not_in_force(&mut self, boot: &Boot) -> Result<Option<String>> {
         if !boot.guest_line.is_empty() && self.plan.levels < 2 {
-            return Ok(Some("there is no guest to boot with it: --levels 2".into()));
+            return Ok(Some("no guest can boot with it: use --levels 2".into()));
         }
         for (level, line) in [(1, &boot.line), (2, &boot.guest_line)] {
             if let Some(why) = self.parameter_not_in_force(level, line)? {
@@ -92,10 +92,10 @@ impl Levels<'_> {
             let output = self.check(level, &["sh", "-c", &script])?;
             let output = output.trim();
             if output.is_empty() {
-                return Ok(Some(format!("{file}: there is none")));
+                return Ok(Some(format!("{file} is missing")));
             }
             if truth(output) != truth(value) {
-                return Ok(Some(format!("{file} is {output} all the same")));
+                return Ok(Some(format!("{file} is still {output}")));
             }
         }
         Ok(None)
@@ -110,9 +110,9 @@ impl Levels<'_> {
         let has =
             |name: &str| cpuinfo.split_whitespace().any(|flag| flag == name.replace('-', "_"));
         let why = processor.split(',').find_map(|name| match name.strip_prefix('-') {
-            Some(name) if has(name) => Some(format!("the processor has {name} all the same")),
+            Some(name) if has(name) => Some(format!("the processor still has {name}")),
             None if !has(name) => {
-                Some(format!("level 1's /proc/cpuinfo has no {name}: the emulator can't, or the kernel doesn't say"))
+                Some(format!("level 1's /proc/cpuinfo lacks {name}: the emulator does not support it, or the kernel does not list it"))
             }
             _ => None,
         });
@@ -145,7 +145,7 @@ impl Boot {
         let parts = parts.into_iter().filter(|(_, text)| !text.is_empty());
         let parts: Vec<String> = parts.map(|(what, text)| format!("{what}{text}")).collect();
         if parts.is_empty() {
-            "booted as usual".into()
+            "default boot".into()
         } else {
             format!("booted with {}", parts.join(", "))
         }
@@ -238,7 +238,7 @@ mod tests {
         };
         assert_eq!(step_boot, expected);
         assert_eq!(step_boot.name(), "booted with a=1 b=2, processor vgif,-npt");
-        assert_eq!(Boot::default().name(), "booted as usual");
+        assert_eq!(Boot::default().name(), "default boot");
     }
 
     #[test]

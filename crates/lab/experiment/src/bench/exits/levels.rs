@@ -104,7 +104,7 @@ impl Levels<'_> {
     pub(super) fn check(&mut self, level: u8, command: &[&str]) -> Result<String> {
         self.restarting_lab.run(&format!("level {level}"), &mut |sessions: &mut Vec<Session>| {
             let Some(session) = sessions.get_mut(usize::from(level) - 1) else {
-                return Err(LabError::Usage(format!("there is no level {level}")).into());
+                return Err(LabError::Usage(format!("level {level} does not exist")).into());
             };
             Ok(session.check(command, PATIENCE)?)
         })

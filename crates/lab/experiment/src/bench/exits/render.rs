@@ -148,7 +148,7 @@ impl Outcome {
         let conditions = &self.conditions;
         let here = &conditions.surroundings;
         let unit = if here.counts_instructions {
-            "A cycle is an instruction, executed by whatever level"
+            "A cycle is an instruction, at any level"
         } else {
             "Cycles are ticks of the time stamp counter"
         };
@@ -166,7 +166,7 @@ impl Outcome {
         let conditions = &self.conditions;
         if self.places.is_empty() {
             return format!(
-                "{}, in each of which all steps take their turns",
+                "{}, each of which runs all steps",
                 plural(conditions.runs.into(), "round")
             );
         }
@@ -188,12 +188,12 @@ impl Outcome {
         let here = &self.conditions.surroundings;
         match (here.accelerator, here.counts_instructions) {
             (Some(Accelerator::Tcg), true) => {
-                "QEMU's emulator executes level 1 and all machines in it, one instruction after the other: what a real\n\
-                 processor itself takes for an exit and an entry, caches and stalls are not in these numbers.\n"
+                "QEMU's emulator runs level 1 and all machines in it, one instruction after the other. The numbers\n\
+                 exclude a real processor's own work on exits and entries, caches and stalls.\n"
             }
             (Some(Accelerator::Tcg), false) => {
-                "QEMU's emulator executes level 1 and all machines in it: ratios between levels mean something, absolute\n\
-                 numbers are the emulator's and not those of any processor.\n"
+                "QEMU's emulator runs level 1 and all machines in it: only ratios between levels are meaningful, since\n\
+                 absolute numbers are those of the emulator.\n"
             }
             _ => "",
         }

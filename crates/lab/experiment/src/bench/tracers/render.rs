@@ -124,7 +124,7 @@ impl Outcome {
         let seen = |volume: &Volume| {
             format!("{} of {}", count(volume.events_seen), count(volume.events_made))
         };
-        table.numbers("guest's events seen", 1, cells(&seen));
+        table.numbers("guest events seen", 1, cells(&seen));
         let unit =
             if self.conditions.surroundings.counts_instructions { "instructions" } else { "ns" };
         table.numbers(&format!("{unit}/event"), 0, cells(&|volume| estimate(volume.event_ns, 0)));
@@ -138,17 +138,17 @@ impl Conditions {
     fn notes(&self) -> String {
         let here = &self.surroundings;
         let by = if here.accelerator == Some(Accelerator::Kvm) {
-            "KVM of this system executes the host, and nested KVM the guest."
+            "This system's KVM runs the host, and nested KVM runs the guest."
         } else if here.counts_instructions {
-            "TCG emulation executes host and guest, one instruction after the other, and a nanosecond of their time is one:\n\
-             what caches, stalls and the processor's own work on exits would take is not in it."
+            "TCG emulation runs host and guest, one instruction after the other; each takes one nanosecond of their\n\
+             time. Caches, stalls and the processor's own work on exits are not included."
         } else {
-            "TCG emulation executes the guest: ratios between tracers mean something, absolute numbers don't."
+            "TCG emulation runs the guest: only ratios between tracers are meaningful, not absolute numbers."
         };
         format!(
-            "{} of {}, or half as many round trips of two switches; order from seed {}; {} made again.\n\
-             An event's cost is what its subject takes longer than untraced, of runs of one round; mean and 95% interval (Student's t).\n\
-             Parts are differences between steps, each of which does one thing more than the one before; together they are the whole.\n\
+            "{} of {}, or half as many round trips of two switches; order from seed {}; {} repeated.\n\
+             The cost of an event is the additional time of its subject, compared with untraced runs of the same round; mean and 95% interval (Student's t).\n\
+             Parts are differences between consecutive steps, each of which adds one thing; they add up to the total.\n\
              {}\n{by}\n",
             plural(self.rounds.into(), "round"),
             plural(self.iterations, "system call"),

@@ -32,7 +32,7 @@ pub fn encode(message: &Message) -> io::Result<Vec<u8>> {
     let size = HEAD_BYTES.saturating_add(fixed.len()).saturating_add(rest.len());
     let sizes = u32::try_from(size).ok().filter(|_| size <= MAX_BYTES);
     let (Some(size), Ok(fixed_size)) = (sizes, u32::try_from(fixed.len())) else {
-        let text = format!("a message of {size} bytes, {MAX_BYTES} at most");
+        let text = format!("a message of {size} bytes; the maximum is {MAX_BYTES}");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     };
     let head = [size, command, fixed_size].map(u32::to_be_bytes);

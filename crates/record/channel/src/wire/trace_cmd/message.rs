@@ -55,14 +55,14 @@ pub enum Message {
 pub enum DecodeError {
     /// No message has this size.
     #[error(
-        "a message of {bytes} bytes, not 12 to 8192: this is not trace-cmd's protocol, version 3"
+        "a message of {bytes} bytes instead of 12 to 8192: this is not trace-cmd's protocol, version 3"
     )]
     Size {
         /// What the head says.
         bytes: u32,
     },
     /// The fixed part is longer than the message.
-    #[error("message {command} has a fixed part of {fixed_bytes} bytes in {bytes}")]
+    #[error("message {command} of {bytes} bytes claims a fixed part of {fixed_bytes} bytes")]
     FixedPart {
         /// The command's number.
         command: u32,
@@ -72,7 +72,7 @@ pub enum DecodeError {
         bytes: usize,
     },
     /// Something in it does not fit.
-    #[error("message {command} does not hold what it must: {what}")]
+    #[error("message {command} lacks {what}")]
     Content {
         /// The command's number.
         command: u32,

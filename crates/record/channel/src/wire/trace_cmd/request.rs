@@ -22,7 +22,7 @@ const ARGUMENTS: u32 = 0;
 const PROTOCOLS: u32 = 1;
 
 impl Request {
-    /// Flags, a number of arguments that nobody fills in, the trace id.
+    /// Flags, an unused number of arguments, the trace id.
     pub(super) const FIXED_BYTES: usize = 16;
 
     pub(super) fn put(&self, fixed: &mut Vec<u8>, rest: &mut Vec<u8>) {

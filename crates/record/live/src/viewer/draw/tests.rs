@@ -110,7 +110,7 @@ fn vms_stand_by_cost_in_80_columns() {
     let lines = frame(&shown(), 80, 8);
     let wanted = [
         "hyperscope top: 2 VMs, 3 vCPUs, 12,400 exits/s in the last 1.00 s",
-        "own cost: this program 0.20% of a CPU, in the kernel 1.20%, 967 ns an exit",
+        "own cost: 0.20% of a CPU for this program, in the kernel 1.20%, 967 ns an exit",
         "VM, vCPU, reason   exits/s    cost   guest run queue      p50      p99 wait p99",
         "+ web                3,400  20.00%  90.00%    25.00%  2.25 ms  2.67 ms  2.67 ms",
         "+ db                 9,000   4.00%  90.00%     0.00%  2.25 ms  2.67 ms  2.67 ms",
@@ -219,7 +219,11 @@ fn keys_sort_filter_pause_and_end() {
     let lines = frame(&screen, 80, 8);
     assert!(lines[0].ends_with("paused") && lines[3].starts_with("+ web"), "{lines:?}");
     screen.key(Key::Char('?'));
-    assert!(frame(&screen, 80, 20).iter().any(|line| line.contains("wait p99   of waits")));
+    assert!(
+        frame(&screen, 80, 20)
+            .iter()
+            .any(|line| line.contains("wait p99   99th percentile of waits"))
+    );
     assert!(!screen.has_ended());
     screen.key(Key::Char('q'));
     assert!(screen.has_ended());

@@ -93,9 +93,9 @@ pub(super) fn notes(ladders: &Ladders) -> String {
         Some(format!("not measured, {}: {}: {why}\n", ladders.name, rung.name))
     });
     let options = if ladders.is_cumulative {
-        "each step keeps what those before it switched"
+        "each step keeps earlier switches"
     } else {
-        "one thing is switched at a time"
+        "one switch at a time"
     };
     format!(
         "{}{}: {options}; {} operations a run, steps in an order from seed {}; differences of the same round,\n\
