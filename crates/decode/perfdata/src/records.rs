@@ -146,7 +146,7 @@ impl<'f> Records<'f> {
         let size = u64::from(self.cursor.u16().map_err(short)?);
         if size < HEAD_BYTES {
             let zeros = start.iter().all(|&byte| byte == 0);
-            let what = if zeros { "nothing but zeros" } else { "no record" };
+            let what = if zeros { "nothing but zeros" } else { "not a record" };
             return Err(bad(format!(
                 "{} {what} (a size of {})",
                 counted(remaining, "byte from here on is", "bytes from here on are"),

@@ -109,7 +109,7 @@ impl Formats {
 
     pub(crate) fn check(&self, damages: &mut Damages) {
         if self.header_page.is_empty() {
-            damages.note(0, "the header_page text is missing: a 64-bit page layout is assumed");
+            damages.note(0, "the header_page text is missing: the page layout is assumed");
         } else if self.kernel_long().is_none() {
             damages.note(
                 0,

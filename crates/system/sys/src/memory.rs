@@ -111,7 +111,7 @@ fn end(size: usize, in_use: usize, is_bound: bool) -> ! {
     } else {
         writeln!(
             line,
-            "hyperscope: the system refuses {size} bytes of memory ({in_use} MiB are in use; \
+            "hyperscope: the system refused {size} bytes of memory ({in_use} MiB in use; \
              --max-memory {given}M would allow more)"
         )
     };
