@@ -9,7 +9,7 @@ pub static SESSIONS: Table = Table {
     about: "One row per recording of a host and its guests. It is written last: rows of other tables are valid once it exists",
     on_request: false,
     columns: &[
-        text("session_id", "Identity of what was recorded: the recording's own, and when it begins"),
+        text("session_id", "Identity of the recorded data: the recording's identity, and its beginning"),
         text("ingest_id", "Identity of the set of rows: the bytes read, the options, and the converter"),
         int("schema_version", "Number of this schema"),
         text("tier", "`hot`: files of its own; `cold`: in the files of its day"),
