@@ -65,12 +65,12 @@ pub static EXIT_DETAILS: Table = Table {
         int("vcpu", "The vCPU's number"),
         long("rip", "The guest's program counter, as a bit pattern; null: not recorded").or_null(),
         text("symbol", "The guest's function there; null: not known").or_null(),
-        long("msr", "Model-specific register; null: not about one").or_null(),
-        long("port", "I/O port; null: not about one").or_null(),
-        long("gpa", "Guest physical address, as a bit pattern; null: not about one").or_null(),
-        long("hypercall", "Number of the hypercall, as a bit pattern; null: not about one")
+        long("msr", "Model-specific register; null: the exit has none").or_null(),
+        long("port", "I/O port; null: the exit has none").or_null(),
+        long("gpa", "Guest physical address, as a bit pattern; null: the exit has none").or_null(),
+        long("hypercall", "Number of the hypercall, as a bit pattern; null: the exit has none")
             .or_null(),
-        long("cpuid_leaf", "Leaf asked of `cpuid`; null: not about one").or_null(),
+        long("cpuid_leaf", "Leaf of `cpuid`; null: the exit has none").or_null(),
     ],
 };
 
@@ -179,7 +179,7 @@ pub static NESTED_ROLLUP: Table = Table {
             "Why level 1 exited; null: the row is of the level-2 exits themselves",
         )
         .or_null(),
-        text("ancillary_code", "Its raw number; null: as before").or_null(),
+        text("ancillary_code", "Its raw number; null: see `ancillary_reason`").or_null(),
         long("exits", "Exits"),
         long("reflected", "Level 2: exits handed to level 1; otherwise null").or_null(),
         long("time_ns", "Sum of the times of paired exits"),
