@@ -114,7 +114,7 @@ fn came_with(step: &CameWith, carrying: usize) -> String {
         String::new()
     };
     let (name, before, since) = (line(name), line(before), line(since));
-    format!("  with {name} {since} in place of {before} on {how_many}{others}\n")
+    format!("  with {name} {since} instead of {before} on {how_many}{others}\n")
 }
 
 impl Report for SinceReport {

@@ -219,7 +219,7 @@ impl<W: Write + Send> TableWriter<W> {
         for (column, cells) in self.table.columns.iter().zip(&mut self.columns) {
             let pseudonyms = self.pseudonyms.as_deref().filter(|_| column.names != Names::None);
             let hashed = pseudonyms.map(|pseudonyms| (pseudonyms, column.names));
-            let missing = || io::Error::other("more columns than the schema has");
+            let missing = || io::Error::other("there are more columns than in the schema");
             let out = group.next_column()?.ok_or_else(missing)?;
             write_column(out, cells, &self.texts, hashed)?;
             cells.clear();

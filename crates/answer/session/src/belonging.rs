@@ -59,7 +59,7 @@ pub fn refuse_to_compare_processors<'r>(
     match known.iter().find(|(_, processor)| processor != of_first) {
         None => Ok(()),
         Some((other, of_other)) => bail!(Misuse(format!(
-            "{} is of {} and {} of {}: exits of different architectures can't be compared",
+            "{} was recorded on {}, but {} on {}: exits of different architectures cannot be compared",
             first.path().display(),
             of_first.name(),
             other.path().display(),

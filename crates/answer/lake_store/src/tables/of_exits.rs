@@ -10,14 +10,14 @@ const ISA: Column =
 const REASON: Column = text("reason", "Why it happened: the kernel's symbol");
 const CODE: Column =
     text("code", "The raw number; arm64 and POWER: two, as `2:36`; empty: not recorded");
-const WAITING: Column = flag("waiting", "By it a guest says that it has nothing to do");
+const WAITING: Column = flag("waiting", "The exit by which a guest says that it has nothing to do");
 const SLICE: Column =
-    long("slice_ns", "Begin of 10 s of time: exits count in the slice in which they begin");
+    long("slice_ns", "Begin of a slice of 10 s; exits count in the slice in which they begin");
 
 /// One row an exit.
 pub static EXITS: Table = Table {
     name: "exits",
-    about: "One row an exit. Times that were not recorded are null, so that sums over them are those of `exits`",
+    about: "One row per exit. Times that were not recorded are null, so that sums over them match `exits`",
     on_request: false,
     columns: &[
         SESSION,
@@ -25,8 +25,8 @@ pub static EXITS: Table = Table {
         MACHINE,
         long("ts_ns", "When it happened"),
         long("time_ns", "Exit to entry; null: the entry was not seen, or events were lost meanwhile").or_null(),
-        long("cost_ns", "What handling it took on a CPU: before exit, kernel and user space; of an exit without an entry, \
-                         before exit alone; null: the recording can't distinguish running from waiting").or_null(),
+        long("cost_ns", "CPU time spent on handling the exit: before exit, kernel and user space; for an exit without an entry, \
+                         only before exit; null: the recording cannot distinguish running from waiting").or_null(),
         long("kernel_ns", "In the host's kernel; null: no entry, or see `not_split_ns`").or_null(),
         long("not_split_ns", "Time that the recording can't split into kernel, user space and waiting; null: no entry").or_null(),
         long("user_ns", "In the VMM; null: not recorded, or see `user_and_return_ns`").or_null(),
@@ -46,15 +46,15 @@ pub static EXITS: Table = Table {
         text("handled", "Who handled it: `kernel`, `user`, `l1`; null: no entry, or exits to user space were not recorded").or_null(),
         WAITING,
         text("state", "`paired`: with an entry; `dropped`: events were lost meanwhile; `open`: without an entry"),
-        flag("poll_unknown", "The guest halted and when polling ended was not recorded: it is in `kernel_ns`"),
+        flag("poll_unknown", "The guest halted, and the end of polling was not recorded: `kernel_ns` contains the polling time"),
     ],
 };
 
 /// What exits were about.
 pub static EXIT_DETAILS: Table = Table {
     name: "exit_details",
-    about: "One row an exit, in the order of `exits`: where the guest was, and what the exit was about. It shows \
-            addresses of guests: written only when asked for",
+    about: "One row per exit, in the order of `exits`: where the guest was, and details of the exit. Contains guest addresses, \
+            so it is only written on request",
     on_request: true,
     columns: &[
         SESSION,
@@ -65,20 +65,20 @@ pub static EXIT_DETAILS: Table = Table {
         int("vcpu", "The vCPU's number"),
         long("rip", "The guest's program counter, as a bit pattern; null: not recorded").or_null(),
         text("symbol", "The guest's function there; null: not known").or_null(),
-        long("msr", "Model-specific register; null: not about one").or_null(),
-        long("port", "I/O port; null: not about one").or_null(),
-        long("gpa", "Guest physical address, as a bit pattern; null: not about one").or_null(),
-        long("hypercall", "Number of the hypercall, as a bit pattern; null: not about one")
+        long("msr", "Model-specific register; null: the exit has none").or_null(),
+        long("port", "I/O port; null: the exit has none").or_null(),
+        long("gpa", "Guest physical address, as a bit pattern; null: the exit has none").or_null(),
+        long("hypercall", "Number of the hypercall, as a bit pattern; null: the exit has none")
             .or_null(),
-        long("cpuid_leaf", "Leaf asked of `cpuid`; null: not about one").or_null(),
+        long("cpuid_leaf", "Leaf of `cpuid`; null: the exit has none").or_null(),
     ],
 };
 
 /// Sums of exits.
 pub static EXIT_ROLLUP: Table = Table {
     name: "exit_rollup",
-    about: "One row, or several to be added, for the exits of one kind in 10 s: the sums of their columns in `exits`, null \
-            where all are null",
+    about: "Exits of one kind in 10 s, in one row or in several rows to add: the sums of their columns in `exits`, null if all \
+            are null",
     on_request: false,
     columns: &[
         SESSION,
@@ -120,7 +120,7 @@ pub static EXIT_ROLLUP: Table = Table {
         long("poll_unknown", "Exits with `poll_unknown`"),
         long(
             "covered_ns",
-            "How much of the slice was recorded without a loss: the same in all rows of a machine's slice",
+            "Time of the slice that was recorded without a loss: the same in all rows of a machine's slice",
         ),
     ],
 };
@@ -128,7 +128,7 @@ pub static EXIT_ROLLUP: Table = Table {
 /// Histograms of exits.
 pub static EXIT_HIST: Table = Table {
     name: "exit_hist",
-    about: "One row, or several to be added, for the paired exits of one kind in 10 s of which a time lies in one bucket",
+    about: "Paired exits of one kind in 10 s with a time in one bucket, in one row or in several rows to add",
     on_request: false,
     columns: &[
         SESSION,
@@ -150,20 +150,20 @@ pub static EXIT_HIST: Table = Table {
 /// The buckets of all histograms.
 pub static BUCKETS: Table = Table {
     name: "buckets",
-    about: "One row a bucket, the same for all recordings: a percentile is `hi_ns` of the bucket that its rank falls into, as in `exits`",
+    about: "One row per bucket, the same for all recordings: a percentile is `hi_ns` of the bucket that contains its rank, as in `exits`",
     on_request: false,
     columns: &[
         int("bucket", "Its number"),
-        long("lo_ns", "Its least value"),
-        long("hi_ns", "Its greatest value: at most 1/256 above the least"),
+        long("lo_ns", "Smallest value of the bucket"),
+        long("hi_ns", "Largest value of the bucket: at most 1/256 above the smallest"),
     ],
 };
 
 /// Nested exits.
 pub static NESTED_ROLLUP: Table = Table {
     name: "nested_rollup",
-    about: "One row, or several to be added, for level-2 exits of one reason in 10 s (`ancillary_reason` null), and for the \
-            level-1 exits of one reason that they brought about",
+    about: "Level-2 exits of one reason in 10 s (`ancillary_reason` null), and the level-1 exits of one reason that they caused, \
+            in one row or in several rows to add",
     on_request: false,
     columns: &[
         SESSION,
@@ -179,15 +179,16 @@ pub static NESTED_ROLLUP: Table = Table {
             "Why level 1 exited; null: the row is of the level-2 exits themselves",
         )
         .or_null(),
-        text("ancillary_code", "Its raw number; null: as before").or_null(),
+        text("ancillary_code", "Its raw number; null: see `ancillary_reason`").or_null(),
         long("exits", "Exits"),
-        long("reflected", "Of level 2: those handed to level 1; else null").or_null(),
+        long("reflected", "Level 2: exits handed to level 1; otherwise null").or_null(),
         long("time_ns", "Sum of the times of paired exits"),
         long(
             "round_trips",
-            "Of level 2: reflected exits after which it was seen to run again; else null",
+            "Level 2: reflected exits after which level 2 was seen to run again; otherwise null",
         )
         .or_null(),
-        long("round_trip_ns", "Sum of their times until it ran; else null").or_null(),
+        long("round_trip_ns", "Level 2: sum of the times until it ran again; otherwise null")
+            .or_null(),
     ],
 };

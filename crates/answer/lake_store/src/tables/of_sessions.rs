@@ -6,15 +6,15 @@ use crate::column::{Names, Table, double, flag, int, long, text};
 /// One row a recording.
 pub static SESSIONS: Table = Table {
     name: "sessions",
-    about: "One row a recording of a host and its guests. In a lake it is written last: rows of other tables count \
-            once it is there",
+    about: "One row per recording of a host and its guests. It is written last: rows of other tables are valid once it exists",
     on_request: false,
     columns: &[
-        text("session_id", "Identity of what was recorded: the recording's own, and when it begins"),
-        text("ingest_id", "Identity of the set of rows: the bytes read, what was asked of them, and the converter"),
+        text("session_id", "Identity of the recorded data: the recording's identity, and its beginning"),
+        text("ingest_id", "Identity of the set of rows: the bytes read, the options, and the converter"),
         int("schema_version", "Number of this schema"),
         text("tier", "`hot`: files of its own; `cold`: in the files of its day"),
-        text("host_id", "The host: as `--host` named it, else as its recorder did (a hash of its machine id), else `host_name`; null: not known").or_null().with(Names::Name),
+        text("host_id", "The host: the value of `--host`, otherwise the recorder's name for it (a hash of its machine id), \
+                         otherwise `host_name`; null: not known").or_null().with(Names::Name),
         text("host_name", "The host's name for itself; null: not recorded").or_null().with(Names::Name),
         text("kernel_release", "The host's kernel; null: not recorded").or_null(),
         text("arch", "The host's architecture, as the kernel calls it; null: not recorded").or_null(),
@@ -26,10 +26,10 @@ pub static SESSIONS: Table = Table {
         long("begun_unix_ns", "When the first event was recorded, in Unix time; null: not known").or_null(),
         long("span_ns", "From the first event to the last"),
         text("clock", "The trace clock; null: not recorded").or_null(),
-        long("clock_to_unix_ns", "What was added to the trace clock to give the times of all tables; null: nothing, they are the trace clock's").or_null(),
-        long("unix_error_ns", "Times of other hosts can be compared no closer than this; null: not known").or_null(),
+        long("clock_to_unix_ns", "Offset added to the trace clock for the times of all tables; null: none, times are on the trace clock").or_null(),
+        long("unix_error_ns", "Error when comparing times with other hosts; null: not known").or_null(),
         long("events", "Events that were read"),
-        long("events_lost", "Events that the kernel dropped, as far as it counted them"),
+        long("events_lost", "Events that the kernel dropped and counted"),
         long("uncounted_losses", "Places where it dropped events without a count"),
         long("pages_damaged", "Parts of the files that could not be read"),
         long("pairs_dropped", "Exits during which events were lost"),
@@ -38,7 +38,7 @@ pub static SESSIONS: Table = Table {
         flag("knows_halt_poll", "Halt polling was recorded: `halt_poll_ns` is known"),
         long("recorder_cpu_ns", "CPU time of the recorder; null: not recorded").or_null(),
         long("available_cpu_ns", "CPU time that all CPUs had while it recorded; null: not recorded").or_null(),
-        double("sample_weight", "How many hosts this one stands for"),
+        double("sample_weight", "Number of hosts that this one represents"),
         text("source_uri", "Where the recording was read from").with(Names::Name),
         long("source_bytes", "Its size"),
         int("converter", "Number of the converter: rows of a higher one replace those of a lower one"),
@@ -48,7 +48,7 @@ pub static SESSIONS: Table = Table {
 /// What a user said of a session.
 pub static LABELS: Table = Table {
     name: "labels",
-    about: "One row a label that was given (`--label KEY=VALUE`): rack, pool, canary",
+    about: "One row per label (`--label KEY=VALUE`): rack, pool, canary",
     on_request: false,
     columns: &[SESSION, INGEST, text("key", "Its key"), text("value", "Its value")],
 };
@@ -56,7 +56,7 @@ pub static LABELS: Table = Table {
 /// The recorded machines.
 pub static MACHINES: Table = Table {
     name: "machines",
-    about: "One row a recorded machine: the host, and each guest with a recording of its own",
+    about: "One row per recorded machine: the host, and each guest with its own recording",
     on_request: false,
     columns: &[
         SESSION,
@@ -65,20 +65,17 @@ pub static MACHINES: Table = Table {
         int("level", "0: the host; 1: a guest"),
         text("role", "`host` or `guest`"),
         text("kernel_release", "Its kernel; null: not recorded").or_null(),
-        text("align_method", "How it was brought to its host's clock; null: a host, or it was not")
+        text("align_method", "Alignment method of the guest; null: a host, or not aligned")
             .or_null(),
-        long(
-            "align_bound_ns",
-            "Its times are no further off than this; null: a host, or not known",
-        )
-        .or_null(),
+        long("align_bound_ns", "Largest possible error of its times; null: a host, or not known")
+            .or_null(),
     ],
 };
 
 /// The VMs that a host's recording shows.
 pub static VMS: Table = Table {
     name: "vms",
-    about: "One row a VM that a machine's recording shows",
+    about: "One row per VM in a machine's recording",
     on_request: false,
     columns: &[
         SESSION,
@@ -96,7 +93,7 @@ pub static VMS: Table = Table {
 /// How guests' clocks relate to their host's.
 pub static ALIGNMENT: Table = Table {
     name: "alignment",
-    about: "One row a guest, method, CPU and stretch of time: how the guest's clock relates to its host's, as `align` shows it",
+    about: "One row per guest, method, CPU and stretch of time: the relation of the guest's clock to its host's, as in `align`",
     on_request: false,
     columns: &[
         SESSION,
@@ -108,35 +105,36 @@ pub static ALIGNMENT: Table = Table {
         long("to_ns", "Its end"),
         text("method", "`tsc_offset`, `time_shift` or `windows`"),
         flag("chosen", "Times of the guest were corrected by this method"),
-        long("offset_ns", "Host's trace clock less guest's, in the middle of the stretch"),
-        long("bound_ns", "The truth is no further off; null: the method doesn't say").or_null(),
-        double("drift_ppb", "How the offset changes: nanoseconds a second"),
-        long("events", "Events held against the windows of the vCPU"),
-        long("violations", "Those of them outside by more than the bound"),
+        long("offset_ns", "Host's trace clock minus guest's, in the middle of the stretch"),
+        long("bound_ns", "Largest possible error; null: the method gives no bound").or_null(),
+        double("drift_ppb", "Change of the offset, in nanoseconds per second"),
+        long("events", "Events checked against the windows of the vCPU"),
+        long("violations", "Events outside the windows by more than the bound"),
     ],
 };
 
 /// Where events were lost.
 pub static LOSSES: Table = Table {
     name: "losses",
-    about: "One row a stretch of time of one CPU in which events were lost or could not be read",
+    about: "One row per stretch of time of one CPU in which events were lost or could not be read",
     on_request: false,
     columns: &[
         SESSION,
         INGEST,
         MACHINE,
         int("cpu", "The CPU"),
-        long("from_ns", "The last moment known before it; null: the recording's beginning")
+        long("from_ns", "Last known time before the loss; null: the recording's beginning")
             .or_null(),
-        long("to_ns", "The first moment known after it; null: none is").or_null(),
-        long("events", "How many; null: the kernel's counts are not of single losses").or_null(),
+        long("to_ns", "First known time after the loss; null: none").or_null(),
+        long("events", "Number of lost events; null: the kernel does not count single losses")
+            .or_null(),
     ],
 };
 
 /// What could not be added to a lake.
 pub static REJECTED: Table = Table {
     name: "rejected",
-    about: "One row a recording that could not be added to the lake, until it can",
+    about: "One row per recording that could not be added to the lake; removed once it is added",
     on_request: false,
     columns: &[
         text("source_uri", "Where it was"),

@@ -11,7 +11,7 @@ const REASON: Column = text("reason", "The exit being handled; null: none").or_n
 /// States of vCPUs.
 pub static VCPU_STATES: Table = Table {
     name: "vcpu_states",
-    about: "One row a stretch of time in which a vCPU was in one state; without gaps from its first event to its last",
+    about: "One row per stretch of time in which a vCPU was in one state, without gaps from its first event to its last",
     on_request: false,
     columns: &[
         SESSION,
@@ -34,7 +34,7 @@ pub static VCPU_STATES: Table = Table {
 /// Sums of states.
 pub static STATE_ROLLUP: Table = Table {
     name: "state_rollup",
-    about: "One row, or several to be added, for what the vCPUs of a VM did in 10 s: stretches are cut where slices end",
+    about: "States of a VM's vCPUs in 10 s, in one row or in several rows to add: stretches are cut at slice boundaries",
     on_request: false,
     columns: &[
         SESSION,
@@ -53,7 +53,7 @@ pub static STATE_ROLLUP: Table = Table {
 /// Requests.
 pub static REQUESTS: Table = Table {
     name: "requests",
-    about: "One row a request that was done, as `path` follows them",
+    about: "One row per completed request, as `path` follows them",
     on_request: false,
     columns: &[
         SESSION,
@@ -62,8 +62,8 @@ pub static REQUESTS: Table = Table {
         long("ts_ns", "When it began"),
         long("dur_ns", "From its first step to its last"),
         text("vm", "Its VM; null: no VM's").or_null().with(Names::Name),
-        text("path", "What it begins with, and who it goes over").with(Names::Path),
-        flag("returns", "The guest goes on because of it; else it ended on the host"),
+        text("path", "First step, and what performs the other steps").with(Names::Path),
+        flag("returns", "The request returned to the guest; otherwise it ended on the host"),
         int("steps", "Its steps"),
     ],
 };
@@ -71,7 +71,7 @@ pub static REQUESTS: Table = Table {
 /// Steps of requests.
 pub static HOPS: Table = Table {
     name: "hops",
-    about: "One row a step of a request but its first: `dur_ns` of a request's hops add up to its own",
+    about: "One row per step of a request except the first: `dur_ns` of the hops adds up to the request's",
     on_request: false,
     columns: &[
         SESSION,
@@ -84,7 +84,7 @@ pub static HOPS: Table = Table {
         text("to_step", "The step").with(Names::Step),
         text(
             "actor",
-            "Who took it: `guest`, `vcpu`, `iothread`, `vhost`, `interrupt`, `host`, `recorder`",
+            "What performed the step: `guest`, `vcpu`, `iothread`, `vhost`, `interrupt`, `host`, `recorder`",
         ),
         MACHINE,
         int("cpu", "The CPU"),
@@ -95,7 +95,7 @@ pub static HOPS: Table = Table {
 /// Spans of functions and of boots.
 pub static SPANS: Table = Table {
     name: "spans",
-    about: "One row a call of a traced kernel function, a phase of a boot, or an initcall",
+    about: "One row per call of a traced kernel function, boot phase, or initcall",
     on_request: false,
     columns: &[
         SESSION,
@@ -114,7 +114,7 @@ pub static SPANS: Table = Table {
 /// Events.
 pub static EVENTS: Table = Table {
     name: "events",
-    about: "One row an event that was asked for (`-e`), by time",
+    about: "One row per event selected by `-e`, sorted by time",
     on_request: true,
     columns: &[
         SESSION,
