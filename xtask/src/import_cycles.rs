@@ -21,7 +21,6 @@ const REMAINING: &[(&str, usize)] = &[
     ("answer/export", 5),
     ("answer/fleet/lake", 11),
     ("answer/report/events", 2),
-    ("cli", 2),
     ("decode/ctf", 8),
     ("decode/sources", 12),
     ("lab/lab", 19),

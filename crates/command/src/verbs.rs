@@ -48,7 +48,7 @@ pub trait Program: Verbs {
         false
     }
 
-    /// Whether a pipe of which an error tells is a channel to a guest, and not the reader of this program's output.
+    /// Whether a pipe that an error is about is a channel to a guest, and not the reader of this program's output.
     fn is_of_channel(_: &(dyn Error + 'static)) -> bool {
         false
     }

@@ -244,12 +244,12 @@ fn sql_names_hyperscope_as_its_reader() {
         "hyperscope-sql",
         "#!/bin/bash\noptions=()\nwhile [ \"$1\" != -- ]; do case $1 in --reader) reader=$2;; \
          --reader-option) options+=(\"$2\");; esac; shift 2; done\necho \"$reader\"\n\
-         exec \"$reader\" export --to parquet -o \"$2\" --only exits \"${options[@]}\" \"$3\"\n",
+         exec \"$reader\" export --to parquet -o \"$2\" --only exits \"${options[@]}\" \"${@:3}\"\n",
     );
-    let recording = "fixtures/x86-svm/host-guest.dat";
+    let recordings = ["fixtures/x86-svm/host-guest.dat", "fixtures/x86-svm/host-guest.guest.dat"];
     let options =
         ["--from", "+0.1", "--vcpu", "0", "--label", "pool=x", "--details", "--method", "windows"];
-    let words = [&["sql"], &options[..], &[out.to_str().unwrap(), recording]].concat();
+    let words = [&["sql"], &options[..], &[out.to_str().unwrap()], &recordings].concat();
     let run = installed.run(&words);
     assert!(run.status.success(), "{}", text(&run.stderr));
     let reader = fs::canonicalize(installed.path("hyperscope")).unwrap();

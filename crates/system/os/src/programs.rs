@@ -11,16 +11,16 @@ const COMMANDS: &str = "../../bin";
 
 /// A program next to this one, or in its packages' folders.
 #[must_use]
-pub fn beside(name: &str) -> Option<PathBuf> {
+pub fn next_to_this(name: &str) -> Option<PathBuf> {
     let this = env::current_exe().ok()?;
     places(this.parent()?, name).into_iter().find(|path| path.is_file())
 }
 
-/// As [`beside`], or where the shell would look: but not while this process is root for another user, whose PATH
+/// As [`next_to_this`], or where the shell would look: but not while this process is root for another user, whose PATH
 /// could name any program.
 #[must_use]
 pub fn find(name: &str) -> Option<PathBuf> {
-    beside(name).or_else(|| {
+    next_to_this(name).or_else(|| {
         let path = env::var_os("PATH").filter(|_| !is_root_for_another())?;
         in_path(&path, name)
     })
