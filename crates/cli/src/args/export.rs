@@ -137,7 +137,7 @@ pub(crate) struct NeededArgs {
     /// Of events: rows with these names
     #[arg(long, value_name = "SYSTEM:NAME", hide = true)]
     pub(crate) needed_event: Vec<String>,
-    /// Of events: columns that are looked at; the others may have anything in them
+    /// Of events: the columns that are read; other columns may have any content
     #[arg(long, value_name = "COLUMN,…", value_delimiter = ',', hide = true)]
     pub(crate) needed_columns: Option<Vec<String>>,
     /// Of exits: rows of these VMs
@@ -155,7 +155,7 @@ impl NeededArgs {
             && needed_columns.is_none()
     }
 
-    /// Whether a column is looked at.
+    /// Whether a column is read.
     pub(crate) fn has(&self, column: &str) -> bool {
         self.needed_columns.as_ref().is_none_or(|all| all.iter().any(|name| name == column))
     }

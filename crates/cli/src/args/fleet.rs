@@ -65,7 +65,7 @@ pub(crate) struct FleetDiffArgs {
     /// Compare only hosts that have the same value of this column of sessions, or of this label
     #[arg(long, value_name = "COLUMN", default_value = "cpu_model")]
     pub(crate) strata: String,
-    /// Only these numbers, separated by commas: count, mean, p99, mean_cost, time, cost_per_s
+    /// Only these metrics, separated by commas: count, mean, p99, mean_cost, time, cost_per_s
     #[arg(long, value_name = "METRIC,…", value_delimiter = ',', value_parser = metric)]
     pub(crate) metric: Vec<Metric>,
     /// Omit sessions that lost a larger share of their events
@@ -74,10 +74,11 @@ pub(crate) struct FleetDiffArgs {
     /// Show all rows, even those without a difference
     #[arg(long)]
     pub(crate) all: bool,
-    /// Share of differences called significant that may be none; intervals have the confidence left
+    /// Accepted share of false positives among significant differences; intervals have
+    /// confidence 1 - alpha
     #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = super::diff::share)]
     pub(crate) alpha: f64,
-    /// What resamples are drawn from: the same seed gives the same report
+    /// Seed for resampling; the same seed gives the same report
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Exit with code 3 if this condition holds for a row that differs; may be repeated
@@ -111,7 +112,7 @@ pub(crate) struct FleetSinceArgs {
     /// by commas
     #[arg(long, value_name = "COLUMN,…", value_delimiter = ',', default_value = "cpu_model")]
     pub(crate) strata: Vec<String>,
-    /// Only these numbers, separated by commas: count, mean, p99, mean_cost, time, cost_per_s
+    /// Only these metrics, separated by commas: count, mean, p99, mean_cost, time, cost_per_s
     #[arg(long, value_name = "METRIC,…", value_delimiter = ',', value_parser = metric)]
     pub(crate) metric: Vec<Metric>,
     /// Group this many days; use 7 if load follows the days of a week

@@ -87,7 +87,7 @@ const MIN_TIME: Duration = Duration::from_millis(100);
 const MIN_BYTES: u64 = 1 << 20;
 
 impl FlightRecorderArgs {
-    /// What is to be kept, if it is a flight recorder.
+    /// The settings of a flight recorder, if it is one.
     pub(crate) fn plan(&self, request_sender: Sender<FlightEvent>) -> Option<FlightPlan> {
         Some(FlightPlan {
             asks: request_sender,

@@ -33,7 +33,7 @@ pub(crate) struct HypertraceArgs {
     /// Source of the hypercalls [default: collector if the recording has one, otherwise events]
     #[arg(long, value_name = "SOURCE")]
     pub(crate) source: Option<SourceArg>,
-    /// How events are printed
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) format: EventsFormatArg,
     /// Write to this file instead of standard output

@@ -176,7 +176,7 @@ pub(crate) struct LabUpArgs {
     /// Boot, and save no snapshot
     #[arg(long)]
     pub(crate) no_snapshot: bool,
-    /// Fetch nothing: fail when something is missing
+    /// Download nothing; fail if something is missing
     #[arg(long)]
     pub(crate) offline: bool,
 }
@@ -280,7 +280,7 @@ pub(crate) struct LabRunArgs {
     /// If the lab is not up, boot it and save no snapshot
     #[arg(long)]
     pub(crate) no_snapshot: bool,
-    /// Fetch nothing: fail when something is missing
+    /// Download nothing; fail if something is missing
     #[arg(long)]
     pub(crate) offline: bool,
 }

@@ -16,11 +16,11 @@ pub(crate) struct PartArgs {
 /// A range of time.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct RangeArgs {
-    /// Read only what happened from this time on, in seconds as events prints them or with a unit (500ms,
+    /// Read only events from this time on: in seconds as printed by events, or with a unit (500ms,
     /// 2m); +TIME counts from the beginning
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, help_heading = PART)]
     pub(crate) from: Option<When>,
-    /// Read only what happened before this time
+    /// Read only events before this time
     #[arg(long, value_name = "TIME", alias = "until", allow_negative_numbers = true, help_heading = PART)]
     pub(crate) to: Option<When>,
 }
@@ -59,7 +59,7 @@ impl NameArgs {
     }
 }
 
-/// What help calls these options.
+/// The heading of these options in help.
 pub(crate) const PART: &str = "Part of the recordings";
 
 impl From<&PartArgs> for Selection {

@@ -76,7 +76,7 @@ pub(crate) struct ProfileArgs {
     /// Write a flame graph to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) flame: Option<PathBuf>,
-    /// Write stacks to this file, as other tools read them: a;b;c N
+    /// Write folded stacks to this file, for other tools: a;b;c N
     #[arg(long, value_name = "FILE")]
     pub(crate) folded: Option<PathBuf>,
     /// Write a profile for pprof to this file

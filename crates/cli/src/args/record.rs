@@ -118,7 +118,7 @@ pub(crate) struct RecordArgs {
     /// that goes down loses no more than this [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "guests")]
     pub(crate) guest_flush: Option<Duration>,
-    /// Size of each CPU's buffer in guests' kernels, in KiB
+    /// Buffer size per CPU in guests' kernels, in KiB
     #[arg(long, value_name = "KIB", requires = "guests")]
     pub(crate) guest_buffer: Option<u32>,
     /// Sync all events to the disk this often; a power failure loses no more than this [default:
@@ -225,7 +225,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     })
 }
 
-/// The same for a time in which something happens: more than none.
+/// The same for a duration, which must be longer than 0.
 pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
     match duration(text)? {
         time if time.is_zero() => Err("must be longer than 0".to_owned()),

@@ -44,7 +44,7 @@ pub(crate) struct SensitivityArgs {
     /// Stop after this time, even if the workload still runs [default: 30s without a workload]
     #[arg(long = "for", value_name = "TIME", value_parser = some_time)]
     pub(crate) time: Option<Duration>,
-    /// What the order is drawn from
+    /// Seed of the random order
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
     #[command(flatten)]
@@ -56,13 +56,13 @@ pub(crate) struct SensitivityArgs {
 }
 
 impl SensitivityArgs {
-    /// For how long, at most.
+    /// The time limit.
     pub(crate) fn time(&self) -> Option<Duration> {
         const ALONE: Duration = Duration::from_secs(30);
         self.time.or_else(|| self.workload.is_empty().then_some(ALONE))
     }
 
-    /// The file with the progress, if it is one.
+    /// The progress file, if progress is read from a file.
     pub(crate) fn counter(&self) -> Option<PathBuf> {
         self.progress.as_deref().filter(|progress| progress.contains('/')).map(PathBuf::from)
     }

@@ -8,7 +8,7 @@ use fleet::lake::tables::{EVENTS, EXIT_DETAILS, TABLES, table};
 
 use session::Seconds;
 
-/// What help calls these options.
+/// The heading of these options in help.
 const HEADING: &str = "Tables";
 
 /// Tables, and facts that a recording doesn't have.

@@ -27,7 +27,7 @@ pub(crate) struct TopArgs {
     /// Rows for each VM or for each vCPU
     #[arg(long, value_name = "WHAT", default_value = "vm", conflicts_with = "steal")]
     pub(crate) by: TopByArg,
-    /// Rows that the kernel keeps of an interval, 1.2 KiB each; what has no room is one row together
+    /// Rows that the kernel keeps per interval, 1.2 KiB each; the rest are summed in one row
     #[arg(long, value_name = "NUMBER", default_value_t = 8192, conflicts_with = "steal",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) rows: u32,
@@ -70,6 +70,6 @@ pub(crate) enum TopByArg {
 pub(crate) enum TopFormatArg {
     /// Tables for people
     Table,
-    /// One JSON object a line
+    /// One JSON object per line
     Jsonl,
 }
