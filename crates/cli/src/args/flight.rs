@@ -61,10 +61,10 @@ pub(crate) struct FlightRecorderArgs {
     /// Also save a session when this condition starts to hold for one second of live figures: 'web:
     /// p99(EPT_MISCONFIG) > 500us', 'rate(npf) > 20000', 'run_queue > 10%'
     ///
-    /// Without VM:, any VM can meet it. p50, p90, p99 and p999 are percentiles of the times from
-    /// exit to entry (of at least 20 exits), and rate is exits per second. Without (REASON), both
-    /// cover all exits except waiting ones. run_queue is the share of time in which vCPUs waited
-    /// for a CPU.
+    /// Without the prefix VM:, any VM can meet it. p50, p90, p99 and p999 are percentiles of the
+    /// times from exit to entry (of at least 20 exits), and rate is exits per second. Without
+    /// (REASON), both cover all exits except waiting ones. run_queue is the share of time in which
+    /// vCPUs waited for a CPU.
     #[arg(long, value_name = "CONDITION", requires = "flight")]
     pub(crate) when: Vec<Condition>,
     /// Also save a session when a firing alert is posted to http://ADDRESS/alert, as the webhook of
