@@ -14,57 +14,58 @@ DEMO_PAGE := target/demo.html
 
 .PHONY: help
 help:
-	@echo 'make demo    build hyperscope, record a KVM host and its guest live, and look at where the time went'
-	@echo 'make test    format, lints, layers, recordings and all tests'
-	@echo 'make web     rebuild the pages of hyperscope report and fleet, after a change in web/ (needs npm)'
-	@echo 'make test-web  the page in a real browser: numbers, keyboard, dark mode, frame times'
-	@echo 'make test-inputs  the command-line tests on all inputs, of which make test takes a part: twenty minutes'
-	@echo 'make test-random  property tests on new cases, twenty times over: half an hour'
-	@echo 'make test-hostile  guests, neighbours, files and crashes that mean harm, in full: an hour'
-	@echo 'make test-lab  all tests and scenarios of the lab, nested guests among them: hours'
-	@echo 'make test-lockdep  the module of guests in a kernel that finds faults in locking: an hour, most of it to build that'
-	@echo 'make test-lab-newer  guests with a newer kernel than the lab has otherwise: two minutes'
-	@echo 'make test-lab-aarch64  an emulated Arm host and its guest: a quarter of an hour, and ten minutes to build what runs there'
-	@echo 'make agent   the program inside guests that records them, static'
-	@echo 'make labguest  the program inside machines of the lab, for other architectures, too'
-	@echo 'make static  hyperscope itself, static, for Arm machines, too'
-	@echo 'make kmod    the kernel module inside guests, for the kernel of the lab (KERNEL=RELEASE: for another; KERNEL=arm64: for Arm)'
-	@echo 'make bpf     the programs that run in a host, after a change in bpf/ (needs clang)'
-	@echo 'make sql     the program that answers hyperscope sql: some twenty minutes of one CPU, once'
-	@echo 'make test-sql  its tests'
-	@echo 'make lint-sql  clippy over it: ten minutes'
-	@echo 'make test-cluster  the same questions on Spark and Trino with several workers each: half an hour, 4 GB (TESTS=spark)'
-	@echo 'make bless   write the expected outputs of the golden tests again'
-	@echo 'make deny    licences, origins and known vulnerabilities of the dependencies'
+	@echo 'make demo    build hyperscope, record a KVM host and its guest, and show where the time went'
+	@echo 'make test    check format, lints, layers and recordings, and run all tests'
+	@echo 'make web     rebuild the pages of hyperscope report and fleet after a change in web/ (needs npm)'
+	@echo 'make test-web  test the page in a real browser: numbers, keyboard, dark mode, frame times'
+	@echo 'make test-inputs  run the command-line tests on all inputs (make test uses a part of them): 20 minutes'
+	@echo 'make test-random  run property tests 20 times on new cases: 30 minutes'
+	@echo 'make test-hostile  run all tests with hostile guests, users and files, and with crashes: 1 hour'
+	@echo 'make test-lab  run all tests and scenarios of the lab, including nested guests: hours'
+	@echo 'make test-lockdep  test the guest module in a kernel with lockdep: 1 hour, mostly to build the kernel'
+	@echo 'make test-lab-newer  test guests with a newer kernel than the usual one of the lab: 2 minutes'
+	@echo 'make test-lab-aarch64  test an emulated Arm host and its guest: 15 minutes, and 10 minutes to build'
+	@echo 'make agent   build the static program that records inside guests'
+	@echo 'make labguest  build the program inside machines of the lab, also for other architectures'
+	@echo 'make static  build hyperscope and hyperscope-lab as static programs, also for Arm'
+	@echo 'make kmod    build the guest kernel module for the kernel of the lab (KERNEL=RELEASE: for another; KERNEL=arm64: for Arm)'
+	@echo 'make bpf     rebuild the BPF programs of the host after a change in bpf/ (needs clang)'
+	@echo 'make sql     build the program behind hyperscope sql: about 20 minutes on one CPU'
+	@echo 'make test-sql  test it'
+	@echo 'make lint-sql  run clippy on it: 10 minutes'
+	@echo 'make test-cluster  run the same queries on Spark and Trino with several workers each: 30 minutes, 4 GB (TESTS=spark)'
+	@echo 'make bless   rewrite the expected outputs of the golden tests'
+	@echo 'make deny    check licences, origins and known vulnerabilities of the dependencies'
 ifneq ($(wildcard benches/run),)
 	@echo 'make bench   measure speed and memory'
 endif
 ifneq ($(wildcard fuzz/run),)
 	@echo 'make fuzz    feed mutated input to every reader (MINUTES=5)'
 endif
-	@echo 'make clean   remove what was built'
+	@echo 'make clean   remove all build results'
 
 # Records live, in a lab of a KVM host and its guest; where that can't be, looks at a bundled recording. The programs are not
 # optimised: that takes more than twice as long to build, and what a demo reads is small.
 .PHONY: demo
 demo:
-	cargo build --profile demo --locked --package hyperscope --package hyperscope-labguest --package hyperscope-agent
+	cargo build --profile demo --locked $(addprefix --package ,hyperscope hyperscope-lab hyperscope-labguest hyperscope-agent)
 	@rm -rf $(SESSION)
 	@if [ '$(DEMO)' = bundled ]; then $(MAKE) --no-print-directory demo-bundled; \
 	elif $(HYPERSCOPE) lab run exits -o $(SESSION); then $(MAKE) --no-print-directory demo-live; \
-	else echo 'Nothing can be recorded here, as said above: the bundled recording of nested guests instead.'; \
+	else echo 'Nothing can be recorded here (see above): the demo uses the bundled recording of nested guests instead.'; \
 		rm -rf $(SESSION); $(MAKE) --no-print-directory demo-bundled; fi
 	@$(HYPERSCOPE) report $(SESSION) -o $(DEMO_PAGE)
 	@echo
-	@echo 'All of it as one page, for a browser: $(DEMO_PAGE)'
+	@echo 'The whole recording as one page for a browser: $(DEMO_PAGE)'
 	@echo
 	@echo 'Where to go next:'
-	@echo '  cargo install --locked --path crates/cli      the optimised program: this one was built to be built fast'
-	@echo '  sudo $(HYPERSCOPE) record --for 10s  records this host'
-	@echo '  $(HYPERSCOPE) exits YOUR.dat         what trace-cmd record -e kvm -e sched -e irq wrote'
-	@echo '  $(HYPERSCOPE) lab run nested -o out  a guest in a guest, recorded live: a minute'
-	@echo '  $(HYPERSCOPE) --help                 all verbs'
-	@echo '  README.md                                     step by step; fixtures/README.md: recordings'
+	@echo '  cargo install --locked --path crates/cli      install the optimised program: the demo used a fast, unoptimised build'
+	@echo '  cargo install --locked --path crates/lab_cli  install the lab; crates/fleet_cli: lakes and SQL'
+	@echo '  sudo $(HYPERSCOPE) record --for 10s  record this host'
+	@echo '  $(HYPERSCOPE) exits YOUR.dat         read a recording of trace-cmd record -e kvm -e sched -e irq'
+	@echo '  $(HYPERSCOPE) lab run nested -o out  record a nested guest: 1 minute'
+	@echo '  $(HYPERSCOPE) --help                 list all verbs'
+	@echo '  README.md                                     read the introduction; fixtures/README.md: recordings'
 	@echo 'session: $(SESSION)'
 
 .PHONY: demo-live
@@ -74,8 +75,8 @@ demo-live:
 	done
 	@echo; echo "$$ hyperscope nested $(NESTED)"; $(HYPERSCOPE) nested $(NESTED)
 	@echo
-	@echo 'A KVM host and its guest ran just now, and every exit that the guest program made was found. The last table'
-	@echo 'is of a bundled recording: an exit of a guest inside a guest costs the host ten.'
+	@echo 'A KVM host and its guest ran just now, and Hyperscope found every exit that the guest program made. The last table'
+	@echo 'comes from a bundled recording: one exit of a nested guest costs the host ten exits.'
 
 .PHONY: demo-bundled
 demo-bundled:
@@ -86,8 +87,8 @@ demo-bundled:
 		echo; echo "$$ hyperscope $$verb $(SESSION)"; $(HYPERSCOPE) $$verb $(SESSION); \
 	done
 	@echo
-	@echo 'A host whose guest runs a guest of its own: "exits" says where the time of all exits went, "nested" that one'
-	@echo 'exit of the innermost guest costs the host ten.'
+	@echo 'This host has a guest with a nested guest: "exits" shows the time of all exits, "nested" that one exit of the'
+	@echo 'nested guest costs the host ten exits.'
 
 # Clippy takes the compiler's place, as it does for cargo clippy, but in the build that is run: the code is read once for both.
 xtask test: export RUSTC_WORKSPACE_WRAPPER := clippy-driver
@@ -117,7 +118,7 @@ test: tools xtask
 	@$(MAKE) --no-print-directory test-page
 	HYPERSCOPE_SKIPPED=$(SKIPPED) $(XTASK) tests
 	@touch $(SKIPPED); sort -u $(SKIPPED) | sed 's/^/skipped: /'; \
-		echo "$$(sort -u $(SKIPPED) | wc -l) tests did not run here, all others passed"
+		echo "$$(sort -u $(SKIPPED) | wc -l) tests were skipped here, all others passed"
 
 # The pages of hyperscope report and fleet. web/dist is kept in the repository, so that building
 # hyperscope needs no npm.
@@ -133,7 +134,7 @@ web: xtask
 .PHONY: test-page
 test-page:
 	@if ! command -v npm >/dev/null; then echo 'tests of the page: npm is missing' | tee -a $(SKIPPED); \
-	elif ! $(NPM_CI) >/dev/null; then echo 'tests of the page: npm finds no packages' | tee -a $(SKIPPED); \
+	elif ! $(NPM_CI) >/dev/null; then echo 'tests of the page: npm cannot find its packages' | tee -a $(SKIPPED); \
 	else npm run --prefix web check && npm run --prefix web test; fi
 
 # What answers hyperscope sql: a workspace of its own, for its query engine takes longer to build than all else.
@@ -141,7 +142,7 @@ SQL := sql/target/release/hyperscope-sql
 
 .PHONY: sql
 sql:
-	cargo build --release --locked --package hyperscope
+	cargo build --release --locked --package hyperscope --package hyperscope-fleet
 	cargo build --release --manifest-path sql/Cargo.toml --target-dir sql/target
 	@strip -o $(TARGET_DIR)/release/hyperscope-sql $(SQL) 2>/dev/null || cp $(SQL) $(TARGET_DIR)/release/hyperscope-sql
 	@ls -l $(TARGET_DIR)/release/hyperscope-sql
@@ -150,7 +151,7 @@ sql:
 # the main workspace use: that changes with them.
 .PHONY: test-sql
 test-sql: xtask
-	$(AS_TESTED) cargo test --locked --workspace --test cli --no-run
+	$(AS_TESTED) cargo test --locked --workspace --test cli --test program --no-run
 	cargo fmt --manifest-path sql/Cargo.toml --check
 	HYPERSCOPE=$(abspath $(TARGET_DIR))/debug/hyperscope cargo test --release --manifest-path sql/Cargo.toml --target-dir sql/target
 	$(XTASK) sql-inputs --write
@@ -168,7 +169,7 @@ lint-sql:
 # The same questions on Spark and Trino, each with two workers on this machine; they are installed into the build folder.
 .PHONY: test-cluster
 test-cluster:
-	cargo build --locked --package hyperscope
+	cargo build --locked --package hyperscope --package hyperscope-fleet
 	HYPERSCOPE=$(abspath $(TARGET_DIR))/debug/hyperscope sql/cluster/run $(TESTS)
 
 # In a real browser. Only root can install it; without it the pages are not opened.
@@ -177,7 +178,7 @@ test-web: test-page
 	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		(apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium) >/dev/null || true; \
 	fi
-	cargo build --release --locked --package hyperscope
+	cargo build --release --locked --package hyperscope --package hyperscope-fleet
 	npm run --prefix web e2e
 
 # What make test runs a sample of: mutated files, crashes at every system call, hostile peers.
@@ -230,7 +231,7 @@ static = for arch in $(2); do \
 		elif sysroot=$$(std/build $$target); then \
 			export "CARGO_TARGET_$$(tr a-z- A-Z_ <<<$$target)_RUSTFLAGS=--sysroot=$$sysroot"; \
 		else \
-			echo "$(1) for $$arch is left out: neither rustup nor Debian's packages bring the target $$target here"; continue; \
+			echo "$(1) for $$arch is skipped: neither rustup nor Debian packages provide the target $$target"; continue; \
 		fi; \
 		cargo build --locked --profile labguest --package $(1) $(3) --target $$target; \
 	done
@@ -254,15 +255,16 @@ agent:
 	@$(call static,hyperscope-agent $$([ -n "$$(eval echo \$$CC_$${arch}_unknown_linux_musl)" ] || echo --no-default-features),$(STATIC))
 	@ls -l $(TARGET_DIR)/*-unknown-linux-musl/labguest/hyperscope-agent
 
-# Hyperscope itself, for machines of the lab that have no C library, or another architecture. Parts of it
-# are in C: it is left out where no compiler is found for them.
+# Hyperscope itself and its experiments, for machines of the lab that have no C library, or another architecture. Parts of
+# them are in C: they are left out where no compiler is found for these.
 .PHONY: static
 static: export CC_x86_64_unknown_linux_musl ?= $(X86_CC)
 static: export CC_aarch64_unknown_linux_musl ?= $(ARM_CC)
 static: with_compiler = $(foreach arch,$(STATIC),$(if $(CC_$(arch)_unknown_linux_musl),$(arch)))
 static:
-	@$(foreach arch,$(filter-out $(with_compiler),$(STATIC)),echo 'hyperscope for $(arch) is left out: no C compiler for it is found';)
+	@$(foreach arch,$(filter-out $(with_compiler),$(STATIC)),echo 'hyperscope for $(arch) is skipped: no C compiler for it was found';)
 	@$(call static,hyperscope,$(with_compiler))
+	@$(call static,hyperscope-lab,$(with_compiler))
 
 # The module by which guests send events to their hosts, for the lab's kernel; its headers are fetched.
 .PHONY: kmod
@@ -298,7 +300,7 @@ test-lab-aarch64:
 .PHONY: bless
 bless:
 	HYPERSCOPE_BLESS=1 cargo test --locked --workspace
-	@echo 'Look at what changed before you commit it:'; git diff --stat
+	@echo 'Review these changes before you commit them:'; git diff --stat
 
 .PHONY: deny
 deny:

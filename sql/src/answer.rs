@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use crate::Format;
 
 /// Rows that a table for people shows; the other formats have all.
-const MOST_SHOWN: usize = 10_000;
+const MAX_SHOWN: usize = 10_000;
 
 /// Writes the rows of `frame` in a format, to a file or to standard output.
 ///
@@ -148,7 +148,7 @@ impl Writer for Shown {
     }
 
     fn rows(&mut self, batch: &RecordBatch, _: &mut dyn Write) -> Result<()> {
-        let room = MOST_SHOWN - self.cells.first().map_or(0, Vec::len);
+        let room = MAX_SHOWN - self.cells.first().map_or(0, Vec::len);
         let shown = room.min(batch.num_rows());
         self.left_out += batch.num_rows() - shown;
         let options = FormatOptions::default();

@@ -7,7 +7,7 @@ use datafusion::error::DataFusionError;
 pub(crate) fn explain(error: &DataFusionError, query: &str) -> String {
     let diagnostic = error.diagnostic();
     let place = diagnostic
-        .and_then(|one| one.span)
+        .and_then(|diagnostic| diagnostic.span)
         .map(|span| (span.start.line, span.start.column))
         .or_else(|| place_in(&error.to_string()))
         .or_else(|| is_cut(error).then(|| end_of(query)));
@@ -58,7 +58,7 @@ fn end_of(query: &str) -> (u64, u64) {
 fn place_in(text: &str) -> Option<(u64, u64)> {
     let (_, place) = text.rsplit_once("Line: ")?;
     let (line, column) = place.split_once(", Column: ")?;
-    let digits = column.find(|one: char| !one.is_ascii_digit()).unwrap_or(column.len());
+    let digits = column.find(|c: char| !c.is_ascii_digit()).unwrap_or(column.len());
     Some((line.parse().ok()?, column.get(..digits)?.parse().ok()?))
 }
 

@@ -39,7 +39,7 @@ impl FromStr for Engine {
             None if text == "duckdb" => Ok(Self::DuckDb("duckdb".into())),
             Some(("duckdb", program)) if !program.is_empty() => Ok(Self::DuckDb(program.into())),
             Some(("spark", master)) if !master.is_empty() => Ok(Self::Spark(master.to_owned())),
-            Some(("trino", url)) => trino::Catalog::of(url).map(Self::Trino),
+            Some(("trino", url)) => trino::Catalog::parse(url).map(Self::Trino),
             // What stands behind its name may be a password.
             _ => Err(format!(
                 "{} is no engine; there are: duckdb, duckdb=PROGRAM, duckdb=PYTHON, spark=MASTER, trino=URL",
@@ -92,17 +92,17 @@ impl Engine {
     ///
     /// # Errors
     /// When it can't be run, or says that it can't answer.
-    pub(crate) async fn ask(&self, asked: &Asked<'_>) -> Result<Answer> {
-        if asked.query.starts_with(['\\', '.']) {
+    pub(crate) async fn ask(&self, request: &Asked<'_>) -> Result<Answer> {
+        if request.query.starts_with(['\\', '.']) {
             return Err(failed(
                 "--engine takes queries; \\d and .explain are without it".to_owned(),
             ));
         }
         let folder = tempfile::Builder::new().prefix("hyperscope-sql-").tempdir()?;
         match self {
-            Self::DuckDb(program) => duckdb::ask(program, asked, folder.path()).await?,
-            Self::Spark(master) => spark::ask(master, asked, folder.path()).await?,
-            Self::Trino(catalog) => trino::ask(catalog, asked, folder.path()).await?,
+            Self::DuckDb(program) => duckdb::ask(program, request, folder.path()).await?,
+            Self::Spark(master) => spark::ask(master, request, folder.path()).await?,
+            Self::Trino(catalog) => trino::ask(catalog, request, folder.path()).await?,
         }
         Ok(Answer { folder })
     }

@@ -42,15 +42,16 @@ pub(crate) fn names_in(query: &str) -> BTreeSet<String> {
 }
 
 fn words(text: &str) -> BTreeSet<String> {
-    let is_part = |one: char| one.is_ascii_alphanumeric() || one == '_';
-    let words = text.split(|one| !is_part(one)).filter(|word| !word.is_empty());
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words = text.split(|c| !is_part(c)).filter(|word| !word.is_empty());
     words.map(str::to_ascii_lowercase).collect()
 }
 
 /// The tables that a query needs; sessions come first, with which others are joined.
 pub(crate) fn needed<'t>(tables: &'t [Named], query: &str) -> impl Iterator<Item = &'t Named> {
     let names = names_in(query);
-    let is_needed = move |one: &&Named| *one.table == SESSIONS || names.contains(one.table.name);
+    let is_needed =
+        move |entry: &&Named| *entry.table == SESSIONS || names.contains(entry.table.name);
     tables.iter().filter(is_needed)
 }
 
@@ -125,7 +126,7 @@ mod tests {
     fn a_query_takes_its_views_and_their_tables() {
         let names = names_in("SELECT * FROM Exit_Percentiles");
         assert!(
-            ["exit_percentiles", "exit_hist", "buckets"].iter().all(|one| names.contains(*one))
+            ["exit_percentiles", "exit_hist", "buckets"].iter().all(|name| names.contains(*name))
         );
         assert!(!names.contains("state_rollup"), "{names:?}");
     }

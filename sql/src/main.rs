@@ -98,12 +98,16 @@ enum Format {
 }
 
 /// A query, unless it comes from a prompt, and what is asked.
-fn query_and_sources(asked: &[OsString]) -> Result<(Option<String>, Vec<PathBuf>), String> {
+fn query_and_sources(arguments: &[OsString]) -> Result<(Option<String>, Vec<PathBuf>), String> {
     let paths = |paths: &[OsString]| paths.iter().map(PathBuf::from).collect();
-    match asked {
+    match arguments {
         [] => Err("a query and a source are missing".to_owned()),
-        [one] if Path::new(one).exists() || is_in_store(Path::new(one)) => Ok((None, paths(asked))),
-        [one] => Err(format!("{}: there is no such file; a query needs a source", one.display())),
+        [argument] if Path::new(argument).exists() || is_in_store(Path::new(argument)) => {
+            Ok((None, paths(arguments)))
+        }
+        [argument] => {
+            Err(format!("{}: there is no such file; a query needs a source", argument.display()))
+        }
         [query, sources @ ..] => {
             let query = query.to_str().ok_or("the query is no UTF-8")?;
             Ok((Some(statement::text_of(query)?.to_owned()), paths(sources)))
@@ -123,7 +127,7 @@ fn main() -> ExitCode {
         Ok(found) => found,
         Err(why) => return fails(&why, 2),
     };
-    if sources.iter().any(|one| one.as_os_str() == "-") {
+    if sources.iter().any(|source| source.as_os_str() == "-") {
         return fails("a pipe can be read only once: write it to a file first", 2);
     }
     if let Some(output) = args.output.as_deref().filter(|output| is_one_of(output, &sources)) {
@@ -149,10 +153,10 @@ fn main() -> ExitCode {
 fn serve_store(lake: &Path) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let shown = format!("{}: ", lake.display());
-    let named = StoredLake::of(lake)
+    let named = StoredLake::parse(lake)
         .map_err(|why| io::Error::other(why.strip_prefix(&shown).unwrap_or(&why).to_owned()));
     let (calls, replies) = (io::stdin().lock(), io::BufWriter::new(io::stdout().lock()));
-    let store = named.and_then(|lake| S3::of(&lake, runtime.handle().clone()));
+    let store = named.and_then(|lake| S3::for_lake(&lake, runtime.handle().clone()));
     lake_store::serve(store, calls, replies)
 }
 
@@ -208,11 +212,11 @@ async fn run(args: &Args, query: Option<&str>, sources: &[PathBuf]) -> ExitCode 
 async fn ask(args: &Args, context: &SessionContext) -> ExitCode {
     let mut prompt = Prompt::new();
     loop {
-        let asked = match tokio::task::block_in_place(|| prompt.next()) {
-            Ok(Some(asked)) => asked,
+        let input = match tokio::task::block_in_place(|| prompt.next()) {
+            Ok(Some(input)) => input,
             end => return done(end.map(|_| ())),
         };
-        let failed = match statement::text_of(&asked) {
+        let failed = match statement::text_of(&input) {
             Err(why) => Some(fails(&why, 2)),
             Ok(text) => match answered(args, context, text).await {
                 Err(error) if is_broken_pipe(&error) => return ExitCode::SUCCESS,
@@ -234,13 +238,13 @@ async fn answered(args: &Args, context: &SessionContext, query: &str) -> Result<
 /// Has another engine answer, and writes what it says.
 async fn answered_by(engine: &Engine, args: &Args, query: &str, sources: &[PathBuf]) -> Result<()> {
     let reader = Reader::new(args.reader.clone(), args.reader_option.clone(), sources.to_vec())?;
-    let query = statement::one(query)?;
-    let source = Source::of(sources)?;
+    let query = statement::single(query)?;
+    let source = Source::from_paths(sources)?;
     let named = tables::named(&source, &reader, query).await?;
     let lake = source.lake().map(std::path::absolute).transpose()?;
     let (memory_mib, lake) = (args.memory, lake.as_deref());
-    let asked = Asked { tables: &named, query, memory_mib, lake, store: source.store() };
-    let answer = engine.ask(&asked).await?;
+    let request = Asked { tables: &named, query, memory_mib, lake, store: source.store() };
+    let answer = engine.ask(&request).await?;
     // Files one after the other: they are in the order of the rows.
     let config = SessionConfig::new().with_target_partitions(1);
     let context = SessionContext::new_with_config(config);
@@ -259,7 +263,7 @@ async fn answered_by(engine: &Engine, args: &Args, query: &str, sources: &[PathB
 
 async fn opened(args: &Args, sources: &[PathBuf]) -> Result<SessionContext> {
     let context = context(args)?;
-    let source = Source::of(sources)?;
+    let source = Source::from_paths(sources)?;
     let reader = Reader::new(args.reader.clone(), args.reader_option.clone(), sources.to_vec())?;
     tables::register(&context, &source, reader).await?;
     questions::make_views(&context).await?;
@@ -276,12 +280,12 @@ fn context(args: &Args) -> Result<SessionContext> {
 }
 
 fn is_broken_pipe(error: &DataFusionError) -> bool {
-    let is_it = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    let is_epipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
     match error.find_root() {
-        DataFusionError::IoError(error) => is_it(error),
+        DataFusionError::IoError(error) => is_epipe(error),
         DataFusionError::External(cause) => {
             matches!(cause.downcast_ref::<csv::Error>().map(csv::Error::kind),
-                Some(csv::ErrorKind::Io(error)) if is_it(error))
+                Some(csv::ErrorKind::Io(error)) if is_epipe(error))
         }
         _ => false,
     }

@@ -14,7 +14,7 @@ use lake_store::Table;
 use lake_store::tables::{EVENTS, EXIT_HIST, EXIT_ROLLUP, EXITS, NESTED_ROLLUP};
 
 /// Names that are given to who reads recordings: a command line has room for no more than so much.
-const MOST_NAMES: usize = 256;
+const MAX_NAMES: usize = 256;
 
 /// What is needed; the default is all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,7 +33,7 @@ pub(crate) struct Needed {
 
 impl Needed {
     /// What filters, all of which must hold, and columns, by their places, leave of a table; of most that is all.
-    pub(crate) fn of(table: &Table, columns: Option<&Vec<usize>>, filters: &[Expr]) -> Self {
+    pub(crate) fn of_table(table: &Table, columns: Option<&Vec<usize>>, filters: &[Expr]) -> Self {
         let of_exits = [&EXITS, &EXIT_ROLLUP, &EXIT_HIST, &NESTED_ROLLUP];
         if *table == EVENTS {
             let name = |at: &usize| table.columns.get(*at).map(|column| column.name.to_owned());
@@ -77,20 +77,20 @@ impl Needed {
     /// Leaves out what an expression does not hold for, as far as that can be seen of it.
     fn narrow(&mut self, expr: &Expr) {
         match expr {
-            Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
-                self.narrow(left);
-                self.narrow(right);
+            Expr::BinaryExpr(BinaryExpr { left: lhs, op: Operator::And, right: rhs }) => {
+                self.narrow(lhs);
+                self.narrow(rhs);
             }
             Expr::Between(Between { expr, negated: false, low, high }) if is(expr, "ts_ns") => {
                 self.from(number(low));
                 self.to(after(number(high)));
             }
-            Expr::BinaryExpr(BinaryExpr { left, op, right }) if is(left, "ts_ns") => {
-                self.compare(*op, number(right));
+            Expr::BinaryExpr(BinaryExpr { left: lhs, op, right: rhs }) if is(lhs, "ts_ns") => {
+                self.compare(*op, number(rhs));
             }
-            Expr::BinaryExpr(BinaryExpr { left, op, right }) if is(right, "ts_ns") => {
+            Expr::BinaryExpr(BinaryExpr { left: lhs, op, right: rhs }) if is(rhs, "ts_ns") => {
                 // The other way round: 5 < ts_ns.
-                self.compare(op.swap().unwrap_or(Operator::NotEq), number(left));
+                self.compare(op.swap().unwrap_or(Operator::NotEq), number(lhs));
             }
             other => narrow_names(&mut self.events, other, "event", event_name),
         }
@@ -162,7 +162,7 @@ fn narrow_names(
     column: &str,
     name_of: fn(&Expr) -> Option<String>,
 ) {
-    let named = names(expr, column, name_of).filter(|names| names.len() <= MOST_NAMES);
+    let named = names(expr, column, name_of).filter(|names| names.len() <= MAX_NAMES);
     let Some(names) = named else { return };
     *known = Some(match known.take() {
         Some(known) => known.intersection(&names).cloned().collect(),
@@ -177,13 +177,14 @@ fn names(
     name_of: fn(&Expr) -> Option<String>,
 ) -> Option<BTreeSet<String>> {
     match expr {
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
-            let (name, of) = if is(left, column) { (right, left) } else { (left, right) };
-            is(of, column).then(|| Some(BTreeSet::from([name_of(name)?])))?
+        Expr::BinaryExpr(BinaryExpr { left: lhs, op: Operator::Eq, right: rhs }) => {
+            let (name, column_expr) = if is(lhs, column) { (rhs, lhs) } else { (lhs, rhs) };
+            is(column_expr, column).then(|| Some(BTreeSet::from([name_of(name)?])))?
         }
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
-            let (left, right) = (names(left, column, name_of)?, names(right, column, name_of)?);
-            Some(left.union(&right).cloned().collect())
+        Expr::BinaryExpr(BinaryExpr { left: lhs, op: Operator::Or, right: rhs }) => {
+            let (left_names, right_names) =
+                (names(lhs, column, name_of)?, names(rhs, column, name_of)?);
+            Some(left_names.union(&right_names).cloned().collect())
         }
         Expr::InList(InList { expr, list, negated: false }) if is(expr, column) => {
             list.iter().map(name_of).collect()
@@ -202,7 +203,7 @@ fn text(expr: &Expr) -> Option<String> {
 /// The whole name of an event that has a format: such alone are no patterns to who reads them, and found by name.
 fn event_name(expr: &Expr) -> Option<String> {
     let name = text(expr)?;
-    let is_plain = |one: char| one.is_ascii_alphanumeric() || "_-.".contains(one);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     let (system, event) = name.split_once(':')?;
     let is_whole =
         [system, event].iter().all(|part| !part.is_empty() && part.chars().all(is_plain));
@@ -216,7 +217,7 @@ mod tests {
     use super::*;
 
     fn options(filters: &[Expr], columns: Option<&[&str]>) -> Vec<String> {
-        let columns = columns.map(|all| all.iter().map(|one| (*one).to_owned()).collect());
+        let columns = columns.map(|all| all.iter().map(|column| (*column).to_owned()).collect());
         Needed::of_events(filters, columns).options()
     }
 
@@ -250,37 +251,44 @@ mod tests {
 
     #[test]
     fn parts_cover_smaller_ones() {
-        let of = |filters: &[Expr], columns: Option<&[&str]>| {
-            let columns = columns.map(|all| all.iter().map(|one| (*one).to_owned()).collect());
+        let needed_of = |filters: &[Expr], columns: Option<&[&str]>| {
+            let columns =
+                columns.map(|all| all.iter().map(|column| (*column).to_owned()).collect());
             Needed::of_events(filters, columns)
         };
         let from = |ns: i64| col("ts_ns").gt_eq(lit(ns));
         let event = |name: &str| col("event").eq(lit(name));
-        let whole = Needed::default();
-        let some = of(&[from(5), event("a:b").or(event("c:d"))], Some(&["ts_ns", "event", "pid"]));
-        let less = of(&[from(6), event("a:b"), col("ts_ns").lt(lit(9_i64))], Some(&["pid"]));
-        for (one, other) in [(&whole, &some), (&some, &less), (&whole, &less), (&some, &some)] {
-            assert!(one.covers(other), "{one:?} {other:?}");
-            assert!(one == other || !other.covers(one), "{other:?} {one:?}");
+        let everything = Needed::default();
+        let some =
+            needed_of(&[from(5), event("a:b").or(event("c:d"))], Some(&["ts_ns", "event", "pid"]));
+        let less = needed_of(&[from(6), event("a:b"), col("ts_ns").lt(lit(9_i64))], Some(&["pid"]));
+        for (larger, other) in
+            [(&everything, &some), (&some, &less), (&everything, &less), (&some, &some)]
+        {
+            assert!(larger.covers(other), "{larger:?} {other:?}");
+            assert!(larger == other || !other.covers(larger), "{other:?} {larger:?}");
         }
-        let more = of(&[from(6), event("a:b")], Some(&["pid", "comm"]));
-        assert!(!some.covers(&more) && !some.covers(&of(&[from(6)], Some(&["pid"]))));
-        assert!(!less.covers(&of(&[from(7), event("a:b")], Some(&["pid"]))));
+        let more = needed_of(&[from(6), event("a:b")], Some(&["pid", "comm"]));
+        assert!(!some.covers(&more) && !some.covers(&needed_of(&[from(6)], Some(&["pid"]))));
+        assert!(!less.covers(&needed_of(&[from(7), event("a:b")], Some(&["pid"]))));
     }
 
     #[test]
     fn vms_are_seen_of_exits_alone() {
         let vm = |name: &str| col("vm").eq(lit(name));
         let either = vm("a b").or(vm("c")).and(col("level").eq(lit(1_i32)));
-        let of = |table: &Table, filters: &[Expr]| Needed::of(table, None, filters);
-        let some = of(&EXITS, std::slice::from_ref(&either));
+        let needed_of = |table: &Table, filters: &[Expr]| Needed::of_table(table, None, filters);
+        let some = needed_of(&EXITS, std::slice::from_ref(&either));
         assert_eq!(some.options(), ["--needed-vm=a b", "--needed-vm=c"]);
-        assert!(some.covers(&of(&EXITS, &[vm("c")])) && !of(&EXITS, &[vm("c")]).covers(&some));
-        assert!(of(&EXIT_ROLLUP, &[vm("a"), vm("c")]).is_nothing());
-        assert_eq!(of(&lake_store::tables::REQUESTS, &[vm("c")]), Needed::default());
+        assert!(
+            some.covers(&needed_of(&EXITS, &[vm("c")]))
+                && !needed_of(&EXITS, &[vm("c")]).covers(&some)
+        );
+        assert!(needed_of(&EXIT_ROLLUP, &[vm("a"), vm("c")]).is_nothing());
+        assert_eq!(needed_of(&lake_store::tables::REQUESTS, &[vm("c")]), Needed::default());
         let other = [vm("c").or(col("level").eq(lit(1_i32))), col("vm").not_eq(lit("c"))];
-        assert_eq!(of(&EXITS, &other), Needed::default());
-        let event = of(&EVENTS, &[col("event").eq(lit("kvm:kvm_exit")), vm("c")]);
+        assert_eq!(needed_of(&EXITS, &other), Needed::default());
+        let event = needed_of(&EVENTS, &[col("event").eq(lit("kvm:kvm_exit")), vm("c")]);
         assert_eq!(event.options(), ["--needed-event=kvm:kvm_exit"]);
     }
 

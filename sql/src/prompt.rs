@@ -10,7 +10,7 @@ const PROMPTS: [&str; 2] = ["hyperscope> ", "         -> "];
 pub(crate) struct Prompt {
     is_terminal: bool,
     /// What was read after the last statement.
-    left: String,
+    buffer: String,
 }
 
 impl Prompt {
@@ -22,7 +22,7 @@ impl Prompt {
                 "\\d lists tables, \\d TABLE its columns, @NAME asks a question of --list, .explain QUERY; shows its plan, \\q ends"
             ));
         }
-        Self { is_terminal, left: String::new() }
+        Self { is_terminal, buffer: String::new() }
     }
 
     /// Whether a statement that fails ends all: nobody is there to mend it.
@@ -37,14 +37,14 @@ impl Prompt {
     pub(crate) fn next(&mut self) -> io::Result<Option<String>> {
         let mut input = io::stdin().lock();
         loop {
-            self.show(usize::from(!self.left.trim().is_empty()))?;
+            self.show(usize::from(!self.buffer.trim().is_empty()))?;
             let mut line = String::new();
             let read = input.read_line(&mut line)?;
-            self.left.push_str(&line);
-            if read > 0 && !is_whole(&self.left) {
+            self.buffer.push_str(&line);
+            if read > 0 && !is_whole(&self.buffer) {
                 continue;
             }
-            let text = std::mem::take(&mut self.left);
+            let text = std::mem::take(&mut self.buffer);
             match text.trim() {
                 "" if read == 0 => return Ok(None),
                 "" => {}
@@ -80,8 +80,8 @@ mod tests {
 
     #[test]
     fn sql_goes_on_until_its_semicolon() {
-        for whole in ["SELECT 1;", "\\d exits", "@states", "", "\\q", "quit"] {
-            assert!(is_whole(whole), "{whole}");
+        for statement in ["SELECT 1;", "\\d exits", "@states", "", "\\q", "quit"] {
+            assert!(is_whole(statement), "{statement}");
         }
         assert!(!is_whole("SELECT 1\nFROM exits"));
     }

@@ -76,7 +76,7 @@ mod tests {
         let names: Vec<&str> = views().map(|view| view.0).collect();
         assert!(names.contains(&"exit_summary") && names.len() > 5, "{names:?}");
         assert!(views().all(|(_, about, _)| about.ends_with('.')));
-        assert!(QUESTIONS.iter().all(|one| one.asks().ends_with('?')));
+        assert!(QUESTIONS.iter().all(|question| question.asks().ends_with('?')));
         let sorted = QUESTIONS.windows(2).all(|pair| pair[0].name < pair[1].name);
         assert!(sorted);
     }

@@ -36,7 +36,7 @@ pub(crate) struct Reader {
     recordings: Vec<PathBuf>,
     folder: TempDir,
     /// Messages of its that were passed on.
-    said: Mutex<BTreeSet<String>>,
+    shown_messages: Mutex<BTreeSet<String>>,
 }
 
 impl Reader {
@@ -50,7 +50,7 @@ impl Reader {
         recordings: Vec<PathBuf>,
     ) -> io::Result<Self> {
         let folder = tempfile::Builder::new().prefix("hyperscope-sql-").tempdir()?;
-        Ok(Self { program, options, recordings, folder, said: Mutex::default() })
+        Ok(Self { program, options, recordings, folder, shown_messages: Mutex::default() })
     }
 
     /// Makes what is needed of a table, and says where it is; `at` is which part of it that is.
@@ -75,9 +75,9 @@ impl Reader {
 
     /// What the reader says of recordings, once for all tables.
     fn pass_on(&self, messages: &str) {
-        let mut said = self.said.lock();
+        let mut shown_messages = self.shown_messages.lock();
         for line in messages.lines() {
-            if said.insert(line.to_owned()) {
+            if shown_messages.insert(line.to_owned()) {
                 printable::print_message(format_args!("{line}"));
             }
         }
@@ -111,7 +111,7 @@ impl RecordedTable {
         let Made { at, path } = {
             let mut made = self.made.lock();
             let mut covering = made.iter().filter(|(part, _)| part.covers(&needed));
-            if let Some(path) = covering.find_map(|(_, one)| one.path.get()) {
+            if let Some(path) = covering.find_map(|(_, file)| file.path.get()) {
                 return Ok(path.clone());
             }
             let at = made.len();
@@ -140,7 +140,7 @@ impl TableProvider for RecordedTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let needed = Needed::of(self.table, projection, filters);
+        let needed = Needed::of_table(self.table, projection, filters);
         if needed.is_nothing() {
             let empty = MemTable::try_new(self.schema(), vec![Vec::new()])?;
             return empty.scan(state, projection, &[], limit).await;

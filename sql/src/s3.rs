@@ -23,17 +23,17 @@ use crate::stored_lake::StoredLake;
 /// Bytes that are put or read at once.
 const PART_BYTES: u64 = 8 << 20;
 /// How long one call may take with all that is tried again in it.
-const MOST_TIME: Duration = Duration::from_secs(180);
+const MAX_TIME: Duration = Duration::from_secs(180);
 /// The same of one that lists or removes any number of objects, a thousand a request.
-const MOST_TIME_OF_MANY: Duration = Duration::from_secs(3600);
+const MAX_TIME_OF_MANY: Duration = Duration::from_secs(3600);
 /// How often what a store answers for a time only is tried again, and how long after the first time at least; waits grow
 /// to some seconds.
-const MOST_RETRIES: usize = 10;
+const MAX_RETRIES: usize = 10;
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 /// Objects that are read at a time.
 const AT_A_TIME: usize = 16;
 /// Objects of a lake.
-const MOST_LISTED: usize = 1 << 22;
+const MAX_LISTED: usize = 1 << 22;
 /// What has keys for programs on a cloud's machine, and how long it may take to answer at all.
 const METADATA: SocketAddr =
     SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::new(169, 254, 169, 254)), 80);
@@ -55,14 +55,14 @@ impl S3 {
     ///
     /// # Errors
     /// When that is no store, or there are no keys.
-    pub(crate) fn of(lake: &StoredLake, runtime: Handle) -> io::Result<Self> {
+    pub(crate) fn for_lake(lake: &StoredLake, runtime: Handle) -> io::Result<Self> {
         let (bucket, folder) = lake.bucket_and_folder();
         let options = ClientOptions::new()
             .with_timeout(Duration::from_secs(60))
             .with_connect_timeout(Duration::from_secs(5));
         let retries = RetryConfig {
-            max_retries: MOST_RETRIES,
-            retry_timeout: MOST_TIME,
+            max_retries: MAX_RETRIES,
+            retry_timeout: MAX_TIME,
             backoff: BackoffConfig { init_backoff: FIRST_WAIT, ..BackoffConfig::default() },
         };
         // Options first: the environment may say others.
@@ -76,7 +76,8 @@ impl S3 {
         let endpoint = [AmazonS3ConfigKey::S3Endpoint, AmazonS3ConfigKey::Endpoint];
         let endpoint = endpoint.iter().find_map(|key| builder.get_config_value(key));
         let may_be_plain = AmazonS3ConfigKey::Client(ClientConfigKey::AllowHttp);
-        let may_be_plain = builder.get_config_value(&may_be_plain).is_some_and(|it| it == "true");
+        let may_be_plain =
+            builder.get_config_value(&may_be_plain).is_some_and(|value| value == "true");
         if let Some(endpoint) = endpoint {
             // By TLS, no redirection leads to where there is none.
             if is_plain(&endpoint, may_be_plain)? {
@@ -119,7 +120,7 @@ impl S3 {
     }
 
     fn wait<T>(&self, call: impl Future<Output = object_store::Result<T>>) -> io::Result<T> {
-        self.wait_for(MOST_TIME, call)
+        self.wait_for(MAX_TIME, call)
     }
 
     fn wait_for<T>(
@@ -313,7 +314,7 @@ impl Objects for S3 {
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
         let prefix = self.path(folder)?;
         let root = self.key("");
-        self.wait_for(MOST_TIME_OF_MANY, async {
+        self.wait_for(MAX_TIME_OF_MANY, async {
             let mut all = Vec::new();
             let mut listed = self.store.list(Some(&prefix));
             while let Some(found) = listed.try_next().await? {
@@ -324,7 +325,7 @@ impl Objects for S3 {
                     written: found.last_modified.into(),
                     version: found.e_tag,
                 });
-                if all.len() > MOST_LISTED {
+                if all.len() > MAX_LISTED {
                     let source = "more files than a lake can have".into();
                     return Err(Error::Generic { store: "S3", source });
                 }
@@ -345,12 +346,12 @@ impl Objects for S3 {
     fn remove(&self, names: &[String]) -> io::Result<()> {
         let paths = names.iter().map(|name| self.path(name)).collect::<io::Result<Vec<_>>>()?;
         let paths = stream::iter(paths.into_iter().map(Ok)).boxed();
-        self.wait_for(MOST_TIME_OF_MANY, async {
+        self.wait_for(MAX_TIME_OF_MANY, async {
             let mut removed = self.store.delete_stream(paths);
-            while let Some(one) = removed.next().await {
-                match one {
+            while let Some(result) = removed.next().await {
+                match result {
                     Err(Error::NotFound { .. }) => (),
-                    one => drop(one?),
+                    result => drop(result?),
                 }
             }
             Ok(())
@@ -375,13 +376,17 @@ mod tests {
 
     #[test]
     fn only_this_machine_is_asked_without_tls() {
-        for own in [
+        for endpoint in [
             "http://127.0.0.1:9000",
             "http://localhost:9000/",
             "http://[::1]:1",
             "https://10.0.0.1",
         ] {
-            assert_eq!(is_plain(own, false).unwrap(), own.starts_with("http:"), "{own}");
+            assert_eq!(
+                is_plain(endpoint, false).unwrap(),
+                endpoint.starts_with("http:"),
+                "{endpoint}"
+            );
         }
         for other in ["http://10.0.0.1", "http://127.0.0.1.example"] {
             let why = is_plain(other, false).unwrap_err().to_string();

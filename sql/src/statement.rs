@@ -17,9 +17,9 @@ use crate::questions::{QUESTIONS, views};
 ///
 /// # Errors
 /// When no question is called so.
-pub(crate) fn text_of(asked: &str) -> Result<&str, String> {
-    let asked = asked.trim();
-    let Some(name) = asked.strip_prefix('@') else { return Ok(asked) };
+pub(crate) fn text_of(statement: &str) -> Result<&str, String> {
+    let statement = statement.trim();
+    let Some(name) = statement.strip_prefix('@') else { return Ok(statement) };
     let found = QUESTIONS.iter().find(|question| question.name == name);
     found
         .map(|question| question.sql)
@@ -30,36 +30,36 @@ pub(crate) fn text_of(asked: &str) -> Result<&str, String> {
 ///
 /// # Errors
 /// When it is none, or several.
-pub(crate) fn one(asked: &str) -> Result<&str> {
-    let asked = asked.trim().trim_end_matches(';').trim_end();
+pub(crate) fn single(statement: &str) -> Result<&str> {
+    let statement = statement.trim().trim_end_matches(';').trim_end();
     let failed = |why: &str| Err(DataFusionError::External(why.into()));
-    if asked.is_empty() {
+    if statement.is_empty() {
         return failed("the query is empty");
     }
     // What can't be read as words is for whoever answers it to refuse.
-    let tokens = Tokenizer::new(&GenericDialect, asked).tokenize().unwrap_or_default();
+    let tokens = Tokenizer::new(&GenericDialect, statement).tokenize().unwrap_or_default();
     if tokens.contains(&Token::SemiColon) {
         return failed("several statements: an argument is one; more are read from standard input");
     }
-    Ok(asked)
+    Ok(statement)
 }
 
 /// The rows that answer a statement; nothing is read for them yet.
 ///
 /// # Errors
 /// When it makes no sense.
-pub(crate) async fn answer(context: &SessionContext, asked: &str) -> Result<DataFrame> {
-    let asked = one(asked)?;
-    if let Some(name) = asked.strip_prefix("\\d") {
+pub(crate) async fn answer(context: &SessionContext, statement: &str) -> Result<DataFrame> {
+    let statement = single(statement)?;
+    if let Some(name) = statement.strip_prefix("\\d") {
         return match name.trim() {
             "" => list(context),
             name => describe(context, name).await,
         };
     }
-    let explained = asked.strip_prefix(".explain").map(|query| format!("EXPLAIN {query}"));
+    let explained = statement.strip_prefix(".explain").map(|query| format!("EXPLAIN {query}"));
     // Views may be made; files are written by -o alone.
     let options = SQLOptions::new().with_allow_dml(false);
-    context.sql_with_options(explained.as_deref().unwrap_or(asked), options).await
+    context.sql_with_options(explained.as_deref().unwrap_or(statement), options).await
 }
 
 /// Tables and views, and what their rows are.
@@ -70,9 +70,9 @@ fn list(context: &SessionContext) -> Result<DataFrame> {
     rows(
         context,
         [
-            ("name", all.iter().map(|one| one.1.to_owned()).collect()),
-            ("kind", all.iter().map(|one| one.0.to_owned()).collect()),
-            ("about", all.iter().map(|one| one.2.clone()).collect()),
+            ("name", all.iter().map(|row| row.1.to_owned()).collect()),
+            ("kind", all.iter().map(|row| row.0.to_owned()).collect()),
+            ("about", all.iter().map(|row| row.2.clone()).collect()),
         ],
     )
 }
@@ -82,8 +82,9 @@ async fn describe(context: &SessionContext, name: &str) -> Result<DataFrame> {
     let known = table(name).map(|table| table.columns).unwrap_or_default();
     let found = context.table(name).await?;
     let fields = found.schema().fields();
-    let about =
-        |name: &String| known.iter().find(|one| one.name == name).map_or("", |one| one.about);
+    let about = |name: &String| {
+        known.iter().find(|column| column.name == name).map_or("", |column| column.about)
+    };
     let type_of = |kind: &datafusion::arrow::datatypes::DataType| match kind.to_string().as_str() {
         "Int64" => "BIGINT".to_owned(),
         "Int32" => "INT".to_owned(),

@@ -16,10 +16,10 @@ impl StoredLake {
     ///
     /// # Errors
     /// When it names no folder of a bucket by letters that mean the same to all engines.
-    pub(crate) fn of(source: &Path) -> Result<Self, String> {
+    pub(crate) fn parse(source: &Path) -> Result<Self, String> {
         let text = source.to_str().unwrap_or_default().trim_end_matches('/');
         let rest = text.strip_prefix("s3://").unwrap_or_default();
-        let is_part = |one: char| one.is_ascii_alphanumeric() || "-_.=".contains(one);
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "-_.=".contains(c);
         let is_name = |name: &str| {
             !name.is_empty() && ![".", ".."].contains(&name) && name.chars().all(is_part)
         };
@@ -69,8 +69,8 @@ impl StoredLake {
 
     /// All tables, of which it isn't known what files they have.
     pub(crate) fn unlisted() -> Vec<Named> {
-        let of = |table| Named { table, files: Vec::new(), all_count: has_all(table) };
-        TABLES.into_iter().map(of).collect()
+        let without_files = |table| Named { table, files: Vec::new(), all_count: has_all(table) };
+        TABLES.into_iter().map(without_files).collect()
     }
 
     /// The tables whose files a listing has.
@@ -80,7 +80,7 @@ impl StoredLake {
     pub(crate) fn tables(&self, listed: &[String]) -> Result<Vec<Named>, String> {
         let mut listed: Vec<&str> = listed.iter().map(String::as_str).collect();
         listed.sort_unstable();
-        let of = |table: &'static Table| {
+        let with_files = |table: &'static Table| {
             let root = format!("{}/", self.root(table));
             let is_own = |file: &&&str| {
                 let below = file.strip_prefix(&root);
@@ -90,8 +90,8 @@ impl StoredLake {
             // Which rows count, sessions say: they are joined with.
             Named { table, files, all_count: has_all(table) }
         };
-        let tables: Vec<Named> = TABLES.into_iter().map(of).collect();
-        let has_sessions = |one: &Named| *one.table == SESSIONS && !one.files.is_empty();
+        let tables: Vec<Named> = TABLES.into_iter().map(with_files).collect();
+        let has_sessions = |entry: &Named| *entry.table == SESSIONS && !entry.files.is_empty();
         if !tables.iter().any(has_sessions) {
             return Err(format!("{}: there is no lake, or one without sessions", self.0));
         }
@@ -127,7 +127,7 @@ mod tests {
         assert!(is_in_store(Path::new("s3://b")));
         assert!(!is_in_store(Path::new("./s3:/b")));
         assert_eq!(
-            StoredLake::of(Path::new("s3://b-1/a/f_2/")).unwrap().as_str(),
+            StoredLake::parse(Path::new("s3://b-1/a/f_2/")).unwrap().as_str(),
             "s3://b-1/a/f_2"
         );
         for wrong in [
@@ -139,13 +139,13 @@ mod tests {
             "s3://b/a b",
             "s3://k:s@b",
         ] {
-            assert!(StoredLake::of(Path::new(wrong)).is_err(), "{wrong}");
+            assert!(StoredLake::parse(Path::new(wrong)).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn files_of_a_listing_are_those_of_its_tables() {
-        let lake = StoredLake::of(Path::new("s3://b/l")).unwrap();
+        let lake = StoredLake::parse(Path::new("s3://b/l")).unwrap();
         let listed = [
             "s3://b/l/v1/sessions/date=1/a.parquet",
             "s3://b/l/v1/exits/hot/date=1/b.parquet",
@@ -157,12 +157,12 @@ mod tests {
         ];
         let listed = listed.map(str::to_owned);
         let found = lake.tables(&listed).unwrap();
-        let of = |table: &Table| found.iter().find(|one| one.table == table).unwrap();
-        let exits = of(&EXITS);
-        assert!(!exits.all_count && of(&SESSIONS).all_count);
+        let entry_of = |table: &Table| found.iter().find(|entry| entry.table == table).unwrap();
+        let exits = entry_of(&EXITS);
+        assert!(!exits.all_count && entry_of(&SESSIONS).all_count);
         let files: Vec<_> = exits.files.iter().map(|path| path.to_str().unwrap()).collect();
         assert_eq!(files, [&*listed[2], &*listed[1]]);
-        assert_eq!(of(&BUCKETS).files.len(), 1);
+        assert_eq!(entry_of(&BUCKETS).files.len(), 1);
         assert!(lake.tables(&listed[1..]).unwrap_err().contains("there is no lake"));
     }
 }

@@ -45,14 +45,14 @@ impl Source {
     ///
     /// # Errors
     /// When one is a place in an object store that is none of a lake, or one of several.
-    pub(crate) fn of(paths: &[PathBuf]) -> Result<Self> {
+    pub(crate) fn from_paths(paths: &[PathBuf]) -> Result<Self> {
         let stored = paths.iter().find(|path| is_in_store(path));
         Ok(match (stored, paths) {
-            (Some(_), [one]) => Self::Stored(StoredLake::of(one).map_err(at_fault)?),
-            (Some(one), _) => {
-                let one = one.display();
+            (Some(_), [path]) => Self::Stored(StoredLake::parse(path).map_err(at_fault)?),
+            (Some(path), _) => {
+                let path = path.display();
                 return Err(at_fault(format!(
-                    "{one}: a lake is asked alone, without other sources"
+                    "{path}: a lake is asked alone, without other sources"
                 )));
             }
             (None, paths) => Self::here(paths),
@@ -61,8 +61,10 @@ impl Source {
 
     fn here(paths: &[PathBuf]) -> Self {
         match paths {
-            [one] if LocalFolder::open(one).is_ok() => Self::Lake(one.clone()),
-            [one] if TABLES.iter().any(|table| has_files(one, table)) => Self::Folder(one.clone()),
+            [path] if LocalFolder::open(path).is_ok() => Self::Lake(path.clone()),
+            [path] if TABLES.iter().any(|table| has_files(path, table)) => {
+                Self::Folder(path.clone())
+            }
             _ => Self::Recordings,
         }
     }
@@ -94,9 +96,9 @@ fn has_files(folder: &Path, table: &Table) -> bool {
 
 /// The files of a table: `TABLE.parquet`, or those in a folder `TABLE`, in the order of their names.
 fn files_of(folder: &Path, table: &Table) -> io::Result<Vec<PathBuf>> {
-    let one = folder.join(format!("{}.parquet", table.name));
-    if one.is_file() {
-        return Ok(vec![one]);
+    let file = folder.join(format!("{}.parquet", table.name));
+    if file.is_file() {
+        return Ok(vec![file]);
     }
     let mut files = Vec::new();
     let entries = match fs::read_dir(folder.join(table.name)) {
@@ -140,7 +142,8 @@ pub(crate) async fn register(
 /// # Errors
 /// When they can't be read.
 pub(crate) async fn named(source: &Source, reader: &Reader, query: &str) -> Result<Vec<Named>> {
-    let of = |table: &'static Table, files: Vec<PathBuf>| Named { table, files, all_count: true };
+    let with_files =
+        |table: &'static Table, files: Vec<PathBuf>| Named { table, files, all_count: true };
     let absolute = |path: PathBuf| std::path::absolute(path).map_err(DataFusionError::from);
     let mut all = Vec::new();
     match source {
@@ -148,21 +151,21 @@ pub(crate) async fn named(source: &Source, reader: &Reader, query: &str) -> Resu
             for found in counted(&LocalFolder::open(root)?)? {
                 let paths = found.files.iter().map(|file| absolute(root.join(&file.name)));
                 let files = paths.collect::<Result<_>>()?;
-                all.push(Named { all_count: found.all_count, ..of(found.table, files) });
+                all.push(Named { all_count: found.all_count, ..with_files(found.table, files) });
             }
         }
         Source::Folder(folder) => {
             for table in TABLES {
                 let files = files_of(folder, table)?.into_iter().map(absolute);
                 let files = files.collect::<Result<_>>()?;
-                all.push(of(table, files));
+                all.push(with_files(table, files));
             }
         }
         Source::Stored(_) => all = StoredLake::unlisted(),
         Source::Recordings => {
             let names = names_in(query);
             for table in TABLES.into_iter().filter(|table| names.contains(table.name)) {
-                all.push(of(table, vec![reader.make(table, &Needed::default(), 0).await?]));
+                all.push(with_files(table, vec![reader.make(table, &Needed::default(), 0).await?]));
             }
         }
     }
@@ -176,7 +179,7 @@ async fn register_lake(context: &SessionContext, root: &Path) -> Result<()> {
 
 async fn register_stored(context: &SessionContext, lake: &StoredLake) -> Result<()> {
     let named = |error: io::Error| at_fault(format!("{}: {error}", lake.as_str()));
-    let store = S3::of(lake, Handle::current()).map_err(named)?;
+    let store = S3::for_lake(lake, Handle::current()).map_err(named)?;
     let objects = ObjectLake::open(store.clone()).map_err(named)?;
     let tables = counted(&objects).map_err(named)?;
     let (bucket, client) = store.store();

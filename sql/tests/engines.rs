@@ -29,8 +29,8 @@ fn the_program_of_duckdb_answers_alike() {
     compare(&engine, &[FIXTURES[0].to_owned()], &queries()[..8]);
     // A comment at the end is no part of what comes after.
     let query = "SELECT COUNT(*) AS n FROM exits -- all";
-    let asked = ["sql", "--format", "csv", query, FIXTURES[0]];
-    assert_eq!(output_of(&asked), output_of(&[&asked[..], &["--engine", &engine]].concat()));
+    let args = ["sql", "--format", "csv", query, FIXTURES[0]];
+    assert_eq!(output_of(&args), output_of(&[&args[..], &["--engine", &engine]].concat()));
 }
 
 #[test]
@@ -46,9 +46,9 @@ fn an_engine_that_fails_says_why() {
         ("duckdb", "\\d exits", 1, "--engine takes queries"),
     ] {
         let done = hyperscope(&["sql", "--engine", engine, query, FIXTURES[0]]);
-        let said = String::from_utf8_lossy(&done.stderr);
-        assert!(done.status.code() == Some(code) && said.contains(words), "{engine}: {said}");
-        assert!(!said.contains("hush"), "{said}");
+        let stderr = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.code() == Some(code) && stderr.contains(words), "{engine}: {stderr}");
+        assert!(!stderr.contains("hush"), "{stderr}");
     }
     let Some(python) = python_with("duckdb==2.0.0", "duckdb") else { return };
     let engine = format!("duckdb={}", python.display());
@@ -57,7 +57,7 @@ fn an_engine_that_fails_says_why() {
         ("SELECT reason,\n vm FROM exitz", "\n   vm FROM exitz\n           ^"),
     ] {
         let done = hyperscope(&["sql", "--engine", &engine, query, FIXTURES[0]]);
-        let said = String::from_utf8_lossy(&done.stderr);
-        assert!(done.status.code() == Some(1) && said.contains(marked), "{said}");
+        let stderr = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.code() == Some(1) && stderr.contains(marked), "{stderr}");
     }
 }

@@ -40,7 +40,7 @@ fn asking(at: &str, args: &[&str]) -> Command {
     command
 }
 
-fn said(done: &Output) -> String {
+fn stderr_of(done: &Output) -> String {
     String::from_utf8_lossy(&done.stderr).into_owned()
 }
 
@@ -48,17 +48,17 @@ fn said(done: &Output) -> String {
 #[track_caller]
 fn does(at: &str, args: &[&str]) -> String {
     let done = asking(at, args).output().unwrap();
-    assert!(done.status.success(), "{args:?}: {}", said(&done));
+    assert!(done.status.success(), "{args:?}: {}", stderr_of(&done));
     String::from_utf8(done.stdout).unwrap()
 }
 
 #[track_caller]
 fn refusal(at: &str, args: &[&str], why: &[&str]) {
     let done = asking(at, args).output().unwrap();
-    let said = said(&done);
-    assert!(!done.status.success() && !said.contains(SECRET), "{args:?}: {said}");
+    let stderr = stderr_of(&done);
+    assert!(!done.status.success() && !stderr.contains(SECRET), "{args:?}: {stderr}");
     for why in why {
-        assert!(said.contains(why), "{args:?}: {why} is not in {said}");
+        assert!(stderr.contains(why), "{args:?}: {why} is not in {stderr}");
     }
 }
 
@@ -80,7 +80,7 @@ fn a_lake_in_a_store_is_that_of_a_folder() {
         ["lake", "add", there, "--host", "web1", "--begun", "1795305601", alike::FIXTURES[0]];
     does(at, &again);
     let done = asking(at, &again).output().unwrap();
-    assert!(said(&done).contains("there already"), "{}", said(&done));
+    assert!(stderr_of(&done).contains("there already"), "{}", stderr_of(&done));
     let mut names = names_below(&folder.path().join("root/lakes/fleet/one"));
     names.retain(|name| !name.contains("/."));
     assert_eq!(names, names_below(Path::new(here)));
@@ -91,11 +91,14 @@ fn a_lake_in_a_store_is_that_of_a_folder() {
     }
     assert_eq!(does(at, &["lake", "list", there]), output_of(&["lake", "list", here]));
     let verified = asking(at, &["lake", "verify", there]).output().unwrap();
-    assert_eq!(said(&verified), said(&command(&["lake", "verify", here]).output().unwrap()));
+    assert_eq!(
+        stderr_of(&verified),
+        stderr_of(&command(&["lake", "verify", here]).output().unwrap())
+    );
     for query in queries() {
-        let own = output_of(&["sql", "--format", "json", &query, here]);
+        let expected = output_of(&["sql", "--format", "json", &query, here]);
         let found = does(at, &["sql", "--format", "json", &query, there]);
-        assert_alike(&own, &found, query.starts_with('@'), &query);
+        assert_alike(&expected, &found, query.starts_with('@'), &query);
     }
     // Nothing is old enough yet; then all of it is.
     does(at, &["lake", "gc", there]);
@@ -134,14 +137,14 @@ fn a_store_that_is_not_there_or_has_other_keys_is_said() {
         for args in [&add[..], &["lake", "list", lake], &["sql", "SELECT 1", lake]] {
             let mut command = asking(&store.at, args);
             set(&mut command);
-            let begun = Instant::now();
+            let start = Instant::now();
             let done = command.output().unwrap();
-            let said = said(&done);
-            assert_eq!(done.status.code(), Some(1), "{args:?}: {said}");
-            assert!(!said.contains(SECRET) && said.contains(lake), "{args:?}: {said}");
-            assert!(begun.elapsed() < Duration::from_secs(60), "{args:?}: {said}");
+            let stderr = stderr_of(&done);
+            assert_eq!(done.status.code(), Some(1), "{args:?}: {stderr}");
+            assert!(!stderr.contains(SECRET) && stderr.contains(lake), "{args:?}: {stderr}");
+            assert!(start.elapsed() < Duration::from_secs(60), "{args:?}: {stderr}");
             for why in why {
-                assert!(said.contains(why), "{args:?}: {why} is not in {said}");
+                assert!(stderr.contains(why), "{args:?}: {why} is not in {stderr}");
             }
         }
     };
@@ -157,7 +160,7 @@ fn a_store_that_is_not_there_or_has_other_keys_is_said() {
     refusal(&store.at, &["lake", "add", "s3://lakes/a*", SMALL], &["of letters, digits"]);
     let mut command = asking(&store.at, &add);
     command.env("AWS_ENDPOINT_URL", "http://192.0.2.1:9");
-    assert!(said(&command.output().unwrap()).contains("AWS_ALLOW_HTTP"));
+    assert!(stderr_of(&command.output().unwrap()).contains("AWS_ALLOW_HTTP"));
 }
 
 /// A bucket that commands change, and copies of it.
@@ -212,7 +215,7 @@ fn faulted_at_every_request(
 ) -> usize {
     let on = |lake: &str| -> Vec<String> {
         args.iter()
-            .map(|&one| if one == "LAKE" { lake.to_owned() } else { one.to_owned() })
+            .map(|&arg| if arg == "LAKE" { lake.to_owned() } else { arg.to_owned() })
             .collect()
     };
     let change = |way: &Way, lake: &str| {
@@ -220,30 +223,30 @@ fn faulted_at_every_request(
         run_over(way, &args.iter().map(String::as_str).collect::<Vec<_>>())
     };
     let before = lakes.exits(&format!("s3://lakes/{lake}"));
-    let whole = Way::new(&lakes.store.at, (0, Fault::None));
+    let faultless_way = Way::new(&lakes.store.at, (0, Fault::None));
     let copy = lakes.copy(lake);
-    let done = change(&whole, &copy);
-    assert!(done.status.success(), "{}", said(&done));
+    let done = change(&faultless_way, &copy);
+    assert!(done.status.success(), "{}", stderr_of(&done));
     let expected = lakes.names(&copy);
-    let requests = whole.requests();
+    let requests = faultless_way.requests();
     for at in 0..requests {
         for fault in FAULTS {
             let (copy, when) = (lakes.copy(lake), format!("{args:?}: {fault:?} at {at}"));
             let done = change(&Way::new(&lakes.store.at, (at, fault)), &copy);
             let transient = matches!(fault, Fault::Busy | Fault::Lost | Fault::Unanswered);
-            assert_eq!(done.status.success(), transient, "{when}: {}", said(&done));
+            assert_eq!(done.status.success(), transient, "{when}: {}", stderr_of(&done));
             let now = lakes.exits(&copy);
             if transient {
                 assert_eq!(now, after, "{when}");
             } else {
                 assert!(now == before || now == after, "{when}: {now}");
                 assert!(
-                    fault != Fault::Denied || said(&done).contains("AccessDenied"),
+                    fault != Fault::Denied || stderr_of(&done).contains("AccessDenied"),
                     "{when}: {}",
-                    said(&done)
+                    stderr_of(&done)
                 );
-                let again = change(&whole, &copy);
-                assert!(again.status.success(), "{when}: {}", said(&again));
+                let again = change(&faultless_way, &copy);
+                assert!(again.status.success(), "{when}: {}", stderr_of(&again));
                 assert_eq!(lakes.exits(&copy), after, "done again, {when}");
             }
             // Names say what is in files: no others than without a fault.
@@ -266,16 +269,16 @@ fn faults_at_every_request_lose_and_double_nothing() {
     let does_to = |lake: &str, args: &[&str]| {
         let lake = format!("s3://lakes/{lake}");
         let args: Vec<&str> =
-            args.iter().map(|&one| if one == "LAKE" { &lake } else { one }).collect();
+            args.iter().map(|&arg| if arg == "LAKE" { &lake } else { arg }).collect();
         does(&store.at, &args);
     };
     let noon = ["--begun", "1795305600"];
     does_to("lake", &add("web1", &noon));
-    let one = lakes.exits("s3://lakes/lake");
+    let first = lakes.exits("s3://lakes/lake");
     does_to("both", &add("web1", &noon));
     does_to("both", &add("web2", &noon));
     let both = lakes.exits("s3://lakes/both");
-    assert!(both.starts_with(one.trim_end()) && both.lines().count() == 3, "{one} {both}");
+    assert!(both.starts_with(first.trim_end()) && both.lines().count() == 3, "{first} {both}");
     let mut requests = Vec::new();
     let mut faulted = |lake, args: &[&str]| {
         let found = faulted_at_every_request(&mut lakes, (lake, &both), args);
@@ -299,8 +302,9 @@ fn two_runs_at_a_time_are_both_done_or_one_of_them_says_so() {
     let lakes = Lakes { store: &store, folder: folder.path(), copies: 0 };
     for round in 0..4 {
         let lake = format!("s3://lakes/round{round}");
-        let add = |host: &str, file, begun: &str| {
-            let args = ["lake", "add", &lake, "--tables", TABLES, "--host", host, "--begun", begun];
+        let add = |host: &str, file, start_s: &str| {
+            let args =
+                ["lake", "add", &lake, "--tables", TABLES, "--host", host, "--begun", start_s];
             asking(&store.at, &[&args[..], &[file]].concat())
                 .stderr(Stdio::piped())
                 .spawn()
@@ -308,8 +312,11 @@ fn two_runs_at_a_time_are_both_done_or_one_of_them_says_so() {
         };
         let ended = |child: std::process::Child| {
             let done = child.wait_with_output().unwrap();
-            let said = said(&done);
-            assert!(done.status.success() || said.contains("another run has changed"), "{said}");
+            let stderr = stderr_of(&done);
+            assert!(
+                done.status.success() || stderr.contains("another run has changed"),
+                "{stderr}"
+            );
         };
         ended(add("web1", SMALL, "1795305600"));
         ended(add("web2", OTHER, "1795305600"));

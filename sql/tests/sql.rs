@@ -41,9 +41,9 @@ fn hyperscope() -> Command {
     let program = program.unwrap_or_else(|| repository().join("target/debug/hyperscope"));
     assert!(program.is_file(), "{} is missing: cargo build -p hyperscope", program.display());
     let mut command = Command::new(program);
-    let own = Path::new(env!("CARGO_BIN_EXE_hyperscope-sql")).parent().unwrap();
+    let bin_folder = Path::new(env!("CARGO_BIN_EXE_hyperscope-sql")).parent().unwrap();
     let path = std::env::var("PATH").unwrap_or_default();
-    command.current_dir(repository()).env("PATH", format!("{}:{path}", own.display()));
+    command.current_dir(repository()).env("PATH", format!("{}:{path}", bin_folder.display()));
     command
 }
 
@@ -115,12 +115,12 @@ fn of_report(path: &str) -> Sums {
     for row in rows {
         let text = |key: &str| row[key].as_str().unwrap().to_owned();
         let key = (text("vm"), row["level"].as_i64().unwrap(), text("reason"));
-        let own = sums.entry(key).or_default();
+        let totals = sums.entry(key).or_default();
         // Polling that is not known of a whole group is part of the kernel's time in the report: see lake.md.
         let poll_is_split = !row["halt_poll_ns"].is_null();
-        own[0] += row["count"].as_i64().unwrap();
-        own[1] += row["time_ns"].as_i64().unwrap();
-        own[2] += if poll_is_split { row["cost_ns"].as_i64().unwrap_or(0) } else { 0 };
+        totals[0] += row["count"].as_i64().unwrap();
+        totals[1] += row["time_ns"].as_i64().unwrap();
+        totals[2] += if poll_is_split { row["cost_ns"].as_i64().unwrap_or(0) } else { 0 };
     }
     sums
 }
@@ -150,13 +150,13 @@ fn sums_are_those_of_exits_to_the_nanosecond() {
         let tables = folder.path().to_str().unwrap();
         let report = of_report(&path);
         for (table, count) in [("exits", "COUNT(*)"), ("exit_rollup", "SUM(exits)")] {
-            let mut own = of_query(tables, table, count);
-            for (key, sums) in &mut own {
+            let mut answer = of_query(tables, table, count);
+            for (key, sums) in &mut answer {
                 // Not compared where the report has polling in it.
                 sums[2] = if report[key][2] == 0 { 0 } else { sums[2] };
             }
-            assert_eq!(own, report, "{path} {table}");
-            groups += own.len();
+            assert_eq!(answer, report, "{path} {table}");
+            groups += answer.len();
         }
     }
     assert!(groups > 100, "{groups}");
@@ -239,10 +239,10 @@ fn events_of_a_part_are_those_of_the_exported_table() {
     // At a prompt: the whole table, once it is there, is not read again in part.
     let count = |words: &str| format!("SELECT COUNT(*) AS n FROM events {words};\n");
     let part = count(&format!("WHERE {kvm} AND ts_ns < {from}"));
-    let asked =
+    let statements =
         [&part, &count(""), "SELECT COUNT(DISTINCT fields || comm) AS n FROM events;\n", &part]
             .concat();
-    assert_eq!(answers(path, &asked), answers(tables, &asked));
+    assert_eq!(answers(path, &statements), answers(tables, &statements));
 }
 
 /// The lines of an answer, in an order of their own.
@@ -344,7 +344,10 @@ fn questions_are_answered_of_everything_that_has_tables() {
     let listed = output_of(&["sql", "--list"]);
     let questions: Vec<&str> =
         listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    assert!(questions.len() > 5 && questions.iter().all(|one| one.starts_with('@')), "{listed}");
+    assert!(
+        questions.len() > 5 && questions.iter().all(|question| question.starts_with('@')),
+        "{listed}"
+    );
     let mut rows = 0;
     for question in questions {
         let answer = |source: &str| {
@@ -352,7 +355,7 @@ fn questions_are_answered_of_everything_that_has_tables() {
             answer["rows"].as_array().unwrap().len()
         };
         let each = [&lake, &tables, &session].map(|source| answer(source));
-        assert!(each.iter().all(|one| *one == each[0]), "{question}: {each:?}");
+        assert!(each.iter().all(|count| *count == each[0]), "{question}: {each:?}");
         rows += each[0];
     }
     assert!(rows > 10, "{rows}");
@@ -384,12 +387,19 @@ fn percentiles_are_those_of_exits() {
     let answer = document(&["sql", "--format", "json", query, path]);
     let mut compared = 0;
     for row in answer["rows"].as_array().unwrap() {
-        let same = |one: &&Value| one["level"] == row["level"] && one["reason"] == row["reason"];
-        let own: Vec<&Value> = report["rows"].as_array().unwrap().iter().filter(same).collect();
-        let [own] = own.as_slice() else { continue };
-        assert_eq!(own["paired"], row["exits"]);
-        if own["paired"].as_u64().unwrap() > 4096 {
-            assert_eq!((&own["p50_ns"], &own["p99_ns"]), (&row["p50_ns"], &row["p99_ns"]), "{row}");
+        let same = |candidate: &&Value| {
+            candidate["level"] == row["level"] && candidate["reason"] == row["reason"]
+        };
+        let report_rows: Vec<&Value> =
+            report["rows"].as_array().unwrap().iter().filter(same).collect();
+        let [report_row] = report_rows.as_slice() else { continue };
+        assert_eq!(report_row["paired"], row["exits"]);
+        if report_row["paired"].as_u64().unwrap() > 4096 {
+            assert_eq!(
+                (&report_row["p50_ns"], &report_row["p99_ns"]),
+                (&row["p50_ns"], &row["p99_ns"]),
+                "{row}"
+            );
             compared += 1;
         }
     }
@@ -421,7 +431,7 @@ fn errors_say_where_they_are() {
         (&["sql", "SELECT COUNT(*) FROM exits", "/nonexistent"], 1, "cannot read /nonexistent"),
         (&["sql", "SELECT COUNT(*) FROM exits", "/dev/null"], 1, "/dev/null"),
         (&["sql", "@hosts", "docs"], 1, "docs: no recording"),
-        (&["sql", "SELECT COUNT(*) FROM exits", path, path], 1, "is named twice"),
+        (&["sql", "SELECT COUNT(*) FROM exits", path, path], 1, "is given twice"),
         (&["sql", " ;", path], 1, "the query is empty"),
         (&["sql", "SELECT 1; SELECT 2", path], 1, "several statements"),
         (&["sql", "COPY (SELECT 1) TO 'x.csv'", path], 1, "DML not supported"),
@@ -448,8 +458,8 @@ fn answers_go_to_files_and_nothing_is_left_behind() {
     assert_eq!(csv(folder.path().to_str().unwrap()), csv(path));
     let recording = folder.path().join("trace.dat");
     fs::copy(repository().join(path), &recording).unwrap();
-    let own = recording.to_str().unwrap();
-    let over = run(&["sql", "SELECT 1", own, "-o", own]);
+    let recording_path = recording.to_str().unwrap();
+    let over = run(&["sql", "SELECT 1", recording_path, "-o", recording_path]);
     assert!(over.code == 1 && over.err.contains("write to another file"), "{}", over.err);
     assert_eq!(fs::read(&recording).unwrap(), fs::read(repository().join(path)).unwrap());
     fs::remove_file(&recording).unwrap();
@@ -493,9 +503,9 @@ fn tables_and_formats_are_described_as_they_are() {
     );
     let table = output_of(&["sql", query, path]);
     assert!(table.contains("x\\x1b") && !table.contains('\x1b'), "{table}");
-    let asked = answers(path, "SELECT 1 AS one;\n\\d buckets\n@states\n\\q\nSELECT 2 AS two;\n");
+    let output = answers(path, "SELECT 1 AS one;\n\\d buckets\n@states\n\\q\nSELECT 2 AS two;\n");
     assert!(
-        asked.contains("one\n1\n") && asked.contains("hi_ns") && !asked.contains("two"),
-        "{asked}"
+        output.contains("one\n1\n") && output.contains("hi_ns") && !output.contains("two"),
+        "{output}"
     );
 }

@@ -44,7 +44,7 @@ impl Duck {
         String::from_utf8(found.stdout).unwrap().trim().to_owned()
     }
 
-    fn asked(&self, query: &str, source: &str) -> Output {
+    fn ask(&self, query: &str, source: &str) -> Output {
         let engine = format!("duckdb={}", self.python.display());
         let args = ["sql", "--format", "json", query, source, "--engine", &engine];
         let mut command = command(&args);
@@ -58,10 +58,10 @@ impl Duck {
 
     #[track_caller]
     fn refusal(&self, query: &str, source: &str, why: &str) {
-        let done = self.asked(query, source);
-        let said = String::from_utf8_lossy(&done.stderr).into_owned();
-        assert!(done.status.code() == Some(1) && said.contains(why), "{said}");
-        assert!(!said.contains(SECRET), "{said}");
+        let done = self.ask(query, source);
+        let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.code() == Some(1) && stderr.contains(why), "{stderr}");
+        assert!(!stderr.contains(SECRET), "{stderr}");
     }
 }
 
@@ -96,18 +96,18 @@ fn duckdb_answers_alike_of_a_lake_in_a_store() {
     );
     duck.refusal("SELECT reson\nFROM exits", LAKE, "\n  SELECT reson\n         ^");
     for query in queries() {
-        let own = output_of(&["sql", "--format", "json", &query, here]);
-        let done = duck.asked(&query, LAKE);
+        let expected = output_of(&["sql", "--format", "json", &query, here]);
+        let done = duck.ask(&query, LAKE);
         assert!(done.status.success(), "{query}: {}", String::from_utf8_lossy(&done.stderr));
         let found = String::from_utf8(done.stdout).unwrap();
-        let rows = assert_alike(&own, &found, query.starts_with('@'), &query);
+        let rows = assert_alike(&expected, &found, query.starts_with('@'), &query);
         eprintln!("{rows} rows alike by duckdb of a store: {query}");
     }
 }
 
 #[test]
 fn a_lake_in_a_store_is_named_as_one_lake() {
-    let said = |args: &[&str]| {
+    let stderr_of = |args: &[&str]| {
         let done = alike::hyperscope(args);
         assert_eq!(done.status.code(), Some(1), "{args:?}");
         String::from_utf8_lossy(&done.stderr).into_owned()
@@ -124,8 +124,8 @@ fn a_lake_in_a_store_is_named_as_one_lake() {
             "at=LOCATION is that of a lake in a folder",
         ),
     ] {
-        let said = said(args);
-        assert!(said.contains(why), "{args:?}: {said}");
+        let stderr = stderr_of(args);
+        assert!(stderr.contains(why), "{args:?}: {stderr}");
     }
     assert!(!Path::new("s3:").exists());
 }

@@ -8,24 +8,26 @@ mod server;
 use std::thread;
 
 use alike::FIXTURES;
-use server::{asking, said, server};
+use server::{asking, run, server};
 
 /// Exit code, standard output and standard error.
 fn ask(at: &str) -> (i32, String, String) {
-    said(&mut asking(at, "?user=ann"))
+    run(&mut asking(at, "?user=ann"))
 }
 
 #[test]
 fn pages_are_one_answer() {
     let columns = r#""columns":[{"name":"a","type":"bigint"},{"name":"b","type":"varchar"}]"#;
-    let found = server(move |own, number| match number {
+    let found = server(move |address, number| match number {
         // Each of the statements before the query, and the one after it.
         0..=2 | 7.. => (200, "{}".to_owned()),
-        3 => (200, format!(r#"{{"nextUri":"{own}/v1/statement/queued/1"}}"#)),
+        3 => (200, format!(r#"{{"nextUri":"{address}/v1/statement/queued/1"}}"#)),
         4 => (503, "busy".to_owned()),
         5 => (
             200,
-            format!(r#"{{{columns},"data":[[1,"x"]],"nextUri":"{own}/v1/statement/executing/2"}}"#),
+            format!(
+                r#"{{{columns},"data":[[1,"x"]],"nextUri":"{address}/v1/statement/executing/2"}}"#
+            ),
         ),
         6 => (200, r#"{"data":[[9007199254740993,null]]}"#.to_owned()),
     });
@@ -53,29 +55,29 @@ fn pages_are_one_answer() {
 
 #[test]
 fn what_is_no_answer_ends_with_a_reason() {
-    let own = |text: &'static str| move |_: &str, _| (200, text.to_owned());
+    let reply = |text: &'static str| move |_: &str, _| (200, text.to_owned());
     for (at, why) in [
-        (server(own("no")).at, "no page of Trino's"),
+        (server(reply("no")).at, "no page of Trino's"),
         (
-            server(own(r#"{"nextUri":"http://127.0.0.1:1/v1/statement/x"}"#)).at,
+            server(reply(r#"{"nextUri":"http://127.0.0.1:1/v1/statement/x"}"#)).at,
             "which is not its own",
         ),
-        (server(own(r#"{"nextUri":"x"}"#)).at, "which is not its own"),
+        (server(reply(r#"{"nextUri":"x"}"#)).at, "which is not its own"),
         (
-            server(|own, _| (200, format!(r#"{{"nextUri":"{own}/other"}}"#))).at,
+            server(|address, _| (200, format!(r#"{{"nextUri":"{address}/other"}}"#))).at,
             "which is not its own",
         ),
-        (server(own("{}")).at, "answers without columns"),
+        (server(reply("{}")).at, "answers without columns"),
         (
-            server(own(r#"{"error":{"message":"line 1:1: no\u001b[2J"}}"#)).at,
+            server(reply(r#"{"error":{"message":"line 1:1: no\u001b[2J"}}"#)).at,
             "Trino: line 1:1: no\\x1b[2J",
         ),
         (
-            server(own(r#"{"columns":[{"name":"a","type":"bigint"}],"data":[["x"]]}"#)).at,
+            server(reply(r#"{"columns":[{"name":"a","type":"bigint"}],"data":[["x"]]}"#)).at,
             "no value of its column's type",
         ),
         (
-            server(own(r#"{"columns":[{"name":"a","type":"bigint"}],"data":[[1,2]]}"#)).at,
+            server(reply(r#"{"columns":[{"name":"a","type":"bigint"}],"data":[[1,2]]}"#)).at,
             "2 values for 1 columns",
         ),
         (
@@ -94,11 +96,11 @@ fn what_is_no_answer_ends_with_a_reason() {
 /// Whoever gives up has the query end there, too.
 #[test]
 fn a_query_that_nobody_waits_for_is_canceled() {
-    let found = server(|own, number| match number {
+    let found = server(|address, number| match number {
         0..=2 => (200, "{}".to_owned()),
         _ => {
             thread::sleep(std::time::Duration::from_millis(50));
-            (200, format!(r#"{{"nextUri":"{own}/v1/statement/executing/{number}"}}"#))
+            (200, format!(r#"{{"nextUri":"{address}/v1/statement/executing/{number}"}}"#))
         }
     });
     let engine = format!("trino={}/lake", found.at);

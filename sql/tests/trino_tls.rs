@@ -38,9 +38,9 @@ impl Authority {
         about.distinguished_name.push(DnType::CommonName, name);
         about.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().unwrap();
-        let own = about.self_signed(&key).unwrap();
+        let certificate = about.self_signed(&key).unwrap();
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("ca.pem"), own.pem()).unwrap();
+        fs::write(folder.path().join("ca.pem"), certificate.pem()).unwrap();
         Self { folder, issuer: Issuer::new(about, key) }
     }
 
@@ -70,7 +70,7 @@ impl Authority {
         Arc::new(config)
     }
 
-    fn own(&self) -> Arc<ServerConfig> {
+    fn valid_identity(&self) -> Arc<ServerConfig> {
         self.identity("127.0.0.1", 2090)
     }
 
@@ -84,10 +84,10 @@ impl Authority {
 }
 
 /// The statements before the query, the query in two pages, and the one after it.
-fn pages(own: &str, number: usize) -> (u16, String) {
+fn pages(address: &str, number: usize) -> (u16, String) {
     let columns = r#""columns":[{"name":"a","type":"bigint"},{"name":"b","type":"varchar"}]"#;
     let text = match number {
-        3 => format!(r#"{{"nextUri":"{own}/v1/statement/executing/1"}}"#),
+        3 => format!(r#"{{"nextUri":"{address}/v1/statement/executing/1"}}"#),
         4 => format!(r#"{{{columns},"data":[[1,"x"]]}}"#),
         _ => "{}".to_owned(),
     };
@@ -111,17 +111,21 @@ fn signs(server: &Server) -> Vec<(Option<String>, Option<String>)> {
 #[test]
 fn every_request_says_who_asks() {
     let authority = Authority::new();
-    let own = |text: &str| Some(text.to_owned());
-    let basic = own("Basic YW5uOnMzY3JldA==");
+    let some_text = |text: &str| Some(text.to_owned());
+    let basic = some_text("Basic YW5uOnMzY3JldA==");
     let file = authority.secret("s3cret\n", 0o600);
     for (rest, variable, sign) in [
-        ("&user=ann".to_owned(), Some((PASSWORD, "s3cret")), (basic.clone(), own("ann"))),
-        (format!("&user=ann&password-file={file}"), None, (basic, own("ann"))),
-        (String::new(), Some((TOKEN, "t0.ken")), (own("Bearer t0.ken"), None)),
-        (format!("&user=bob&token-file={file}"), None, (own("Bearer s3cret"), own("bob"))),
-        ("&user=ann".to_owned(), None, (None, own("ann"))),
+        ("&user=ann".to_owned(), Some((PASSWORD, "s3cret")), (basic.clone(), some_text("ann"))),
+        (format!("&user=ann&password-file={file}"), None, (basic, some_text("ann"))),
+        (String::new(), Some((TOKEN, "t0.ken")), (some_text("Bearer t0.ken"), None)),
+        (
+            format!("&user=bob&token-file={file}"),
+            None,
+            (some_text("Bearer s3cret"), some_text("bob")),
+        ),
+        ("&user=ann".to_owned(), None, (None, some_text("ann"))),
     ] {
-        let server = tls_server(authority.own(), pages);
+        let server = tls_server(authority.valid_identity(), pages);
         let mut command = asking(&server.at, &authority.rest(&rest));
         command.envs(variable);
         let (code, out, err) = said(&mut command);
@@ -137,10 +141,10 @@ fn a_server_that_is_not_the_named_one_is_sent_nothing() {
     let trusted = authority.rest("");
     let empty = format!("?ca={}", authority.secret("no PEM", 0o644));
     for (tls, rest, why) in [
-        (other.own(), &*trusted, "its certificate is not by a CA of "),
-        (Authority::new().own(), &*trusted, "its certificate is not by a CA of "),
+        (other.valid_identity(), &*trusted, "its certificate is not by a CA of "),
+        (Authority::new().valid_identity(), &*trusted, "its certificate is not by a CA of "),
         (
-            authority.own(),
+            authority.valid_identity(),
             "",
             "its certificate is by no CA that this system trusts; name its CA's by ?ca=FILE",
         ),
@@ -150,8 +154,8 @@ fn a_server_that_is_not_the_named_one_is_sent_nothing() {
             &*trusted,
             "its certificate is not one of 127.0.0.1",
         ),
-        (authority.own(), &*empty, "has no certificates in PEM"),
-        (authority.own(), "?ca=/nonexistent", "cannot read /nonexistent"),
+        (authority.valid_identity(), &*empty, "has no certificates in PEM"),
+        (authority.valid_identity(), "?ca=/nonexistent", "cannot read /nonexistent"),
     ] {
         let server = tls_server(tls, pages);
         let (code, out, err) = said(asking(&server.at, rest).env(PASSWORD, "hush"));
@@ -174,14 +178,14 @@ fn who_is_not_believed_learns_why() {
         (Some((PASSWORD, "hush")), "it refuses ann with what was given (status 401)"),
         (Some((TOKEN, "hush")), "it refuses ann with what was given (status 401)"),
     ] {
-        let server = tls_server(authority.own(), |_, _| (401, String::new()));
+        let server = tls_server(authority.valid_identity(), |_, _| (401, String::new()));
         let mut command = asking(&server.at, &authority.rest("&user=ann"));
         let (code, _, err) = said(command.envs(variable));
         assert!(code == 1 && err.contains(why) && !err.contains("hush"), "{why}: {err}");
     }
     // What a server says of what it was sent is not shown either.
     for status in [200, 500] {
-        let server = tls_server(authority.own(), move |_, _| {
+        let server = tls_server(authority.valid_identity(), move |_, _| {
             (status, r#"{"error":{"message":"no YW5uOmh1c2g= of hush"}}"#.to_owned())
         });
         let mut command = asking(&server.at, &authority.rest("&user=ann"));
@@ -195,16 +199,16 @@ fn nothing_is_sent_on_to_others_or_as_plain_text() {
     let authority = Authority::new();
     // One that would take the password, by http.
     let plain = server::server(|_, _| (200, "{}".to_owned()));
-    let (own, at) = (authority.own(), plain.at.clone());
-    let server = tls_server(own, move |_, _| {
+    let (tls, at) = (authority.valid_identity(), plain.at.clone());
+    let server = tls_server(tls, move |_, _| {
         (200, format!(r#"{{"nextUri":"{at}/v1/statement/queued/1"}}"#))
     });
     let mut command = asking(&server.at, &authority.rest("&user=ann"));
     let (code, _, err) = said(command.env(PASSWORD, "hush"));
     assert!(code == 1 && err.contains("which is not encrypted"), "{err}");
     // The same server's own port, by http.
-    let server = tls_server(authority.own(), |own, _| {
-        let plain = own.replace("https", "http");
+    let server = tls_server(authority.valid_identity(), |address, _| {
+        let plain = address.replace("https", "http");
         (200, format!(r#"{{"nextUri":"{plain}/v1/statement/queued/1"}}"#))
     });
     let mut command = asking(&server.at, &authority.rest("&user=ann"));
@@ -212,16 +216,16 @@ fn nothing_is_sent_on_to_others_or_as_plain_text() {
     assert!(code == 1 && err.contains("which is not encrypted"), "{err}");
     assert_eq!(signs(&server).len(), 1);
     // Another server by https.
-    let other = tls_server(authority.own(), pages);
+    let other = tls_server(authority.valid_identity(), pages);
     let at = other.at.clone();
-    let server = tls_server(authority.own(), move |_, _| {
+    let server = tls_server(authority.valid_identity(), move |_, _| {
         (200, format!(r#"{{"nextUri":"{at}/v1/statement/queued/1"}}"#))
     });
     let (code, _, err) = said(asking(&server.at, &authority.rest("")).env(TOKEN, "hush"));
     assert!(code == 1 && err.contains("which is not its own"), "{err}");
     assert_eq!((signs(&plain), signs(&other)), (vec![], vec![]));
     // A redirection is none of Trino's.
-    let server = tls_server(authority.own(), |_, _| (307, String::new()));
+    let server = tls_server(authority.valid_identity(), |_, _| (307, String::new()));
     let (code, _, err) = said(asking(&server.at, &authority.rest("")).env(TOKEN, "hush"));
     assert!(code == 1 && err.contains("status 307"), "{err}");
 }
@@ -229,7 +233,7 @@ fn nothing_is_sent_on_to_others_or_as_plain_text() {
 #[test]
 fn secrets_that_others_could_read_are_refused() {
     let authority = Authority::new();
-    let server = tls_server(authority.own(), pages);
+    let server = tls_server(authority.valid_identity(), pages);
     let file = authority.secret("hush\n", 0o640);
     let rest = authority.rest(&format!("&token-file={file}"));
     let (code, _, err) = said(&mut asking(&server.at, &rest));
@@ -246,10 +250,10 @@ fn secrets_that_others_could_read_are_refused() {
 fn who_never_shows_a_certificate_is_given_up() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = format!("https://{}", silent.local_addr().unwrap());
-    let begun = Instant::now();
+    let start = Instant::now();
     let (code, _, err) = said(&mut asking(&at, ""));
     assert!(code == 1 && err.contains("it took too long (connect)"), "{err}");
-    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
     let plain = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = format!("https://{}", plain.local_addr().unwrap());
     std::thread::spawn(move || {

@@ -89,7 +89,7 @@ async function effectsAreShown(browser) {
 
   // The host that one effect is on, alone.
   const apart = await cells(view, "#outliers");
-  assert.ok(apart.length > 0 && apart.every((line) => line[0] === "simulated-006" || line[2] === "what it has on B"), JSON.stringify(apart));
+  assert.ok(apart.length > 0 && apart.every((line) => line[0] === "simulated-006" || line[2] === "its value on B"), JSON.stringify(apart));
   assert.ok(apart.some((line) => line[0] === "simulated-006" && line[1].startsWith("msr") && line[2] === "its change from A to B"), JSON.stringify(apart));
   await view.locator("#outliers button", { hasText: "simulated-006" }).first().click();
   assert.match(await view.textContent("#host caption"), /^simulated-006, of cpu_model simulated-0/);
@@ -177,7 +177,7 @@ async function nothingChanged(browser) {
   const sides = ["--a", "date < '2026-11-02'", "--b", "date >= '2026-11-02'"];
   const { page: view, faults } = await openReport(browser, page(quiet(), sides));
   assert.match(await view.textContent("#findings"), /None of \d+ numbers differs/);
-  assert.match(await view.textContent("#days"), /four days or more/);
+  assert.match(await view.textContent("#days"), /at least four days/);
   assert.equal(await view.textContent("#outliers p"), "None does.");
   await shot(view, "quiet", { fullPage: true });
   assert.deepEqual(faults, []);

@@ -98,7 +98,7 @@ async function statesStandOut(browser) {
   await page.keyboard.press("Enter");
   await changed("halted does not stand out");
   assert.equal(await halted.getAttribute("aria-pressed"), "true");
-  assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "halted: let it stand out", "the focus is lost");
+  assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "halted: highlight it", "the focus is lost");
   await page.getByRole("button", { name: "hide exit kernel" }).click();
   await changed("exit kernel is drawn");
   await written(page, /states=halted&without=exit_kernel/);

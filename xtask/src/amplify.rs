@@ -96,7 +96,7 @@ impl Plan {
         // An absolute stamp among the records holds 59 bits.
         ensure!(
             end.is_some_and(|end| end < 1 << 59),
-            "{repetitions} repetitions of {period} ns do not fit 59 bits of time"
+            "{repetitions} repetitions of {period} ns exceed 59 bits of time"
         );
         Ok(Self { repetitions, period, mark_seams })
     }

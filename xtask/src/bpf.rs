@@ -41,7 +41,7 @@ pub(crate) fn check() -> Result<()> {
             let names = own_names.iter().map(String::as_str).chain(headers.iter().copied());
             let sources = names.map(read).collect::<Result<Vec<_>>>()?;
             if !holds(&read(&object)?, &hash(&sources.concat())) {
-                faults.push(format!("bpf/{object} is not what bpf/ builds: make bpf"));
+                faults.push(format!("bpf/{object} is out of date with bpf/: run make bpf"));
             }
         }
     }

@@ -127,7 +127,7 @@ fn programs(hyperscope: &Path, only: &[String]) -> Vec<Program> {
 /// Runs all programs in turn, round by round.
 fn in_rounds(programs: &[Program], path: &Path, rounds: usize) -> Result<Vec<Vec<Sample>>> {
     if programs.is_empty() {
-        bail!("no program of that name");
+        bail!("there is no program of that name");
     }
     // Once for the page cache.
     measure(&["cat".to_owned()], path)?;

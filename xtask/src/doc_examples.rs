@@ -43,9 +43,9 @@ fn fault(folder: &Path) -> Result<Option<String>> {
     let shown = folder.display();
     let runs_examples = manifest.lib.doctest.unwrap_or(true);
     Ok(if has_example && !runs_examples {
-        Some(format!("{shown}: its examples are not run, remove `doctest = false`"))
+        Some(format!("{shown}: its examples do not run; remove `doctest = false`"))
     } else if runs_examples && !has_example {
-        Some(format!("{shown}: has no example, add `doctest = false` to [lib]"))
+        Some(format!("{shown}: it has no examples; add `doctest = false` to [lib]"))
     } else {
         None
     })

@@ -74,26 +74,26 @@ fn check_recording(folder: &Path, entry: &Recording, faults: &mut Vec<String>) -
     let mut fault = |text: String| faults.push(format!("{}: {text}", entry.path));
     let bytes = fs::read(folder.join(&entry.path))?;
     if bytes.len() as u64 != entry.bytes {
-        fault(format!("{} bytes, not {}", bytes.len(), entry.bytes));
+        fault(format!("{} bytes, expected {}", bytes.len(), entry.bytes));
     }
     if sum(&bytes) != entry.sha256 {
-        fault("sha256 is another".to_owned());
+        fault("the sha256 differs".to_owned());
     }
     let truth = fs::read(folder.join(&entry.truth)).with_context(|| entry.truth.clone())?;
     if sum(&truth) != entry.truth_sha256 {
-        fault(format!("sha256 of {} is another", entry.truth));
+        fault(format!("the sha256 of {} differs", entry.truth));
     }
     for (sidecar, its_sum) in &entry.sidecars {
         let bytes = fs::read(folder.join(sidecar)).with_context(|| sidecar.clone())?;
         if *its_sum != sum(&bytes) {
-            fault(format!("sha256 of {sidecar} is another"));
+            fault(format!("the sha256 of {sidecar} differs"));
         }
     }
     let truth: Truth = serde_json::from_slice(&truth).with_context(|| entry.truth.clone())?;
     let (events, exits) =
         (truth.events.values().sum::<u64>(), truth.events.get("kvm_exit").copied());
     if (events, exits.unwrap_or(0)) != (entry.events, entry.exits) {
-        fault(format!("{} has other numbers of events", entry.truth));
+        fault(format!("the event counts of {} differ", entry.truth));
     }
     for (name, text) in entry.facts() {
         if text.trim().is_empty() {

@@ -84,7 +84,7 @@ pub(crate) fn check(write: bool) -> Result<()> {
     if write {
         return fs::write(&page, format!("{before}{HEAD}{rows}")).context(PAGE);
     }
-    let stale = format!("{PAGE} is not what the code says: cargo xtask limits --write");
+    let stale = format!("{PAGE} differs from the code: run cargo xtask limits --write");
     repository::conclude("limits", if table == rows { &[] } else { std::slice::from_ref(&stale) })
 }
 

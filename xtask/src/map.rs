@@ -38,11 +38,11 @@ pub(crate) fn check(write: bool) -> Result<()> {
     let mut faults = Vec::new();
     let text = fs::read_to_string(root.join(CRATES)).context(CRATES)?;
     let with_list = with_list(&text, &list(&packages))
-        .with_context(|| format!("{CRATES} has no place for the list"))?;
+        .with_context(|| format!("{CRATES} has no marker for the list"))?;
     if write {
         fs::write(root.join(CRATES), with_list).context(CRATES)?;
     } else if with_list != text {
-        faults.push(format!("{CRATES} is not what the crates are: cargo xtask map --write"));
+        faults.push(format!("{CRATES} differs from the crates: run cargo xtask map --write"));
     }
     let text = fs::read_to_string(root.join(HOWTO)).context(HOWTO)?;
     let changes =

@@ -37,13 +37,13 @@ pub(crate) fn check() -> Result<()> {
         let page = fs::read_to_string(web.join(name)).with_context(|| format!("web/{name}"))?;
         let stored = page.split_once(MARK).and_then(|(_, rest)| rest.split_once('"'));
         if stored.map(|(hash, _)| hash) != Some(expected.as_str()) {
-            faults.push(format!("web/{name} is not what web/ builds: make web"));
+            faults.push(format!("web/{name} is out of date with web/: run make web"));
         }
     }
     let lock =
         fs::read_to_string(web.join("package-lock.json")).context("web/package-lock.json")?;
     if lock.contains("\"resolved\"") {
-        faults.push("web/package-lock.json names a registry: npm install in web/".to_owned());
+        faults.push("web/package-lock.json names a registry: run npm install in web/".to_owned());
     }
     repository::conclude("page", &faults)
 }

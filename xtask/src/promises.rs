@@ -39,7 +39,9 @@ pub(crate) fn check() -> Result<()> {
         }
         let missing =
             references.into_iter().filter(|reference| !sources.has_test(&root, reference));
-        faults.extend(missing.map(|reference| format!("{name}: there is no test {reference}")));
+        faults.extend(
+            missing.map(|reference| format!("{name}: the test {reference} does not exist")),
+        );
     }
     if promises.is_empty() {
         faults.push(format!("{PAGE} has no promises"));

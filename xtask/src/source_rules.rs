@@ -63,11 +63,11 @@ fn faults_of(path: &Path, text: &str) -> Vec<String> {
     // An interpreter line must stay the first.
     let begin = text.lines().find(|line| !line.starts_with("#!/"));
     if !begin.is_some_and(|line| line.starts_with("//!")) {
-        faults.push(format!("{shown}: does not open with a `//!` sentence"));
+        faults.push(format!("{shown}: does not start with a `//!` sentence"));
     }
     let lines = text.lines().count();
     if lines >= MAX_LINES {
-        faults.push(format!("{shown}: {lines} lines, {MAX_LINES} are too many"));
+        faults.push(format!("{shown}: {lines} lines; {MAX_LINES} are too many"));
     }
     if !path.starts_with(UNSAFE_HOME) {
         let used = text.lines().enumerate().filter(|(_, line)| uses_unsafe(line));
@@ -76,14 +76,14 @@ fn faults_of(path: &Path, text: &str) -> Vec<String> {
         );
     }
     if is_root(path) && !text.contains(FORBIDS) {
-        faults.push(format!("{shown}: lacks `{FORBIDS}`: only {UNSAFE_HOME} has unsafe code"));
+        faults.push(format!("{shown}: lacks `{FORBIDS}`: only {UNSAFE_HOME} may have unsafe code"));
     }
     if path.starts_with(CHECKED_FOLDERS) && !path.ends_with("hostile.rs") {
         let product = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
         let by_path = |line: &str| BY_PATH.iter().any(|word| line.contains(word));
         let used = product.lines().enumerate().filter(|(_, line)| by_path(line));
         faults.extend(used.map(|(at, _)| {
-            format!("{shown}:{}: a file of a session is not made through SessionFolder", at + 1)
+            format!("{shown}:{}: a session's file is not created through SessionFolder", at + 1)
         }));
     }
     faults

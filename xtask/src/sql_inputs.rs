@@ -62,8 +62,8 @@ pub(crate) fn check() -> Result<()> {
     if changed.is_empty() {
         let names: Vec<&str> = now.keys().map(String::as_str).collect();
         println!(
-            "tests of hyperscope-sql: not run, as they passed with these very inputs ({TESTED}): {}. \
-             `make test-sql` runs them.",
+            "tests of hyperscope-sql: skipped, because they passed with the same inputs ({TESTED}): {}. `make \
+             test-sql` runs them.",
             names.join(", ")
         );
         return Ok(());

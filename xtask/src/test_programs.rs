@@ -69,7 +69,7 @@ struct Counts {
 
 pub(crate) fn run() -> Result<()> {
     let programs = built()?;
-    ensure!(!programs.is_empty(), "cargo has built no test program");
+    ensure!(!programs.is_empty(), "cargo built no test program");
     let expected = programs.len();
     let [waiting, serial, computing] = lanes(programs);
     let printing = Mutex::new(());

@@ -1,9 +1,7 @@
 //! One file per verb, but for those that describe all of them: `crate::verbs` has these.
 
-pub(crate) mod ab;
 pub(crate) mod advice;
 pub(crate) mod align;
-pub(crate) mod bench;
 pub(crate) mod boot;
 pub(crate) mod calls;
 pub(crate) mod cpu;
@@ -12,14 +10,11 @@ pub(crate) mod diff;
 pub(crate) mod events;
 pub(crate) mod exits;
 pub(crate) mod export;
-pub(crate) mod fleet;
 pub(crate) mod flight;
 pub(crate) mod hypertrace;
 pub(crate) mod info;
 pub(crate) mod irqs;
 pub(crate) mod keys;
-pub(crate) mod lab;
-pub(crate) mod lake;
 pub(crate) mod listen;
 pub(crate) mod mark;
 pub(crate) mod nested;
@@ -28,9 +23,7 @@ pub(crate) mod profile;
 pub(crate) mod publish;
 pub(crate) mod record;
 pub(crate) mod report;
-pub(crate) mod sensitivity;
 pub(crate) mod serve;
-pub(crate) mod sql;
 pub(crate) mod top;
 pub(crate) mod virtio;
 pub(crate) mod vmm;

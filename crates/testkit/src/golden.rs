@@ -8,7 +8,7 @@ const BLESS: &str = "HYPERSCOPE_BLESS";
 
 /// Panics unless `actual` is what the file at `expected` holds; shows the first line that differs.
 ///
-/// A missing file fails too, lest a test pass because nobody wrote down what it expects. With
+/// A missing file also fails, so that no test passes without an expectation. With
 /// `HYPERSCOPE_BLESS=1` the file is written instead.
 pub fn assert_golden(expected: impl AsRef<Path>, actual: &str) {
     let path = expected.as_ref();

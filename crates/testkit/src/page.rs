@@ -4,7 +4,7 @@ use raw_bytes::Abi;
 
 use crate::{bytes, record_head};
 
-/// What the unused rest of a page holds: the kernel leaves stale data there, never zeroes.
+/// The content of a page's unused rest: the kernel leaves stale data there, never zeros.
 const STALE: u8 = 0xa5;
 
 /// A data record as a reader must report it.

@@ -270,7 +270,7 @@ impl PerfDataBuilder {
 }
 
 impl KernelFormats {
-    /// What perf copies of tracefs, by `record_data` of `tools/perf/util/trace-event-info.c`.
+    /// The parts of tracefs that perf copies, according to `record_data` of `tools/perf/util/trace-event-info.c`.
     #[must_use]
     pub fn tracing_data(&self) -> Vec<u8> {
         let abi = self.abi();

@@ -42,8 +42,8 @@ pub struct PublishedSchema<'s> {
 }
 
 impl<'s> PublishedSchema<'s> {
-    /// `docs/formats/FILE.schema.json` of a document whose key `schema` is `hyperscope.FILE/1`. Users' schemas are open,
-    /// so that fields can be added.
+    /// `docs/formats/FILE.schema.json` of a document whose key `schema` is `hyperscope.FILE/1`. Users' schemas
+    /// are open, so that fields can be added.
     #[must_use]
     pub fn new(file: &'s str) -> Self {
         Self { file, title: None, is_closed: false }
@@ -87,7 +87,7 @@ pub fn assert_published<D: JsonSchema>(schema: &PublishedSchema<'_>) {
     assert_golden(formats.join(format!("{}.schema.json", schema.file)), &schema.text::<D>());
 }
 
-/// Leaves out what Rust's types say and JSON doesn't know, joins lines of comments, and orders keys.
+/// Removes facts about Rust's types that JSON does not know, joins lines of comments, and sorts keys.
 struct Readable {
     is_closed: bool,
 }

@@ -257,8 +257,8 @@ impl StateSink for InOrder {
     }
 }
 
-/// By vCPU, the time it is said to have been in its guest and in exits, and from when to when it was
-/// there: the first never exceeds the second, whatever the stamps are.
+/// By vCPU, its time in the guest and in exits, and the time from its first event to its last: the first never
+/// exceeds the second, whatever the stamps are.
 #[derive(Default)]
 struct VcpuTime(HashMap<usize, (u64, u64, u64)>);
 

@@ -28,7 +28,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// Reads a region that nobody writes to, as after a crash and as a host that comes back.
+/// Reads a region without a writer, as after a crash, and as a host that reconnects.
 fn drain(bytes: &[u8]) {
     let Ok(map) = SharedMap::of_bytes(bytes) else { return };
     let map = Arc::new(map);
@@ -149,7 +149,7 @@ impl Story {
         let _ = (host.watch.agent(), self.guest.pulse.beat(1));
     }
 
-    /// Somebody starts: the agent, with the same plan or another one, or a host.
+    /// One side starts: the agent, with the same plan or another one, or a host.
     fn start(&mut self, who: u8) {
         match who % 4 {
             0 => self.guest = create(&self.map, &self.plan),

@@ -1,8 +1,8 @@
 //! What a host publishes of vCPUs, in memory that anybody may have written to, between any two steps of
 //! either side.
 //!
-//! Four bytes make a step: the host adds a span, publishes, or lays the ring out again; a guest reads, or somebody
-//! scribbles over the area.
+//! Four bytes make a step: the host adds a span, publishes, or lays the ring out again; a guest reads, or
+//! another writer scribbles over the area.
 
 use std::sync::Arc;
 
@@ -111,7 +111,7 @@ impl Story {
         }
     }
 
-    /// Whoever can write puts a word anywhere into the area; most often near its heads.
+    /// Another writer puts a word anywhere into the area; most often near its heads.
     fn scribble(&mut self, place: usize, value: u8) {
         let Some((begin, bytes)) = spans_part(MEMORY_BYTES) else { return };
         let word = match value {

@@ -32,36 +32,36 @@ const ANSWER: &str = "CREATE VIEW hyperscope_answer AS\n";
 ///
 /// # Errors
 /// When it can't be run, or says that it can't answer.
-pub(super) async fn ask(program: &Path, asked: &Asked<'_>, folder: &Path) -> Result<()> {
+pub(super) async fn ask(program: &Path, request: &Asked<'_>, folder: &Path) -> Result<()> {
     let answer = folder.join("answer");
     fs::create_dir(&answer)?;
     let path = |name: &str| literal(&folder.join(name).display().to_string());
     let mut statements = vec![
-        format!("SET memory_limit = '{} MiB'", asked.memory_mib),
+        format!("SET memory_limit = '{} MiB'", request.memory_mib),
         format!("SET temp_directory = {}", path("spilled")),
     ];
-    let listed = match asked.store {
-        Some(lake) => Some(listed(program, asked, lake).await?),
+    let listed = match request.store {
+        Some(lake) => Some(listed(program, request, lake).await?),
         None => None,
     };
-    let tables = listed.as_deref().unwrap_or(asked.tables);
-    statements.extend(needed(tables, asked.query).map(view));
-    statements.extend(views_in(Dialect::DuckDb, asked.query));
-    statements.push(format!("{ANSWER}{}", asked.query));
+    let tables = listed.as_deref().unwrap_or(request.tables);
+    statements.extend(needed(tables, request.query).map(view));
+    statements.extend(views_in(Dialect::DuckDb, request.query));
+    statements.push(format!("{ANSWER}{}", request.query));
     let columns = "SELECT column_name, data_type FROM duckdb_columns() \
                    WHERE table_name = 'hyperscope_answer' ORDER BY column_index";
     let described = [&statements[..], &[columns.to_owned()]].concat();
-    let described = run(program, &described, asked.query).await?;
+    let described = run(program, &described, request.query).await?;
     let selected: Vec<String> = described.iter().map(selected).collect();
     let (selected, to) = (selected.join(", "), path("answer/answer.parquet"));
     statements
         .push(format!("COPY (SELECT {selected} FROM hyperscope_answer) TO {to} (FORMAT parquet)"));
-    run(program, &statements, asked.query).await.map(drop)
+    run(program, &statements, request.query).await.map(drop)
 }
 
 /// The tables of a lake in an object store that a query needs, with the files that DuckDB finds there.
-async fn listed(program: &Path, asked: &Asked<'_>, lake: &StoredLake) -> Result<Vec<Named>> {
-    let found = needed(asked.tables, asked.query)
+async fn listed(program: &Path, request: &Asked<'_>, lake: &StoredLake) -> Result<Vec<Named>> {
+    let found = needed(request.tables, request.query)
         .map(|named| format!("SELECT file FROM glob({})", literal(&lake.pattern(named.table))));
     let statement = found.collect::<Vec<_>>().join(" UNION ALL ");
     let rows = run(program, &[statement], "").await.map_err(|error| no_store(error, lake))?;
@@ -71,8 +71,8 @@ async fn listed(program: &Path, asked: &Asked<'_>, lake: &StoredLake) -> Result<
 
 /// Why a store can't be asked, and what may be done about it.
 fn no_store(error: DataFusionError, lake: &StoredLake) -> DataFusionError {
-    let said = error.find_root().to_string();
-    let why = said.strip_prefix("External error: ").unwrap_or(&said);
+    let message = error.find_root().to_string();
+    let why = message.strip_prefix("External error: ").unwrap_or(&message);
     let hint = if why.contains("extension 'httpfs'") || why.contains("extension \"httpfs\"") {
         "DuckDB reads s3:// by its extension httpfs, which it has to fetch once (INSTALL httpfs), or to be given as a file"
     } else {
@@ -113,7 +113,7 @@ async fn run(program: &Path, statements: &[String], query: &str) -> Result<Vec<V
         // A user's own settings could have rows printed in another form.
         command.args(["-init", "/dev/null", "-batch", "-bail", "-json"]);
         // Statements may end with a comment.
-        statements.iter().map(|one| format!("{one}\n;\n")).collect()
+        statements.iter().map(|statement| format!("{statement}\n;\n")).collect()
     };
     let ended = Running::start(command, &input)?.end().await?;
     if !ended.succeeded {
@@ -126,12 +126,12 @@ async fn run(program: &Path, statements: &[String], query: &str) -> Result<Vec<V
 }
 
 /// What it says is wrong, and its place in the query.
-fn explain(said: &str, query: &str) -> DataFusionError {
+fn explain(messages: &str, query: &str) -> DataFusionError {
     // What it says of an extension that it can't have begins in another way than all else.
     let begins = |line: &str| line.contains("Error") || line.starts_with("An error occurred");
-    let mut lines = said.lines().skip_while(|line| !begins(line)).peekable();
+    let mut lines = messages.lines().skip_while(|line| !begins(line)).peekable();
     if lines.peek().is_none() {
-        let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
+        let last = messages.lines().map(str::trim).rfind(|line| !line.is_empty());
         return failed(last.unwrap_or("DuckDB failed and did not say why").to_owned());
     }
     let mut words = Vec::new();
@@ -156,8 +156,8 @@ fn place_in(line: &str, marks: &str, query: &str) -> Option<(u64, u64)> {
     let before = match shown.strip_prefix("...") {
         // A part of a long line.
         Some(part) => {
-            let whole = query.lines().nth(number.checked_sub(1)?)?;
-            let (before, _) = whole.split_once(part.trim_end_matches("..."))?;
+            let full_line = query.lines().nth(number.checked_sub(1)?)?;
+            let (before, _) = full_line.split_once(part.trim_end_matches("..."))?;
             (before.chars().count() + column).checked_sub("...".len())?
         }
         None => column,
@@ -183,16 +183,16 @@ mod tests {
     #[test]
     fn an_error_is_marked_in_the_query() {
         let query = "SELECT reson\nFROM exits";
-        let said = "Binder Error: Referenced column \"reson\" not found in FROM clause!\n\
+        let messages = "Binder Error: Referenced column \"reson\" not found in FROM clause!\n\
                     Candidate bindings: \"reason\"\n\nLINE 2: SELECT reson\n               ^^^^^";
-        let shown = explain(said, query).find_root().to_string();
+        let shown = explain(messages, query).find_root().to_string();
         assert!(
             shown.ends_with("clause!; Candidate bindings: \"reason\"\n  SELECT reson\n         ^"),
             "{shown}"
         );
-        let said = "An error occurred while trying to automatically install the required extension 'httpfs':\nNo.\n\n\
+        let messages = "An error occurred while trying to automatically install the required extension 'httpfs':\nNo.\n\n\
                     LINE 1: SELECT file FROM glob('s3://b')\n                         ^";
-        let shown = explain(said, "").find_root().to_string();
+        let shown = explain(messages, "").find_root().to_string();
         assert!(shown.ends_with("the required extension 'httpfs':; No."), "{shown}");
         let shown = explain("sh: no", query).find_root().to_string();
         assert!(shown.ends_with("sh: no"), "{shown}");
@@ -201,8 +201,8 @@ mod tests {
     #[test]
     fn a_place_in_a_part_of_a_line_is_one_of_the_line() {
         let query = format!("SELECT {}reson", "reason, ".repeat(20));
-        let said = "Binder Error: x\n\nLINE 2: ...reason, reson\n                   ^";
-        let shown = explain(said, &query).find_root().to_string();
+        let messages = "Binder Error: x\n\nLINE 2: ...reason, reson\n                   ^";
+        let shown = explain(messages, &query).find_root().to_string();
         let marks = shown.lines().last().map(|line| line.find('^'));
         assert_eq!(marks, Some(query.find("reson").map(|at| at + 2)), "{shown}");
     }

@@ -17,16 +17,20 @@ use crate::stored_lake::StoredLake;
 ///
 /// # Errors
 /// When it can't be run, or says that it can't answer.
-pub(super) async fn ask(master: &str, asked: &Asked<'_>, folder: &Path) -> Result<()> {
-    let tables = needed(asked.tables, asked.query);
-    let mut statements: Vec<String> = tables.flat_map(|named| views(named, asked.store)).collect();
-    statements.extend(views_in(Dialect::Spark, asked.query));
+pub(super) async fn ask(master: &str, request: &Asked<'_>, folder: &Path) -> Result<()> {
+    let tables = needed(request.tables, request.query);
+    let mut statements: Vec<String> =
+        tables.flat_map(|named| views(named, request.store)).collect();
+    statements.extend(views_in(Dialect::Spark, request.query));
     let to = text(&format!("file:{}", folder.join("answer").display()));
     // Its files are in the order of the rows, by name. The query begins a line, of which errors speak.
-    statements.push(format!("INSERT OVERWRITE DIRECTORY {to} USING parquet\n{}", asked.query));
+    statements.push(format!("INSERT OVERWRITE DIRECTORY {to} USING parquet\n{}", request.query));
     let script = folder.join("statements.sql");
     // Statements may end with a comment.
-    fs::write(&script, statements.iter().map(|one| format!("{one}\n;\n")).collect::<String>())?;
+    fs::write(
+        &script,
+        statements.iter().map(|statement| format!("{statement}\n;\n")).collect::<String>(),
+    )?;
     let mut command = Command::new(program()?);
     command.args(["--master", master, "--conf", "spark.ui.enabled=false"]);
     command.arg("--conf").arg(format!("spark.sql.warehouse.dir={}", folder.join("w").display()));
@@ -35,7 +39,7 @@ pub(super) async fn ask(master: &str, asked: &Asked<'_>, folder: &Path) -> Resul
     command.args(["--conf", "spark.log.level=ERROR"]);
     command.arg("-f").arg(&script).current_dir(folder);
     let ended = Running::start(command, "")?.end().await?;
-    if ended.succeeded { Ok(()) } else { Err(explain(&ended.messages, asked.query)) }
+    if ended.succeeded { Ok(()) } else { Err(explain(&ended.messages, request.query)) }
 }
 
 fn program() -> Result<PathBuf> {
@@ -52,7 +56,8 @@ fn views(Named { table, files, all_count }: &Named, store: Option<&StoredLake>) 
         return vec![view(None)];
     }
     let name = format!("{}_files", table.name);
-    let column = |one: &Column| format!("{} {}", one.name, kind_of(Dialect::Spark, one.kind));
+    let column =
+        |column: &Column| format!("{} {}", column.name, kind_of(Dialect::Spark, column.kind));
     let columns = table.columns.iter().map(column).collect::<Vec<_>>().join(", ");
     let of_pattern = |path: &str| {
         let path = text(path);
@@ -88,11 +93,11 @@ fn text(text: &str) -> String {
 fn pattern(files: &[PathBuf]) -> String {
     let text = |path: &Path| {
         let mut text = String::new();
-        for one in path.display().to_string().chars() {
-            if "{}[]*?,\\".contains(one) {
+        for c in path.display().to_string().chars() {
+            if "{}[]*?,\\".contains(c) {
                 text.push('\\');
             }
-            text.push(one);
+            text.push(c);
         }
         text
     };
@@ -107,10 +112,10 @@ fn pattern(files: &[PathBuf]) -> String {
 }
 
 /// What it says is wrong, and its place in the query.
-fn explain(said: &str, query: &str) -> DataFusionError {
+fn explain(messages: &str, query: &str) -> DataFusionError {
     let is_class = |line: &&str| line.starts_with('[') && line.contains(']');
     let is_error = |line: &&str| line.contains("Error") || line.contains("Exception");
-    let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines = || messages.lines().map(str::trim).filter(|line| !line.is_empty());
     // What is said after it is that nothing can be asked any more.
     let killed = lines().find_map(|line| line.split_once("Application has been killed. Reason: "));
     if let Some((_, why)) = killed {
@@ -129,7 +134,7 @@ fn explain(said: &str, query: &str) -> DataFusionError {
     let found =
         lines().find(is_class).or_else(|| lines().find(is_error)).or_else(|| lines().next_back());
     let Some(why) = found else { return failed("Spark failed and did not say why".to_owned()) };
-    let place = place_in(why).or_else(|| said.lines().find_map(place_in));
+    let place = place_in(why).or_else(|| messages.lines().find_map(place_in));
     // Lines are those of its statement, whose first is not the query's; columns count from 0.
     let place = place.and_then(|(line, column)| Some((line.checked_sub(1)?, column + 1)));
     at_place(why.split("; line ").next().unwrap_or(why), query, place)
@@ -139,7 +144,7 @@ fn explain(said: &str, query: &str) -> DataFusionError {
 fn place_in(text: &str) -> Option<(u64, u64)> {
     let (_, place) = text.rsplit_once("line ")?;
     let (line, column) = place.split_once(", pos ").or_else(|| place.split_once(" pos "))?;
-    let digits = column.find(|one: char| !one.is_ascii_digit()).unwrap_or(column.len());
+    let digits = column.find(|c: char| !c.is_ascii_digit()).unwrap_or(column.len());
     Some((line.parse().ok()?, column.get(..digits)?.parse().ok()?))
 }
 
@@ -149,18 +154,18 @@ mod tests {
 
     #[test]
     fn an_error_is_marked_in_the_query() {
-        let said = "WARN x: an Exception\n\
+        let messages = "WARN x: an Exception\n\
                     [UNRESOLVED_COLUMN.WITH_SUGGESTION] A column with name `reson` cannot be resolved. \
                     SQLSTATE: 42703; line 2 pos 7;\n'InsertIntoDir";
-        let shown = explain(said, "SELECT reson FROM exits").find_root().to_string();
+        let shown = explain(messages, "SELECT reson FROM exits").find_root().to_string();
         assert!(
             shown.ends_with("SQLSTATE: 42703\n  SELECT reson FROM exits\n         ^"),
             "{shown}"
         );
-        let said = "26/11/26 14:41:00 ERROR StandaloneSchedulerBackend: Application has been killed. \
+        let messages = "26/11/26 14:41:00 ERROR StandaloneSchedulerBackend: Application has been killed. \
                     Reason: All masters are unresponsive! Giving up.\n\
                     Exception in thread \"main\" java.lang.IllegalStateException: Cannot call methods";
-        let shown = explain(said, "SELECT 1").find_root().to_string();
+        let shown = explain(messages, "SELECT 1").find_root().to_string();
         assert!(shown.contains("Spark: All masters are unresponsive! Giving up. Is"), "{shown}");
         assert_eq!(place_in("== SQL (line 1, pos 4) =="), Some((1, 4)));
         assert_eq!(place_in("online"), None);

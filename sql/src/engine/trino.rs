@@ -22,19 +22,19 @@ use super::{Asked, at_place, failed};
 ///
 /// # Errors
 /// When it can't be reached, or says that it can't answer.
-pub(super) async fn ask(catalog: &Catalog, asked: &Asked<'_>, folder: &Path) -> Result<()> {
-    let tables = tables::Tables::of(catalog, asked, folder)?;
+pub(super) async fn ask(catalog: &Catalog, request: &Asked<'_>, folder: &Path) -> Result<()> {
+    let tables = tables::Tables::prepare(catalog, request, folder)?;
     let client = Arc::new(Client::new(catalog, tables.schema()).map_err(failed)?);
     // Whoever stops waiting stops the query, too.
     let stopped = Stop(Arc::clone(&client));
-    let (query, answer) = (asked.query.to_owned(), folder.join("answer"));
+    let (query, answer) = (request.query.to_owned(), folder.join("answer"));
     let work = move || {
         for statement in tables.statements() {
             client.run(statement, &mut |_, _| Ok(())).map_err(|why| why.in_words())?;
         }
         let answered = answer_to(&client, &query, &answer);
         // Those of one query alone; whether it went well is said before.
-        let dropped = tables.dropped().map(|one| client.run(one, &mut |_, _| Ok(())));
+        let dropped = tables.dropped().map(|statement| client.run(statement, &mut |_, _| Ok(())));
         answered?;
         dropped.transpose().map_err(|why| why.in_words()).map(drop)
     };

@@ -16,8 +16,8 @@ pub fn repository() -> PathBuf {
 pub fn command(args: &[&str]) -> Command {
     let program = std::env::var_os("HYPERSCOPE").map(PathBuf::from);
     let program = program.unwrap_or_else(|| repository().join("target/debug/hyperscope"));
-    let own = Path::new(env!("CARGO_BIN_EXE_hyperscope-sql")).parent().unwrap();
-    let path = format!("{}:{}", own.display(), std::env::var("PATH").unwrap_or_default());
+    let bin_folder = Path::new(env!("CARGO_BIN_EXE_hyperscope-sql")).parent().unwrap();
+    let path = format!("{}:{}", bin_folder.display(), std::env::var("PATH").unwrap_or_default());
     let mut command = Command::new(program);
     command.current_dir(repository()).env("PATH", path).stdin(Stdio::null());
     command.args(args);
@@ -93,7 +93,7 @@ fn rows(document: &str, are_ordered: bool) -> (Value, Vec<Value>) {
     let mut rows = std::mem::take(answer["rows"].as_array_mut().unwrap());
     if !are_ordered {
         rows.sort_by_key(|row| {
-            let parts = row.as_object().unwrap().values().filter(|one| !one.is_f64());
+            let parts = row.as_object().unwrap().values().filter(|value| !value.is_f64());
             parts.map(Value::to_string).collect::<Vec<_>>()
         });
     }
@@ -102,11 +102,12 @@ fn rows(document: &str, are_ordered: bool) -> (Value, Vec<Value>) {
 
 /// Whole numbers, texts and nulls are the same, numbers with a fraction within 1e-12; so is the order, where there is one.
 #[track_caller]
-pub fn assert_alike(own: &str, other: &str, are_ordered: bool, what: &str) -> usize {
-    let ((columns, own), (theirs, other)) = (rows(own, are_ordered), rows(other, are_ordered));
-    assert_eq!((columns, own.len()), (theirs, other.len()), "{what}");
-    for (one, same) in own.iter().zip(&other) {
-        for (name, value) in one.as_object().unwrap() {
+pub fn assert_alike(expected: &str, other: &str, are_ordered: bool, what: &str) -> usize {
+    let ((columns, expected), (theirs, other)) =
+        (rows(expected, are_ordered), rows(other, are_ordered));
+    assert_eq!((columns, expected.len()), (theirs, other.len()), "{what}");
+    for (row, same) in expected.iter().zip(&other) {
+        for (name, value) in row.as_object().unwrap() {
             let is_near = |a: f64, b: f64| (a - b).abs() <= 1e-12 * a.abs().max(b.abs());
             let alike = match (value.as_f64(), same[name].as_f64()) {
                 (Some(a), Some(b)) if value.is_f64() => is_near(a, b),
@@ -115,7 +116,7 @@ pub fn assert_alike(own: &str, other: &str, are_ordered: bool, what: &str) -> us
             assert!(alike, "{what}: {name}: {value} and {}", same[name]);
         }
     }
-    own.len()
+    expected.len()
 }
 
 /// A lake, a folder of tables and a recording; of the lake a part of the rows counts.
@@ -137,11 +138,11 @@ pub fn sources(folder: &Path) -> Vec<String> {
 pub fn compare(engine: &str, sources: &[String], queries: &[String]) {
     for source in sources {
         for query in queries {
-            let asked = ["sql", "--format", "json", query, source];
-            let other = [&asked[..], &["--engine", engine]].concat();
-            let (own, other) = (output_of(&asked), output_of(&other));
+            let args = ["sql", "--format", "json", query, source];
+            let other = [&args[..], &["--engine", engine]].concat();
+            let (expected, other) = (output_of(&args), output_of(&other));
             let what = format!("{query} of {source}");
-            let rows = assert_alike(&own, &other, query.starts_with('@'), &what);
+            let rows = assert_alike(&expected, &other, query.starts_with('@'), &what);
             eprintln!("{rows} rows alike by {}: {what}", engine.split('=').next().unwrap());
         }
     }

@@ -38,9 +38,9 @@ fn tables_are_the_same(engine: &str, source: &str) {
 #[track_caller]
 fn refusal(engine: &str, query: &str, source: &str) -> String {
     let done = command(&["sql", "--engine", engine, query, source]).output().unwrap();
-    let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert_eq!(done.status.code(), Some(1), "{said}");
-    said
+    let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(1), "{stderr}");
+    stderr
 }
 
 /// How many links there are to a file of exits: some 209 million rows in all.
@@ -57,20 +57,20 @@ fn many_rows() -> (String, String) {
     let (exits, answer) = (folder.join("exits"), folder.join("answer.json"));
     let path = folder.to_str().unwrap().to_owned();
     if !answer.exists() {
-        let one = folder.join("one");
-        let out = one.to_str().unwrap();
+        let export_folder = folder.join("one");
+        let out = export_folder.to_str().unwrap();
         output_of(&["export", "--to", "parquet", "--tables", "exits", "-o", out, FIXTURES[1]]);
         fs::create_dir(&exits).unwrap();
         for at in 0..COPIES {
             let name = exits.join(format!("part-{at:05}.parquet"));
-            fs::hard_link(one.join("exits.parquet"), name).unwrap();
+            fs::hard_link(export_folder.join("exits.parquet"), name).unwrap();
         }
         let count =
             output_of(&["sql", "--format", "csv", "SELECT COUNT(*) AS n FROM exits", &path]);
         eprintln!("rows: {}", count.trim_start_matches("n\n"));
-        let begun = Instant::now();
+        let start = Instant::now();
         fs::write(&answer, output_of(&["sql", "--format", "json", SUMS, &path])).unwrap();
-        eprintln!("this program: {:.1} s in all", begun.elapsed().as_secs_f64());
+        eprintln!("this program: {:.1} s in all", start.elapsed().as_secs_f64());
     }
     let answer = fs::read_to_string(answer).unwrap();
     (path, answer)

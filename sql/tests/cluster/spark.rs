@@ -36,9 +36,9 @@ fn says_what_is_wrong_and_where() {
         ("SELECT reason,\n vm FROM exitz", "\n   vm FROM exitz\n           ^"),
         ("SELECT reason FROM exits WHERE\n AND 1", "\n   AND 1\n"),
     ] {
-        let said = refusal(&engine(), query, lake);
-        assert!(said.contains(marked), "{said}");
-        assert!(said.lines().count() < 6, "{said}");
+        let stderr = refusal(&engine(), query, lake);
+        assert!(stderr.contains(marked), "{stderr}");
+        assert!(stderr.lines().count() < 6, "{stderr}");
     }
 }
 
@@ -50,9 +50,9 @@ fn answers_alike_of_a_lake_in_a_store() {
     let folder = Path::new(&variable("HYPERSCOPE_STORE_FOLDER")).join("spark");
     fs::create_dir_all(&folder).unwrap();
     let (here, there) = (&sources(&folder)[0], "s3://lakes/spark/lake");
-    let said = refusal(&engine(), "SELECT COUNT(*) AS n FROM exits", there);
-    eprint!("{said}");
-    assert!(said.contains("Spark has no hadoop-aws"), "{said}");
+    let stderr = refusal(&engine(), "SELECT COUNT(*) AS n FROM exits", there);
+    eprint!("{stderr}");
+    assert!(stderr.contains("Spark has no hadoop-aws"), "{stderr}");
     let settings = crate::folder("spark-of-a-store");
     // Files that were put into the store's folder have no ETag, which Hadoop otherwise takes to see changes by.
     let text = format!(
@@ -67,29 +67,29 @@ fn answers_alike_of_a_lake_in_a_store() {
     let some = questions.iter().skip(3).take(5).map(String::as_str);
     // A session of Spark for each: questions, what counts by sessions, and a table that has no file there.
     for query in some.chain(["SELECT COUNT(*) AS n, MAX(ts_ns) AS last_ns FROM exit_details"]) {
-        let own = output_of(&["sql", "--format", "json", query, here]);
-        let asked = ["sql", "--format", "json", query, there, "--engine", &engine()];
-        let done = command(&asked).env("SPARK_CONF_DIR", &settings).output().unwrap();
+        let expected = output_of(&["sql", "--format", "json", query, here]);
+        let args = ["sql", "--format", "json", query, there, "--engine", &engine()];
+        let done = command(&args).env("SPARK_CONF_DIR", &settings).output().unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         let found = String::from_utf8(done.stdout).unwrap();
-        let rows = assert_alike(&own, &found, query.starts_with('@'), query);
+        let rows = assert_alike(&expected, &found, query.starts_with('@'), query);
         eprintln!("{rows} rows alike by spark of {there}: {query}");
     }
     let query = "SELECT COUNT(*) AS n FROM exits";
     let elsewhere = ["sql", query, "s3://lakes/spark/no-lake", "--engine", &engine()];
     let done = command(&elsewhere).env("SPARK_CONF_DIR", &settings).output().unwrap();
-    let said = String::from_utf8_lossy(&done.stderr);
-    assert_eq!(done.status.code(), Some(1), "{said}");
-    assert!(said.contains("s3a://lakes/spark/no-lake/v1/sessions/"), "{said}");
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("s3a://lakes/spark/no-lake/v1/sessions/"), "{stderr}");
 }
 
 /// The same question of 209 million rows, with one executor and with two, which share the work.
 #[test]
 #[ignore = "needs a running cluster: make test-cluster starts it and runs this"]
 fn two_executors_share_the_work() {
-    let (rows, own) = many_rows();
-    let [one, two] = [1, 2].map(|cores| run(cores, &rows, &own));
-    for (tasks, cores) in [(&one.tasks, 1), (&two.tasks, 2)] {
+    let (rows, expected) = many_rows();
+    let [single, two] = [1, 2].map(|cores| run(cores, &rows, &expected));
+    for (tasks, cores) in [(&single.tasks, 1), (&two.tasks, 2)] {
         assert_eq!(tasks.len(), cores, "executors: {tasks:?}");
     }
     let all: u64 = two.tasks.values().sum();
@@ -100,8 +100,8 @@ fn two_executors_share_the_work() {
     let longest = |run: &Run| run.cpu_s.values().copied().fold(0.0, f64::max);
     eprintln!(
         "Spark: two executors take {:.2} of the time of one; the busier of them {:.2} of its CPU time",
-        two.job_s / one.job_s,
-        longest(&two) / longest(&one)
+        two.job_s / single.job_s,
+        longest(&two) / longest(&single)
     );
 }
 
@@ -115,7 +115,7 @@ struct Run {
 }
 
 /// What the answer took with that number of executors, of one core each.
-fn run(cores: usize, rows: &str, own: &str) -> Run {
+fn run(cores: usize, rows: &str, expected: &str) -> Run {
     let folder = folder(&format!("spark-{cores}"));
     let log = folder.join("events");
     fs::create_dir_all(&log).unwrap();
@@ -127,14 +127,14 @@ fn run(cores: usize, rows: &str, own: &str) -> Run {
         log.display()
     );
     fs::write(folder.join("spark-defaults.conf"), settings).unwrap();
-    let begun = Instant::now();
-    let asked = ["sql", "--format", "json", SUMS, rows, "--engine", &engine()];
+    let start = Instant::now();
+    let args = ["sql", "--format", "json", SUMS, rows, "--engine", &engine()];
     let Output { status, stdout, stderr } =
-        command(&asked).env("SPARK_CONF_DIR", &folder).output().unwrap();
+        command(&args).env("SPARK_CONF_DIR", &folder).output().unwrap();
     assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
-    let all_s = begun.elapsed().as_secs_f64();
-    assert_alike(own, &String::from_utf8(stdout).unwrap(), false, "sums");
-    let run = Run::of(&log);
+    let all_s = start.elapsed().as_secs_f64();
+    assert_alike(expected, &String::from_utf8(stdout).unwrap(), false, "sums");
+    let run = Run::from_log(&log);
     eprintln!(
         "Spark, cores {cores}: {:.1} s of jobs, {all_s:.1} s in all; tasks by executor: {:?}, CPU time in s: {:.1?}",
         run.job_s, run.tasks, run.cpu_s
@@ -144,8 +144,9 @@ fn run(cores: usize, rows: &str, own: &str) -> Run {
 
 impl Run {
     /// What Spark itself wrote down of its last application.
-    fn of(log: &Path) -> Self {
-        let mut files: Vec<_> = fs::read_dir(log).unwrap().map(|one| one.unwrap().path()).collect();
+    fn from_log(log: &Path) -> Self {
+        let mut files: Vec<_> =
+            fs::read_dir(log).unwrap().map(|entry| entry.unwrap().path()).collect();
         files.sort();
         let text = fs::read_to_string(files.last().unwrap()).unwrap();
         let (mut tasks, mut cpu_s) = (BTreeMap::new(), BTreeMap::new());

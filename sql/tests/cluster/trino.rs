@@ -33,11 +33,11 @@ fn answers_alike() {
     let folder = folder("trino-alike");
     let sources = sources(&folder);
     compare(&engine(), &sources[..1], &queries());
-    let kept = schemas(&sources[0]);
-    assert!(!kept.is_empty());
+    let lake_schemas = schemas(&sources[0]);
+    assert!(!lake_schemas.is_empty());
     compare(&engine(), &sources[1..], &queries());
     // Tables of one query alone are gone, those of the lake are kept.
-    assert_eq!(schemas(&sources[0]), kept);
+    assert_eq!(schemas(&sources[0]), lake_schemas);
     tables_are_the_same(&engine(), &sources[0]);
 }
 
@@ -49,9 +49,9 @@ fn a_lake_that_changes_is_seen_as_it_is() {
     let lake = &sources(&folder)[0];
     let query = "SELECT host_id, COUNT(*) AS exits, MAX(ts_ns) AS last FROM session_exits GROUP BY host_id ORDER BY host_id";
     let same = |lake: &str| {
-        let own = output_of(&["sql", "--format", "json", query, lake]);
-        assert_alike(&own, &answer(query, lake), false, query);
-        own
+        let expected = output_of(&["sql", "--format", "json", query, lake]);
+        assert_alike(&expected, &answer(query, lake), false, query);
+        expected
     };
     let before = same(lake);
     output_of(&["lake", "add", lake, "--host", "web3", "--begun", "1795500000", FIXTURES[0]]);
@@ -75,11 +75,11 @@ fn says_what_is_wrong_and_where() {
         ("SELECT reson\nFROM exits", "'reson' cannot be resolved\n  SELECT reson\n         ^"),
         ("SELECT reason,\n vm FROM exitz", "does not exist\n   vm FROM exitz\n           ^"),
     ] {
-        let said = refusal(&engine(), query, lake);
-        assert!(said.contains(marked), "{said}");
+        let stderr = refusal(&engine(), query, lake);
+        assert!(stderr.contains(marked), "{stderr}");
     }
-    let said = refusal(&format!("{}er", engine()), "SELECT 1 AS a", lake);
-    assert!(said.contains("hiveer"), "{said}");
+    let stderr = refusal(&format!("{}er", engine()), "SELECT 1 AS a", lake);
+    assert!(stderr.contains("hiveer"), "{stderr}");
 }
 
 /// Of a lake in a store, the keys of which the catalog has alone.
@@ -92,10 +92,10 @@ fn answers_alike_of_a_lake_in_a_store() {
     let (here, there) = (&sources(&folder)[0], "s3://lakes/trino/lake");
     let engine = format!("trino={}", variable("HYPERSCOPE_TRINO_LAKES"));
     let same = |query: &str, source: &str, rest: &str| {
-        let own = output_of(&["sql", "--format", "json", query, here]);
+        let expected = output_of(&["sql", "--format", "json", query, here]);
         let engine = format!("{engine}{rest}");
         let found = output_of(&["sql", "--format", "json", query, source, "--engine", &engine]);
-        let rows = assert_alike(&own, &found, query.starts_with('@'), query);
+        let rows = assert_alike(&expected, &found, query.starts_with('@'), query);
         eprintln!("{rows} rows alike by trino of {source}{rest}: {query}");
     };
     for query in queries() {
@@ -106,20 +106,20 @@ fn answers_alike_of_a_lake_in_a_store() {
     // Days that come later, and rows that are replaced.
     output_of(&["lake", "add", here, "--host", "web3", "--begun", "1795500000", FIXTURES[0]]);
     same("SELECT host_id, COUNT(*) AS exits FROM session_exits GROUP BY host_id", there, "");
-    let said = refusal(&engine, "SELECT COUNT(*) AS n FROM exits", "s3://none/lake");
-    eprint!("{said}");
-    assert!(said.contains("s3://none/lake") || said.contains("bucket"), "{said}");
+    let stderr = refusal(&engine, "SELECT COUNT(*) AS n FROM exits", "s3://none/lake");
+    eprint!("{stderr}");
+    assert!(stderr.contains("s3://none/lake") || stderr.contains("bucket"), "{stderr}");
 }
 
 /// The same question of 209 million rows as Spark is asked; both workers read parts of them.
 #[test]
 #[ignore = "needs a running cluster: make test-cluster starts it and runs this"]
 fn both_workers_take_part() {
-    let (rows, own) = many_rows();
-    let begun = Instant::now();
+    let (rows, expected) = many_rows();
+    let start = Instant::now();
     let found = answer(SUMS, &rows);
-    let all_s = begun.elapsed().as_secs_f64();
-    assert_alike(&own, &found, false, "sums");
+    let all_s = start.elapsed().as_secs_f64();
+    assert_alike(&expected, &found, false, "sums");
     // Of what it ran, that which read most.
     let parts = "SELECT node_id, CAST(SUM(splits) AS BIGINT) AS parts, CAST(SUM(raw_input_rows) AS BIGINT) AS read_rows \
                  FROM system.runtime.tasks WHERE query_id = \
@@ -127,7 +127,7 @@ fn both_workers_take_part() {
     let document = answer(parts, &rows);
     let [nodes, parts, read] = ["node_id", "parts", "read_rows"].map(|name| cells(&document, name));
     eprintln!("Trino: {all_s:.1} s in all; by worker: {nodes:?}, parts {parts:?}, rows {read:?}");
-    let read: Vec<u64> = read.iter().map(|one| one.as_u64().unwrap()).collect();
+    let read: Vec<u64> = read.iter().map(|count| count.as_u64().unwrap()).collect();
     let all: u64 = read.iter().sum();
     assert!(all >= 200_000_000 && read.len() == 2, "{document}");
     assert!(read.iter().all(|rows| rows * 100 >= all * 40), "{document}");

@@ -25,9 +25,9 @@ fn asking(query: &str, source: &str, more: &str) -> Command {
 #[track_caller]
 fn refused(command: &mut Command, why: &str) {
     let done = command.output().unwrap();
-    let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(done.status.code() == Some(1) && said.contains(why), "{said}");
-    eprint!("{said}");
+    let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.code() == Some(1) && stderr.contains(why), "{stderr}");
+    eprint!("{stderr}");
 }
 
 #[test]
@@ -38,17 +38,17 @@ fn answers_alike_who_has_the_password() {
     let named = format!("&password-file={}", file("password"));
     let password = fs::read_to_string(file("password")).unwrap();
     for (at, query) in queries().iter().enumerate() {
-        let own = output_of(&["sql", "--format", "json", query, &sources[0]]);
+        let expected = output_of(&["sql", "--format", "json", query, &sources[0]]);
         // By the file, and by the environment.
         let mut asking = asking(query, &sources[0], if at % 2 == 0 { &named } else { "" });
         if at % 2 == 1 {
             asking.env(PASSWORD, password.trim_end());
         }
         let done = asking.output().unwrap();
-        let said = String::from_utf8_lossy(&done.stderr).into_owned();
-        assert!(done.status.success(), "{said}");
+        let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success(), "{stderr}");
         let found = String::from_utf8(done.stdout).unwrap();
-        let rows = assert_alike(&own, &found, query.starts_with('@'), query);
+        let rows = assert_alike(&expected, &found, query.starts_with('@'), query);
         eprintln!("{rows} rows alike by trino over https: {query}");
     }
 }

@@ -40,15 +40,15 @@ fn serve(
     let scheme = if tls.is_some() { "https" } else { "http" };
     let at = format!("{scheme}://{}", listener.local_addr().unwrap());
     let (sender, requests) = channel();
-    let own = at.clone();
+    let address = at.clone();
     thread::spawn(move || {
         for stream in listener.incoming() {
             let stream = stream.unwrap();
             match &tls {
-                None => answer(stream, &own, &sender, &respond),
+                None => answer(stream, &address, &sender, &respond),
                 Some(tls) => {
                     let connection = ServerConnection::new(Arc::clone(tls)).unwrap();
-                    answer(StreamOwned::new(connection, stream), &own, &sender, &respond);
+                    answer(StreamOwned::new(connection, stream), &address, &sender, &respond);
                 }
             }
         }
@@ -59,13 +59,13 @@ fn serve(
 /// One request, if one comes: who refuses a certificate sends none.
 fn answer(
     mut stream: impl Read + Write,
-    own: &str,
+    address: &str,
     sender: &std::sync::mpsc::Sender<(String, String)>,
     respond: &impl Fn(&str, usize) -> (u16, String),
 ) {
     thread_local!(static NUMBER: std::cell::Cell<usize> = const { std::cell::Cell::new(0) });
     let Some(found) = request(&mut stream) else { return };
-    let (status, text) = respond(own, NUMBER.replace(NUMBER.get() + 1));
+    let (status, text) = respond(address, NUMBER.replace(NUMBER.get() + 1));
     let _ = sender.send(found);
     let length = text.len();
     let head =
@@ -102,7 +102,7 @@ pub fn asking(at: &str, rest: &str) -> Command {
 }
 
 /// Exit code, standard output and standard error.
-pub fn said(command: &mut Command) -> (i32, String, String) {
+pub fn run(command: &mut Command) -> (i32, String, String) {
     let done = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (done.status.code().unwrap_or(-1), text(&done.stdout), text(&done.stderr))

@@ -53,10 +53,10 @@ impl Way {
             requests: AtomicUsize::new(0),
             caller: Default::default(),
         });
-        let own = Arc::clone(&shared);
+        let listener_shared = Arc::clone(&shared);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let shared = Arc::clone(&own);
+                let shared = Arc::clone(&listener_shared);
                 thread::spawn(move || shared.pass(stream));
             }
         });

@@ -38,9 +38,9 @@ impl Store {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        let begun = Instant::now();
+        let start = Instant::now();
         while TcpStream::connect(&at).is_err() {
-            assert!(begun.elapsed() < Duration::from_secs(30), "the store does not start");
+            assert!(start.elapsed() < Duration::from_secs(30), "the store does not start");
             thread::sleep(Duration::from_millis(20));
         }
         Some(Self { at, server })

@@ -366,7 +366,7 @@ export const SCHEMA = "hyperscope.report/1";
 /** Reads the report out of the page; throws with words for the reader where there is none. */
 export function readReport(page: Document): Report {
   const element = page.getElementById("hyperscope-report");
-  if (!element?.textContent) throw new Error("This page holds no report: hyperscope report FILE -o report.html makes one.");
+  if (!element?.textContent) throw new Error("This page contains no report: create one with hyperscope report FILE -o report.html.");
   const report = JSON.parse(element.textContent) as Report;
   if (report.schema !== SCHEMA) throw new Error(`This page can't show ${report.schema}.`);
   return report;

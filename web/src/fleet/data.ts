@@ -146,8 +146,8 @@ export function shortNameOf(key: Key): string {
 /** Reads the page's data. */
 export function readFleet(document: Document): Fleet {
   const text = document.getElementById("hyperscope-fleet")?.textContent;
-  if (!text) throw new Error("This page has no data. hyperscope fleet diff … LAKE -o page.html makes one that has.");
+  if (!text) throw new Error("This page has no data. hyperscope fleet diff … LAKE -o page.html creates one with data.");
   const fleet = JSON.parse(text) as Fleet;
-  if (fleet.schema !== "hyperscope.fleet_page/1") throw new Error(`This page can’t show data of the kind ${fleet.schema}.`);
+  if (fleet.schema !== "hyperscope.fleet_page/1") throw new Error(`This page cannot show data of the kind ${fleet.schema}.`);
   return fleet;
 }

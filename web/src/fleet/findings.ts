@@ -76,7 +76,7 @@ function ofChanges(changes: Change[], context: Context): HTMLElement {
   const surest = changes[0]!;
   const hosts = Math.max(...changes.map((one) => one.hosts_of_all));
   const shared = surest.shared.map((fact) => `, ${fact.carriers === surest.carried_by.length ? "all" : count(fact.carriers)} of ${fact.name} ${fact.value}`);
-  const came = surest.came_with.map((one) => `. With ${one.name} ${one.since} in place of ${one.before} on ${count(one.carriers)} of them`);
+  const came = surest.came_with.map((one) => `. With ${one.name} ${one.since} instead of ${one.before} on ${count(one.carriers)} of them`);
   return item(
     context,
     surest,

@@ -51,9 +51,9 @@ export function foot({ fleet }: Context): HTMLElement {
   const { left_out } = fleet.diff;
   const words: Record<string, string> = {
     lost: "that lost too many events",
-    host_unknown: "of hosts that are not known",
+    host_unknown: "of unknown hosts",
     on_both_sides: "that are on both sides",
-    control_in_part: "of hosts that are controls for a part of B only",
+    control_in_part: "of hosts that are controls for only a part of B",
   };
   const some = Object.entries(left_out).filter(([, sessions]) => sessions > 0);
   const said = some.map(([why, sessions]) => `Left out: ${plural(sessions, "session")} ${words[why] ?? why}.`);

@@ -17,7 +17,7 @@ export function host(context: Context): HTMLElement {
     const at = fleet.hosts.findIndex((one) => one.host === view.value.host);
     list.value = view.value.host;
     const hadFocus = body.contains(document.activeElement);
-    body.replaceChildren(...(at < 0 ? [el("p", {}, "The page has no host of this name.")] : [numbers(context, at), sessions(context, fleet.hosts[at]!)]));
+    body.replaceChildren(...(at < 0 ? [el("p", {}, "This page has no host of this name.")] : [numbers(context, at), sessions(context, fleet.hosts[at]!)]));
     if (hadFocus) body.querySelector<HTMLElement>(".chosen button")?.focus();
   };
   view.follow(show);
@@ -68,7 +68,7 @@ function notes({ fleet, view }: Context, host: string, { key }: Column): string[
   const is = (one: { metric: string }, of: Parameters<typeof idOf>[0]) => one.metric === metric && idOf(of) === idOf(key);
   const carries = fleet.diff.rows.some((row) => row.finding && is(row, row) && row.carried_by.includes(host));
   const apart = fleet.outliers.filter((one) => one.host === host && is(one, one.key));
-  const words = { change: "stands apart in its change", level: "stands apart in what it has on B" };
+  const words = { change: "stands apart in its change", level: "stands apart in its value on B" };
   return [...(carries ? ["carries the change"] : []), ...apart.map((one) => words[one.of])];
 }
 
@@ -92,12 +92,12 @@ function list(context: Context, host: Host, side: string, all: Session[], there:
   const line = (one: Session) => {
     const source = sourceOf(one.source_uri);
     const facts = [one.date ?? "day not known", one.kernel_release].filter((fact) => fact !== null).join(" · ");
-    const command = source ? copied(context, reportCommand(source, host.host, one.date)) : el("p", { class: "missing" }, "Where its recording is is not known.");
+    const command = source ? copied(context, reportCommand(source, host.host, one.date)) : el("p", { class: "missing" }, "The location of its recording is unknown.");
     return el("li", {}, el("p", { title: `session ${one.session_id}` }, facts), command);
   };
   const more = there - all.length;
   const title = `Sessions of ${side}: ${there === 0 ? "none" : count(there)}`;
-  return el("details", { open: side === "B" && all.length > 0 }, el("summary", {}, title), el("ul", { class: "commands" }, ...all.map(line)), more > 0 ? el("p", { class: "note" }, `${count(more)} older ones are left out.`) : null);
+  return el("details", { open: side === "B" && all.length > 0 }, el("summary", {}, title), el("ul", { class: "commands" }, ...all.map(line)), more > 0 ? el("p", { class: "note" }, `${count(more)} older ones are omitted.`) : null);
 }
 
 /** A command, and a button that copies it. */

@@ -108,7 +108,7 @@ class HostMap {
     this.height = HEIGHTS.find(([most]) => places.length <= most)?.[1] ?? 3;
     this.place(places, order);
     this.cursor = null;
-    const left = fleet.hosts_left_out > 0 ? ` ${count(fleet.hosts_left_out)} more, whose numbers changed least, are left out.` : "";
+    const left = fleet.hosts_left_out > 0 ? ` ${count(fleet.hosts_left_out)} more, whose numbers changed least, are omitted.` : "";
     const what = compare === "change" ? `${metric} on B over that on A` : `${metric} on ${compare.toUpperCase()}, over the geometric mean of hosts of its kind`;
     this.words.textContent = `${count(places.length)} of ${count(fleet.hosts.length)} hosts: ${what}. Framed: carries a finding. Diamond: stands apart from others of its kind. Empty: too few exits. Click or Enter: numbers and sessions of the host.${left}`;
     this.canvas.setAttribute("aria-label", `Heat map: ${this.words.textContent} Arrow keys move a cursor.`);

@@ -13,10 +13,10 @@ export function outliers(context: Context): HTMLElement {
     const name = [one.host, idOf(one.key), one.of].join("\n");
     groups.set(name, [...(groups.get(name) ?? []), one]);
   }
-  const about = `Single hosts that are farther from the others of their kind than chance puts one of a fleet in ${Math.round(1 / fleet.diff.alpha)} fleets: in how much a number is another on B, or in what they have on B. Groups of hosts that changed alike are above.`;
+  const about = `Single hosts that differ from others of their kind in their change from A to B, or in their value on B. Chance alone would put a host that far out in one of ${Math.round(1 / fleet.diff.alpha)} fleets. Groups of hosts that changed alike are listed above.`;
   if (groups.size === 0) return section("outliers", "Hosts that stand apart", el("p", {}, "None does."), el("p", { class: "note" }, about));
   const titles = ["host", "exits", "in", "over others of its kind", "deviations", "hosts of its kind", "numbers"];
-  const left = fleet.outliers_left_out > 0 ? ` ${count(fleet.outliers_left_out)} less far out are left out.` : "";
+  const left = fleet.outliers_left_out > 0 ? ` ${count(fleet.outliers_left_out)} that are less far out are omitted.` : "";
   return section(
     "outliers",
     "Hosts that stand apart",
@@ -47,7 +47,7 @@ function line(group: Outlier[], { view, goTo }: Context): HTMLElement {
     {},
     el("th", { scope: "row" }, el("button", { type: "button", class: "reason", onclick: go }, one.host)),
     el("td", {}, nameOf(one.key)),
-    el("td", {}, one.of === "change" ? "its change from A to B" : "what it has on B"),
+    el("td", {}, one.of === "change" ? "its change from A to B" : "its value on B"),
     ...[times(one.times), deviations, count(one.peers)].map((text) => el("td", { class: "number" }, text)),
     el("td", {}, group.map(({ metric }) => metric).join(", ")),
   );

@@ -30,7 +30,7 @@ export function rows(context: Context): HTMLElement {
     "All numbers",
     el("div", { class: "controls" }, all),
     el("div", { class: "scroll most", tabindex: 0, role: "group", "aria-label": "All numbers" }, el("table", { class: "diff" },
-      el("caption", {}, "Those that changed most come first"),
+      el("caption", {}, "Sorted by change, largest first"),
       el("thead", {}, el("tr", {}, ...titles.map((title, at) => el("th", { scope: "col", class: at > 2 && at < 11 ? "number" : null }, title)))),
       body)),
     words,

@@ -21,7 +21,7 @@ const LEAST_TICK = 90;
 
 export function series(context: Context): HTMLElement {
   const { fleet, view } = context;
-  if (fleet.curves.length === 0) return section("days", "Over days", el("p", { class: "note" }, "A change shows where four days or more have three hosts each with ten exits of a kind. Here they are fewer."));
+  if (fleet.curves.length === 0) return section("days", "Over days", el("p", { class: "note" }, "A change is visible only if at least four days have three hosts with ten exits of a kind each. This fleet has fewer."));
   const figure = el("figure", { class: "days" });
   let drawn = 0;
   const show = () => {
@@ -44,7 +44,7 @@ function drawing(context: Context, width: number): HTMLElement[] {
   const curves = fleet.curves.filter((one) => is(one, one.key)).sort((one, other) => Number(one.stratum === null) - Number(other.stratum === null));
   const changes = fleet.since.changes.filter((one) => is(one, one));
   const what = `${curves[0] ? nameOf(curves[0].key) : "These exits"}, ${metric}`;
-  if (curves.length === 0 || width === 0) return [el("p", { class: "note" }, `${what}: too few days have enough of them.`)];
+  if (curves.length === 0 || width === 0) return [el("p", { class: "note" }, `${what}: too few days have enough exits.`)];
   const words = changes.length === 0 ? "no day on which the level changed" : changes.map(said).join("; ");
   return [
     el("figcaption", {}, el("b", {}, what), ` of the typical host: ${words}.`),

@@ -26,7 +26,7 @@ export function boot(context: Context): HTMLElement | null {
   return section(
     "boot",
     "Boots and shutdowns",
-    el("p", { class: "note" }, "Phases as the guest's kernel recorded them, each with the exits that began in it. A phase leads to its place in the timeline."),
+    el("p", { class: "note" }, "Phases as the guest's kernel recorded them, each with the exits that began in it. Click a phase to see it in the timeline."),
     ...machines.map((machine) => figureOf(machine, context)),
   );
 }

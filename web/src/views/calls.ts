@@ -45,7 +45,7 @@ class Calls {
     this.sortBy = timed ? "self" : "calls";
     const many = `${count(source.count)} calls`;
     const about = timed
-      ? `${source.path}: ${many} on ${source.machine}. What takes less than 0.1% is not drawn. The tracer's own cost is in all times.`
+      ? `${source.path}: ${many} on ${source.machine}. Functions below 0.1% are not drawn. All times include the tracer's cost.`
       : `${source.path}: ${many} on ${source.machine}. The function tracer records calls only: there are no times and no stacks.`;
     this.element = el("div", {}, el("p", { class: "note" }, about), this.controls(), this.flame?.element,
       el("div", { class: "scroll most", tabindex: 0, role: "region", "aria-label": `Functions in ${source.path}` }, this.table), this.note());
@@ -83,8 +83,8 @@ class Calls {
       this.column("calls", (one) => one.count, (one) => count(one.count), "Calls that returned"),
       timed("self", "self", "In the function itself, on a CPU"),
       this.column("self%", (one) => value(one, "self") ?? -1, (one) => share(value(one, "self"), self), "Of all self time"),
-      timed("off CPU", "off_cpu", "Off the CPU while it was the innermost function"),
-      timed("total", "total", "From call to return; of recursion the outer calls"),
+      timed("off CPU", "off_cpu", "Off CPU while it was the innermost function"),
+      timed("total", "total", "From call to return; for recursion, the outermost calls"),
       this.column("mean", (one) => (value(one, "total") ?? 0) / Math.max(1, one.count), (one) => time(one.count > 0 ? (value(one, "total") ?? 0) / one.count : null, ns), "Total by calls"),
       timed("max", "max", "The longest call"),
     ];
@@ -97,7 +97,7 @@ class Calls {
     return [
       this.column("calls", (one) => one.count, (one) => count(one.count), "Calls"),
       this.column("share", (one) => one.count, (one) => share(one.count, source.count), "Of all calls"),
-      { title: "called by", hint: "Those that called it most", sort: null, cell: callers },
+      { title: "called by", hint: "Its most frequent callers", sort: null, cell: callers },
     ];
   }
 
@@ -138,6 +138,6 @@ class Calls {
   private note(): HTMLElement | null {
     const { without_call, without_return } = this.source;
     if (without_call + without_return === 0) return null;
-    return el("p", { class: "note" }, `Left out of counts and times: ${count(without_return)} calls whose return is not recorded, ${count(without_call)} returns whose call is not.`);
+    return el("p", { class: "note" }, `Omitted from counts and times: ${count(without_return)} calls whose return is not recorded, ${count(without_call)} returns whose call is not.`);
   }
 }

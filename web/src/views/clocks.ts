@@ -35,7 +35,7 @@ export function clocks({ report }: Context): HTMLElement | null {
     "clocks",
     "Clocks of guests",
     ...report.align_summaries.map((words) => el("p", {}, `${words}.`)),
-    scrolled("Each method", plainTable("Each method, held against the times at which vCPUs ran their guests", ["method", "usable", "events", "outside", "worst", "why not"], methods)),
+    scrolled("Each method", plainTable("Each method, compared with the times at which vCPUs ran their guests", ["method", "usable", "events", "outside", "worst", "why not"], methods)),
     scrolled("Guests", plainTable(
       `Host time = guest time + offset${align.rows.length > MOST_ROWS ? `; ${count(align.rows.length - MOST_ROWS)} more intervals are in hyperscope align` : ""}`,
       ["vCPU", "method", "offset, ns", "bound", "drift, ppb", "events", "outside"],

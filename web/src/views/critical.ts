@@ -17,7 +17,7 @@ export function critical(context: Context): HTMLElement | null {
   if (!of) return null;
   const others: Part[] = of.others_ns > 0 ? [{ machine: "", thread: "all others", what: "", time_ns: of.others_ns, count: null }] : [];
   const parts: Part[] = [...of.parts, ...others];
-  const note = "Each wait is followed backwards over whoever was waited for: another task, its vCPU in a run queue, an exit, a thread of the VMM, a timer. Parts add up to the time waited.";
+  const note = "Each wait is followed back through its causes: another task, its vCPU in a run queue, an exit, a thread of the VMM, a timer. The parts add up to the time waited.";
   return section(
     "critical",
     `What ${of.task} waited for`,

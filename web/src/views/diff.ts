@@ -25,7 +25,7 @@ export function diff({ report }: Context): HTMLElement | null {
     el("p", {}, `a: ${(a ?? ["a"]).join(", ")} · b: ${(b ?? ["b"]).join(", ")}. ${count(sure.length)} of ${count(rows.length)} numbers differ by more than chance explains.`),
     el("div", { class: "controls" }, all),
     el("div", { class: "scroll most", tabindex: 0, role: "region", "aria-label": "Comparison" }, el("table", { class: "diff" },
-      el("caption", {}, "Those whose time changed most come first"),
+      el("caption", {}, "Sorted by the change of time, largest first"),
       el("thead", {}, el("tr", {}, ...titles.map((title, at) => el("th", { scope: "col", class: at > 0 && at < 6 ? "number" : null }, title)))),
       body)),
     ...(notes ?? []).map((note) => el("p", { class: "note" }, note)),

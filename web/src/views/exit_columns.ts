@@ -47,11 +47,11 @@ export function columnsFor(report: Report, histograms: Histograms, range: [numbe
     ...defined.slice(0, before),
     ...costs,
     {
-      ...number("share", byCost ? "cost%" : "time%", byCost ? "Share of the cost of all exits of the recording that don't wait" : "Share of the time of all exits of the recording that don't wait", (row) => shareOf(row, working, ns), (value) => share(value, value === null ? null : 1), true),
+      ...number("share", byCost ? "cost%" : "time%", byCost ? "Share of the cost of all exits except waiting exits" : "Share of the time of all exits except waiting exits", (row) => shareOf(row, working, ns), (value) => share(value, value === null ? null : 1), true),
       value: () => null,
     },
     {
-      ...text("parts", "who pays", "What the cost is made of: work before the exit, kernel, user space. Of exits that wait, or whose cost is not known: what their time is made of", () => null, true),
+      ...text("parts", "who pays", "Parts of the cost: before exit, kernel, user space. For waiting exits, and exits of unknown cost: parts of the time", () => null, true),
       sort: (row) => timeOf(row, "user", ns),
       cell: (row) => [partsBar(row, ns)],
     },
@@ -96,7 +96,7 @@ function numberOf(row: ExitRow, name: string): Known {
 
 function reason(): Column {
   return {
-    ...text("reason", "reason", "The kernel's name of the reason", (row) => row.reason, true),
+    ...text("reason", "reason", "The kernel's name for the reason", (row) => row.reason, true),
     cell: (row, focus) => [
       el("button", { type: "button", class: "reason", onclick: focus, title: "Show only these in all figures" }, row.reason ?? NOT_RECORDED),
       row.waiting ? el("small", {}, " waits") : "",

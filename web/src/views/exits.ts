@@ -105,7 +105,7 @@ class ExitsTable {
     const timed = report.exits.rows.every((row) => row.count === row.paired);
     this.note.textContent = [
       "– not recorded.",
-      timed ? "" : "Exits without an entry, or that lasted over a loss, are counted but not timed.",
+      timed ? "" : "Exits without an entry, or during which events were lost, are counted but not timed.",
       this.all ? "" : "“All numbers” shows the rest; hyperscope exits prints the same.",
     ].filter(Boolean).join(" ");
   }

@@ -1,4 +1,4 @@
-// A flame graph: callers above, each frame as wide as the time in it and in what it called.
+// A flame graph: callers above, each frame as wide as the time in it and its callees.
 
 import { timeOf, type CallNode } from "../data/report";
 import { el } from "../dom";
@@ -60,10 +60,10 @@ export class Flame {
 
   private words({ node, total }: Frame): string[] {
     const of = (what: string) => timeOf(node, what, this.ns);
-    const lines = [node.name, `${time(total, this.ns)} in it and in what it called (${share(total, this.whole, 1)})`];
+    const lines = [node.name, `${time(total, this.ns)} in it and its callees (${share(total, this.whole, 1)})`];
     if (node.depth === 0) return lines;
     const off = of("off_cpu");
-    return [...lines, `${time(of("self"), this.ns)} in itself${off ? `, ${time(off, this.ns)} off the CPU` : ""}`, `${count(node.count)} calls by these callers`];
+    return [...lines, `${time(of("self"), this.ns)} in itself${off ? `, ${time(off, this.ns)} off CPU` : ""}`, `${count(node.count)} calls by these callers`];
   }
 
   private zoom(to: Frame | null): void {

@@ -72,7 +72,7 @@ export function themeButton(view: ThemeKeeper): HTMLElement {
 
 /** Timestamps since the beginning, or on the recording's clock. */
 function clockButton(view: ViewStore): HTMLElement {
-  const button = el("button", { type: "button", class: "clock", title: "Timestamps since the beginning, or on the recording’s clock" });
+  const button = el("button", { type: "button", class: "clock", title: "Times since the beginning, or on the recording’s clock" });
   const follow = () => {
     setClockMode(view.value.clock);
     const absolute = view.value.clock === "absolute";

@@ -81,7 +81,7 @@ class HeatMap {
     const column = time(this.heat.info.column_ns, report.nanoseconds);
     const which = describe(focus.value) || "all exits";
     const said = this.grid ? `${count(this.grid.total)} timed exits (${which})` : `no timed exits (${which})`;
-    this.words.textContent = `${said}; a column is ${column} wide. Click or Enter: see that timestamp in the timeline.`;
+    this.words.textContent = `${said}; a column is ${column} wide. Click or Enter: show that time in the timeline.`;
     this.canvas.setAttribute("aria-label", `Heat map: ${this.words.textContent} Arrow keys move a cursor.`);
     this.cursor = null;
     this.draw();
@@ -186,9 +186,9 @@ class HeatMap {
     for (let at = 0; at < grid.rows; at++) inColumn += grid.counts[at * grid.columns + column] ?? 0;
     return [
       `${count(here)} exits`,
-      grid.zero && row === 0 ? "took no time by the recording's clock" : `took ${time(shortest, report.nanoseconds)} to ${time(longest, report.nanoseconds)}`,
+      grid.zero && row === 0 ? "took less than one tick of the recording's clock" : `took ${time(shortest, report.nanoseconds)} to ${time(longest, report.nanoseconds)}`,
       `at ${timestampOf(report, Math.max(0, from))}`,
-      `${share(here, inColumn)} of the ${count(inColumn)} exits of this timestamp`,
+      `${share(here, inColumn)} of the ${count(inColumn)} exits of this time`,
     ];
   }
 
@@ -244,6 +244,6 @@ class HeatMap {
       const begin = (at: number) => time(rowBegin(grid.firstRow + at, rows_per_octave), report.nanoseconds);
       if (sum > 0) lines.push([grid.zero && row === 0 ? "no time" : `${begin(row)} to ${begin(row + 1)}`, count(sum), share(sum, grid.total)]);
     }
-    return plainTable("Exits by how long they took", ["took", "exits", "share"], lines);
+    return plainTable("Exits by duration", ["took", "exits", "share"], lines);
   }
 }

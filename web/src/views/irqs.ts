@@ -15,7 +15,7 @@ export function irqs({ report }: Context): HTMLElement | null {
   return section(
     "irqs",
     "Interrupts",
-    el("p", {}, "Own time is without the handlers that interrupted one. Of a guest's handlers, the host's part is exits and waits for a CPU while they ran."),
+    el("p", {}, "Self time excludes handlers that interrupted this one. For a guest's handlers, the host's part is exits and waits for a CPU while they ran."),
     ...machines.map(({ machine }) => machineTable(machine, document_, axis, report.nanoseconds)),
   );
 }

@@ -14,7 +14,7 @@ export function nested(context: Context): HTMLElement | null {
   return section(
     "nested",
     "Nested guests",
-    el("p", {}, levels.join("; "), ". An exit of a nested guest reaches the host first; if its parent has to deal with it, that takes exits of the parent."),
+    el("p", {}, levels.join("; "), ". An exit of a nested guest reaches the host first; if its parent has to handle it, that causes exits of the parent."),
     el("div", { class: "trees" }, ...document_.rows.map((row, at) => tree(row, at < 3, most, ns))),
   );
 }
@@ -40,8 +40,8 @@ function tree(row: NestedRow, open: boolean, most: number, ns: boolean): HTMLEle
     "details",
     { open, class: "tree" },
     head,
-    el("div", { class: "scroll" }, rowsTable(`What ${row.reason} of the guest inside ${row.vm} brings about`, titles, [own, ...under], 1)),
-    row.unfinished > 0 ? el("p", { class: "note" }, `After ${count(row.unfinished)} of them the nested guest was not seen to run again.`) : null,
+    el("div", { class: "scroll" }, rowsTable(`What ${row.reason} of the guest inside ${row.vm} causes`, titles, [own, ...under], 1)),
+    row.unfinished > 0 ? el("p", { class: "note" }, `After ${count(row.unfinished)} of them the recording does not show the nested guest running again.`) : null,
   );
 }
 

@@ -24,7 +24,7 @@ export function paths(context: Context): HTMLElement | null {
   return section(
     "path",
     "Paths of requests",
-    el("p", { class: "note" }, "From what began a request to where the guest goes on. Times are those of half the requests, and of 99%; bars are one request of a usual length, to scale."),
+    el("p", { class: "note" }, "From the start of a request to where the guest continues. Times are the median and the 99th percentile; each bar shows one typical request, to scale."),
     ...all.map((path, at) => picture(context, path, at)),
   );
 }

@@ -31,7 +31,7 @@ function losses({ exits }: Report): Said {
     pages_damaged ? `${count(pages_damaged)} places unreadable` : "",
     pairs_dropped ? `${count(pairs_dropped)} exits left out` : "",
   ];
-  return ["warn", "Losses", parts.filter(Boolean).join(", "), "Times are of what is left; nothing was guessed over a loss"];
+  return ["warn", "Losses", parts.filter(Boolean).join(", "), "Times cover only complete exits; nothing is estimated across a loss"];
 }
 
 function clocks({ align, nanoseconds }: Report): Said {
@@ -50,10 +50,10 @@ function clocks({ align, nanoseconds }: Report): Said {
 function cost({ exits }: Report): Said {
   const cost = exits.recorder_cost;
   if (!cost) return ["plain", "Recorder’s cost", "not recorded", "The recorder did not report its own cost"];
-  return ["plain", "Recorder’s cost", `${time(cost.cpu_ns)} of CPU time, ${share(cost.cpu_ns, cost.available_ns)}`, "CPU time of the recorder, and its share of what the recorded CPUs had"];
+  return ["plain", "Recorder’s cost", `${time(cost.cpu_ns)} of CPU time, ${share(cost.cpu_ns, cost.available_ns)}`, "CPU time of the recorder, and its share of the recorded CPUs' time"];
 }
 
 function merged({ timeline, nanoseconds }: Report): Said {
   if (timeline.merged_below_ns === 0) return ["good", "Timeline", "every span kept", `${count(timeline.spans)} spans`];
-  return ["plain", "Timeline", `below ${time(timeline.merged_below_ns, nanoseconds)} merged`, `${count(timeline.spans)} spans were recorded; shorter neighbours are one, their sums are exact`];
+  return ["plain", "Timeline", `below ${time(timeline.merged_below_ns, nanoseconds)} merged`, `${count(timeline.spans)} spans were recorded; short neighbours are merged, their sums are exact`];
 }

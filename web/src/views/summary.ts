@@ -49,7 +49,7 @@ function payers({ report }: Context): HTMLElement {
   for (const row of report.exits.rows) exits.set(key(row), (exits.get(key(row)) ?? 0) + row.count);
   const { kept, others } = greatest(report.cpu.vms, MOST_VMS, (vm) => exits.get(key(vm)) ?? 0);
   const figures = kept.map((vm) => payersOf(vm, exits.get(key(vm)) ?? 0, report));
-  const note = others > 0 ? el("p", { class: "note" }, `The ${MOST_VMS} VMs with most exits; hyperscope cpu has ${count(others)} more.`) : null;
+  const note = others > 0 ? el("p", { class: "note" }, `The ${MOST_VMS} VMs with the most exits; hyperscope cpu shows ${count(others)} more.`) : null;
   return el("div", { class: "payers" }, ...figures, note);
 }
 

@@ -63,7 +63,7 @@ impl Page {
     /// Finds every time on the page.
     pub(super) fn scan(abi: Abi, bytes: &[u8]) -> Result<Self> {
         let head = 8 + abi.long.bytes();
-        let start = abi.order.u64_at(bytes, 0).context("page without a stamp")?;
+        let start = abi.order.u64_at(bytes, 0).context("page without a timestamp")?;
         let commit = abi.order.uint_at(bytes, 8, abi.long.bytes()).context("page without size")?;
         let end = head + (commit & COMMIT_SIZE_MASK) as usize;
         ensure!(end <= bytes.len(), "a page claims more data than it holds");

@@ -20,8 +20,8 @@ impl FromStr for Size {
             Some((at, 'g' | 'G')) => (&text[..at], 30),
             _ => (text, 0),
         };
-        let number: u64 = number.parse().with_context(|| format!("`{text}` is no size"))?;
-        let bytes = number.checked_mul(1 << shift).context("that is too large")?;
+        let number: u64 = number.parse().with_context(|| format!("`{text}` is not a size"))?;
+        let bytes = number.checked_mul(1 << shift).context("the size is too large")?;
         Ok(Self { bytes })
     }
 }

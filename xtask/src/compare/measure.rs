@@ -35,7 +35,7 @@ pub(crate) fn measure(words: &[String], recording: &Path) -> Result<Sample> {
     command.args(["measure", "--output", "/dev/null", "--"]).args(words).arg(recording);
     let output = command.stderr(Stdio::inherit()).output()?;
     ensure!(output.status.success(), "{} failed", words.join(" "));
-    serde_json::from_slice(&output.stdout).context("no measurement came back")
+    serde_json::from_slice(&output.stdout).context("the measurement printed no result")
 }
 
 /// Runs the program given and prints what it took as JSON.

@@ -63,8 +63,8 @@ const END: &str = "<!-- measured: end -->";
 /// Puts the tables between the two marks of the page.
 pub(crate) fn record(page: &Path, tables: &str) -> Result<()> {
     let text = std::fs::read_to_string(page)?;
-    let (before, rest) = text.split_once(BEGIN).context("the page has lost its first mark")?;
-    let (_, after) = rest.split_once(END).context("the page has lost its last mark")?;
+    let (before, rest) = text.split_once(BEGIN).context("the page lacks its first marker")?;
+    let (_, after) = rest.split_once(END).context("the page lacks its last marker")?;
     std::fs::write(page, format!("{before}{BEGIN}\n\n{tables}{END}{after}"))?;
     Ok(())
 }

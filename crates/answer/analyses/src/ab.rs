@@ -4,7 +4,7 @@ use stats::{
     Comparison, benjamini_hochberg, compare_pairs, mean, median, standard_deviation, trend,
 };
 
-/// A level of chance below which something is said.
+/// Significance level of reported changes.
 const ALPHA: f64 = 0.05;
 
 /// A number is an outlier if it is further from the median than this many median deviations.

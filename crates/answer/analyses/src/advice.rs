@@ -33,7 +33,7 @@ pub use verified::{VERIFIED, Verified, verified};
 /// A cause of exits or waiting that a recording may show.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// What it goes by in JSON, in CSV and in `docs/advice.md`.
+    /// Its name in JSON, in CSV and in `docs/advice.md`.
     pub name: &'static str,
     /// What it says of a VM; nothing where the evidence is weak.
     advise: fn(&Measured<'_>) -> Vec<Advice>,

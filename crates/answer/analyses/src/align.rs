@@ -148,7 +148,7 @@ impl GuestAlignment {
 }
 
 /// Aligns all guests among `recordings` to their hosts; with `method`, by that one if it can be
-/// used. `tick` hears of the bytes read: hosts and guests are read once.
+/// used. `tick` receives the number of bytes read: hosts and guests are read once.
 #[must_use]
 pub fn align(
     recordings: &[Recording],
@@ -272,27 +272,27 @@ fn windows(solved: &mapping::Solved, same_unit: bool) -> Result<Relation, String
         return Ok(Relation::of_pieces(&pieces));
     }
     Err(match solved.unsolved {
-        _ if !same_unit => "one of the recordings counts nanoseconds, the other ticks".to_owned(),
+        _ if !same_unit => {
+            "one recording's clock counts nanoseconds, the other's counts ticks".to_owned()
+        }
         Some(unsolved) => why(unsolved).to_owned(),
-        None => "no vCPU of the host was found to be a CPU of the guest".to_owned(),
+        None => "no vCPU of the host matches a CPU of the guest".to_owned(),
     })
 }
 
 fn why(unsolved: Unsolved) -> &'static str {
     match unsolved {
         Unsolved::NothingRecorded => {
-            "it takes kvm_entry and kvm_exit of the host, and events of the guest at the same time"
+            "alignment needs kvm_entry and kvm_exit from the host, and guest events from the same time"
         }
         Unsolved::NoOffsetFits => {
-            "whatever the offset, guest events lie where no vCPU was in its guest"
+            "with every offset, some guest events fall outside the windows of their vCPUs"
         }
-        Unsolved::SeveralOffsetsFit => "several offsets, far apart, fit all events",
-        Unsolved::TooFewEvents => {
-            "too few events: an offset that fits them could be found by chance"
-        }
+        Unsolved::SeveralOffsetsFit => "several offsets that are far apart fit all events",
+        Unsolved::TooFewEvents => "there are too few events: an offset could fit them by chance",
         Unsolved::OverBudget => {
-            "the search for an offset was ended: it took as many steps as one command may; --vm NAME tries the \
-             vCPUs of one VM alone, --from and --to a shorter time"
+            "the search for an offset reached the step limit of one command; --vm NAME searches the vCPUs of one VM only, --from \
+             and --to a shorter time"
         }
     }
 }

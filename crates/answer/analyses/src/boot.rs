@@ -63,7 +63,7 @@ pub struct Boot {
 }
 
 /// How machines boot and go down. `collected` is what collectors wrote next to recordings, by recording;
-/// `tick` hears of the bytes done, and more than once of the same.
+/// `tick` receives the number of bytes read, and more than once of the same.
 #[must_use]
 pub fn boot(
     view: View<'_>,

@@ -1,4 +1,4 @@
-//! Which kernel functions ran, how often and how long, and who called them.
+//! Which kernel functions ran, how often and how long, and their callers.
 //!
 //! The function_graph tracer records each call and each return, with the depth on the thread's stack;
 //! interrupts nest into the stack of the thread that they interrupt. The function tracer records calls
@@ -42,7 +42,7 @@ pub struct CallQuestion {
 }
 
 impl CallQuestion {
-    /// Stacks that are kept apart when nobody says otherwise: some 100 MB of memory.
+    /// Default limit of distinct stacks: about 100 MB of memory.
     pub const MAX_STACKS: usize = 1 << 20;
 }
 
@@ -145,7 +145,7 @@ pub struct RecordedCalls {
     pub functions: Vec<Function>,
     /// Threads, in the order in which they were first seen; some may have no call.
     pub threads: Vec<ThreadCalls>,
-    /// Who called whom.
+    /// Callers and callees.
     pub tree: CallTree,
     /// What the fastest calls took.
     pub cost: TracerCost,
@@ -176,7 +176,7 @@ impl RecordedCalls {
     }
 }
 
-/// The calls in `recording`, each also given to `sink`; `tick` hears of the bytes done.
+/// The calls in `recording`, each also given to `sink`; `tick` receives the number of bytes read.
 pub fn calls<S: CallSink>(
     recording: &Recording,
     question: &CallQuestion,

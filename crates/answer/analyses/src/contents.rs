@@ -46,7 +46,7 @@ pub struct Contents {
     pub damage: Damages,
     /// Whether it is known that no more was lost than is counted here.
     pub losses_known: bool,
-    /// Events that the kernel dropped and counted, and nobody knows on which CPU.
+    /// Events that the kernel dropped and counted without naming the CPU.
     pub lost_anywhere: u64,
     /// CPUs for which the kernel kept more events, by its count, than are here: CPU, kept, found.
     pub unmet: Vec<(u32, u64, u64)>,
@@ -87,7 +87,7 @@ impl Contents {
         self.cpus.iter().map(|cpu| cpu.uncounted_losses).sum()
     }
 
-    /// Places where events are missing that nobody has counted.
+    /// Places where an unknown number of events is missing.
     #[must_use]
     pub fn unexplained_losses(&self) -> u64 {
         self.cpus.iter().map(|cpu| cpu.unexplained_losses).sum()
@@ -302,7 +302,7 @@ impl Sums {
     }
 }
 
-/// Counts all that `recording` holds; `tick` hears of the bytes done.
+/// Counts all that `recording` holds; `tick` receives the number of bytes read.
 #[must_use]
 pub fn contents(recording: &Recording, progress: &(dyn Fn(u64) + Sync)) -> Contents {
     let mut sums = Sums::new(recording);

@@ -103,7 +103,7 @@ pub struct TaskUse {
     pub guest_events: GuestEventKinds,
 }
 
-/// Who had a host's CPU.
+/// Threads that had a host's CPU.
 #[derive(Clone, Debug, Default)]
 pub struct HostCpuUse {
     /// Index of the recording.
@@ -127,7 +127,7 @@ pub struct CpuUse {
     pub tasks: Vec<TaskUse>,
     /// By host's CPU.
     pub cpus: Vec<HostCpuUse>,
-    /// By recording: who had the CPUs that vCPUs waited for, those first that had them longest.
+    /// By recording: threads that had the CPUs that vCPUs waited for, longest first.
     pub takers: Vec<TakenCpu>,
     /// By guest's recording, how well it fits its host's.
     pub placed: Vec<(usize, GuestFit)>,
@@ -334,7 +334,7 @@ fn guest_events_by_thread(
     by_thread
 }
 
-/// Who had the CPUs that vCPUs of a recording waited for.
+/// Threads that had the CPUs that vCPUs of a recording waited for.
 fn takers_of(states: &States, sums: &CpuUseSink, recording: usize) -> Vec<TakenCpu> {
     let vms = states.vms.get(recording).map_or(&[][..], Vec::as_slice);
     let homes = VmsByVcpu::new(vms);

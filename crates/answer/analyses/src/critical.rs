@@ -92,7 +92,7 @@ pub struct CriticalPart {
     pub time_ns: u64,
     /// In how many intervals.
     pub count: u64,
-    /// It was the recording itself that ran, or that had the CPU: there is no such wait when nobody records.
+    /// The recording itself caused this wait, which only exists while recording.
     pub is_recorder: bool,
 }
 
@@ -130,7 +130,7 @@ pub struct CriticalWait {
 /// What was waited for.
 #[derive(Debug)]
 pub struct Critical {
-    /// Those who waited.
+    /// The threads that waited.
     pub threads: Vec<CriticalThread>,
     /// What for; the longest first. They add up to the time waited.
     pub parts: Vec<CriticalPart>,
@@ -158,8 +158,8 @@ pub struct NoSuchTask {
     pub known: Vec<(String, String)>,
 }
 
-/// What was waited for in `recordings`, of which guests have been aligned as `guests` says; `tick` hears of
-/// the bytes done.
+/// What was waited for in `recordings`, of which guests have been aligned as `guests` says; `tick` receives
+/// the number of bytes read.
 ///
 /// # Errors
 /// When there is no such task.

@@ -28,7 +28,7 @@ pub struct DeviceExits {
     pub is_known: bool,
 }
 
-/// Counts the exits at each of these devices; `tick` hears of the bytes done.
+/// Counts the exits at each of these devices; `tick` receives the number of bytes read.
 ///
 /// Addresses are those of the host's own guests. What guests inside those do is counted in `all`
 /// alone: they have addresses of their own.

@@ -1,6 +1,6 @@
 //! Every exit of a recording by itself, packed: what a page needs to answer for any stretch of time.
 //!
-//! A list holds all exits or none: what is said of a stretch from a part of them would be wrong.
+//! A list contains all exits or none: statistics of a stretch would be wrong if exits were missing.
 
 mod packed;
 
@@ -105,7 +105,7 @@ impl ExitQuestion for EachExitOf {
     type Answer = ExitList;
 
     fn needs_details(&self, _: &Recording) -> bool {
-        // Where nothing finds room, nobody reads them.
+        // Without room for exits, the list stays empty and unread.
         self.1.exits > 0
     }
 

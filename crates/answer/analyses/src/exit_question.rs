@@ -30,7 +30,7 @@ pub struct FoundExits<'r> {
     pub pass: ExitPass<()>,
 }
 
-/// Answers a question of every exit of `recording`; `tick` hears of the bytes done.
+/// Answers a question of every exit of `recording`; `tick` receives the number of bytes read.
 pub fn ask<Q: ExitQuestion>(
     recording: &Recording,
     question: &Q,

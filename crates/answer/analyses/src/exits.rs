@@ -151,7 +151,7 @@ impl ExitRow {
     }
 }
 
-/// Accounts for every exit of `recording`; `tick` hears of the bytes done.
+/// Accounts for every exit of `recording`; `tick` receives the number of bytes read.
 #[must_use]
 pub fn exits(recording: &Recording, by: &[By], progress: &(dyn Fn(u64) + Sync)) -> Exits {
     ask(recording, &ExitsBy(by), progress)

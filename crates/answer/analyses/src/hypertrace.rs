@@ -172,6 +172,7 @@ pub fn hypertrace<S: GuestEventSink>(
         number,
         files: Hypercalls::new(recordings, files.collected),
         streams: FxHashMap::default(),
+        losses: FxHashMap::default(),
         marks: Marks::default(),
         window: Window::default(),
         new: Vec::new(),
@@ -181,7 +182,7 @@ pub fn hypertrace<S: GuestEventSink>(
         sink: Merged { stored: Ordered::new(files.stored, recordings), sink },
     };
     let mut losses = Vec::new();
-    // Pages with events that nobody wants are not read.
+    // Pages without selected events are not read.
     if !are_all_collected {
         losses = each_trace_event(recordings, &mut reader, progress).losses;
     }
@@ -240,6 +241,8 @@ struct Stream {
     events: u64,
     /// What the collector had lost of it, by its last count.
     lost: u16,
+    /// Losses of its recording that it has seen.
+    losses_seen: u64,
 }
 
 /// A hypercall, wherever it was found.
@@ -257,6 +260,8 @@ struct Reader<'s, S> {
     number: u64,
     files: Hypercalls<'s>,
     streams: FxHashMap<VcpuThread, Stream>,
+    /// By recording, how often events of it were missing.
+    losses: FxHashMap<u16, u64>,
     marks: Marks,
     window: Window,
     /// Of one frame.
@@ -277,7 +282,11 @@ impl<S: GuestEventSink> Reader<'_, S> {
     }
 
     fn frame(&mut self, frame: &Hypercall<'_>) {
+        let losses = self.losses.get(&frame.from.recording).copied().unwrap_or(0);
         let stream = self.streams.entry(frame.from).or_default();
+        if std::mem::replace(&mut stream.losses_seen, losses) != losses {
+            stream.decoder.gap();
+        }
         stream.decoder.frame(frame.words, frame.stamp_ns, &mut self.new);
         stream.hypercalls += 1;
         stream.events += self.new.len() as u64;
@@ -352,10 +361,6 @@ impl<S: GuestEventSink> TraceEventSink for Reader<'_, S> {
         }
         // A frame's number shows missing frames only up to 255. Which threads ran there is not
         // known, so all streams of the recording start again with their next tables.
-        for (from, stream) in &mut self.streams {
-            if from.recording == gap.recording {
-                stream.decoder.gap();
-            }
-        }
+        *self.losses.entry(gap.recording).or_default() += 1;
     }
 }

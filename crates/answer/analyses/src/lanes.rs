@@ -27,7 +27,7 @@ use of_states::Subject;
 pub enum LaneKind {
     /// A CPU of the recorded machine: which thread runs.
     Cpu,
-    /// A vCPU thread: guest, or who handles its exit.
+    /// A vCPU thread: guest, or the handler of its exit.
     Vcpu,
     /// A thread of the recorded machine that is no vCPU.
     Thread,

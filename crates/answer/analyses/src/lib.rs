@@ -10,7 +10,7 @@
 //!
 //! let path = "../../../fixtures/x86-svm/nested.dat";
 //! let recording = sources::open(path.as_ref())?;
-//! // Called with the bytes read, for whoever shows progress.
+//! // Called with the number of bytes read, to show progress.
 //! let progress = |_bytes| ();
 //! let found = exits(&recording, &[By::Level, By::Reason], &progress);
 //! for row in found.rows.iter().take(3) {
@@ -72,6 +72,7 @@ pub mod ab;
 pub mod advice;
 pub mod align;
 pub mod boot;
+mod by_recording;
 pub mod calls;
 pub mod contents;
 pub mod cpu;
@@ -89,6 +90,7 @@ pub mod irqs;
 pub mod known_parts;
 pub mod lanes;
 pub mod latencies;
+mod loss_log;
 pub mod machine_names;
 pub mod msr_names;
 pub mod nested;

@@ -54,7 +54,7 @@ pub(crate) use self::machines::{Machines, Thread};
 pub(crate) use self::requests::{Request, RequestPass, RequestSink};
 pub(crate) use self::table::PathTable;
 
-/// Who does a step.
+/// What performs a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Actor {
     /// The guest's own code.
@@ -123,7 +123,7 @@ pub struct Hop {
     pub from: String,
     /// What it ends with.
     pub to: String,
-    /// Who does what it ends with.
+    /// What performs its last step.
     pub on: Actor,
     /// How long it took, each time: fewer times than there are requests where it is optional.
     pub times: Distribution,
@@ -190,7 +190,7 @@ pub struct ExampleStep {
     pub ts_ns: u64,
     /// What happened.
     pub what: String,
-    /// Who did it.
+    /// What performed it.
     pub on: Actor,
     pub place: Place,
 }
@@ -199,7 +199,7 @@ pub struct ExampleStep {
 /// requests' times.
 #[derive(Clone, Debug)]
 pub struct Path {
-    /// What it begins with, and who it goes over, in most of its requests.
+    /// The first step, and what performs the other steps in most of its requests.
     pub name: String,
     /// What it begins with: `mmio write 0xfeb02e50`.
     pub start: String,
@@ -259,7 +259,7 @@ pub struct NoSuchEvent(
 );
 
 /// The paths of requests in `recordings`, of which guests have been aligned as `guests` says;
-/// `tick` hears of the bytes done.
+/// `tick` receives the number of bytes read.
 ///
 /// # Errors
 /// When no event of any recording matches an end that was asked for.

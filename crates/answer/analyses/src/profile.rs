@@ -152,7 +152,7 @@ impl CodeFrame {
             (None, Some(module), Some(offset)) => format!("{module}+{offset:#x}"),
             (None, Some(module), None) => module.clone(),
             (None, None, Some(address)) => format!("{address:#x}"),
-            (None, None, None) => "[addresses not kept apart]".to_owned(),
+            (None, None, None) => "[further addresses]".to_owned(),
         }
     }
 }

@@ -33,7 +33,7 @@ impl RecordedParts {
         let user = has(Kind::UserExit);
         Self {
             user,
-            // Who never went has returned.
+            // A thread that never left counts as returned.
             user_return: seen.contains(Kind::UserReturn) || user && !seen.contains(Kind::UserExit),
             off_cpu: has(Kind::SchedOut),
             wake: has(Kind::Wake),

@@ -1,4 +1,4 @@
-//! Threads that are the recording itself: what they take is gone when nobody records.
+//! Threads of the recording itself: their CPU time is only used while recording.
 
 /// Programs that record, as the kernel calls their threads: at most 15 characters of a name.
 const NAMES: [&str; 4] = ["trace-cmd", "perf", "hyperscope", "hyperscope-agen"];

@@ -90,7 +90,7 @@ impl ReasonSensitivity {
         let share = ratio(free.handled_ns, free.duration_ns).filter(|_| free.handled > 0.0);
         Self {
             slope,
-            // A slope below 0 is chance's: nobody gains by longer exits, nor loses by shorter ones.
+            // A slope below 0 is due to chance: longer exits cannot speed up the guest.
             max_gain: slope
                 .zip(share)
                 .map(|(slope, share)| slope.map(|slope| (slope * share.min(1.0)).max(0.0))),

@@ -18,7 +18,7 @@ pub struct Tally {
     pub costs: Distribution,
     /// Where the time went; adds up to the sum of the durations.
     pub parts: Parts,
-    /// Paired exits by who dealt with them.
+    /// Paired exits by handler.
     pub by_kernel: u64,
     /// See `by_kernel`.
     pub by_user: u64,

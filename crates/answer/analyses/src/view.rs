@@ -1,4 +1,4 @@
-//! Recordings as an analysis reads them: on the clocks that they are on now, with who is whose guest.
+//! Recordings as an analysis reads them: on their current clocks, with the relation of guests to hosts.
 
 use sources::Recording;
 
@@ -9,7 +9,7 @@ use crate::machine_names::MachineName;
 #[derive(Clone, Copy, Debug)]
 pub struct View<'s> {
     pub recordings: &'s [Recording],
-    /// Who is whose guest: those whose alignment was applied. None where each recording goes by its own clock.
+    /// Guests whose alignment was applied. None if each recording uses its own clock.
     pub guests: &'s [GuestAlignment],
 }
 

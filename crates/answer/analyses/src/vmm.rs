@@ -15,7 +15,6 @@ mod code;
 mod devices;
 mod events;
 mod exits;
-mod loss_log;
 mod process_groups;
 mod split;
 mod sums;
@@ -39,10 +38,10 @@ use self::activity::Call;
 use self::calls::CallNumbers;
 use self::events::{VmmEvent, concerns_cycles, is_call, sign, wanted};
 use self::exits::{ExitSplitter, GroupKey, GroupSum};
-use self::loss_log::LossLog;
 use self::process_groups::ProcessGroups;
 use self::sums::{CallKey, LockKey, LockSum};
 use self::threads::ThreadClock;
+use crate::loss_log::LossLog;
 use crate::profile::{StackFunctions, ThreadSamples};
 use crate::recorded::{can_split, has_switches};
 use crate::vms::VmsByVcpu;
@@ -74,7 +73,7 @@ pub struct VmmExits {
     pub split: ExitSplit,
 }
 
-/// Who made system calls.
+/// The caller of system calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CalledBy {
     /// The handling of exits: those at this place of [`Vmm::exits`].
@@ -86,7 +85,7 @@ pub enum CalledBy {
 /// System calls of one kind.
 #[derive(Clone, Debug)]
 pub struct VmmCalls {
-    /// Who made them.
+    /// The caller.
     pub by: CalledBy,
     /// The call.
     pub name: String,
@@ -108,7 +107,7 @@ pub struct VmmLock {
     pub vm: String,
     /// The futex, in the VMM's memory.
     pub address: u64,
-    /// Who released it.
+    /// The thread that released it.
     pub holder: Option<NamedThread>,
     /// How many waits.
     pub waits: u64,
@@ -165,7 +164,7 @@ pub struct Vmm {
 }
 
 /// What the VMMs of `recording` did; `processes` has the processes of their threads where the recorder knew them, `devices`
-/// those of their guests, and `samples`, one at most, those that were taken with it. `tick` hears of the bytes done.
+/// those of their guests, and `samples`, one at most, those that were taken with it. `tick` receives the number of bytes read.
 #[must_use]
 pub fn vmm(
     recording: &Recording,
@@ -278,7 +277,8 @@ impl<'s> Pass<'s> {
         change(thread);
         let activity = thread.progress.activity;
         if self.exits.mark(event.thread, event.stamp_ns, activity) {
-            self.cycles.emit_all(event.stamp_ns, &mut self.exits);
+            self.cycles.emit_thread(event.thread, event.stamp_ns, &mut self.exits);
+            self.exits.forget_marks(event.thread);
         }
     }
 

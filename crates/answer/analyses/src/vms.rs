@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::{Vm, VmVcpu, find_vcpus, group_vms};
 
-/// The VMs of `recording`; `tick` hears of the bytes done.
+/// The VMs of `recording`; `tick` receives the number of bytes read.
 #[must_use]
 pub fn find_vms(recording: &Recording, progress: &(dyn Fn(u64) + Sync)) -> Vec<Vm> {
     group_vms(recording, &find_vcpus(recording, progress))

@@ -106,9 +106,9 @@ impl FleetReport {
     fn left_out(&self) -> String {
         let what = [
             "that lost too many events",
-            "of hosts that are not known",
+            "of unknown hosts",
             "that are on both sides",
-            "of hosts that are controls for a part of B only",
+            "of hosts that are controls for only a part of B",
         ];
         let mut out = String::new();
         for (sessions, what) in self.diff.left_out.iter().zip(what).filter(|entry| *entry.0 > 0) {

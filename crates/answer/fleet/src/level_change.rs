@@ -38,7 +38,7 @@ pub struct LevelChange {
     pub before: f64,
     /// What it has since, up to the next change.
     pub after: f64,
-    /// After over before.
+    /// after divided by before.
     pub ratio: f64,
     /// Lower end of its interval.
     pub low: f64,

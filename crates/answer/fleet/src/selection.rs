@@ -70,7 +70,7 @@ impl std::str::FromStr for Selection {
         let mut parser = Parser { text, at: 0, depth: 0 };
         let root = parser.either()?;
         if parser.next_is_more() {
-            return Err(parser.error("AND, OR or the end is expected"));
+            return Err(parser.error("expected AND, OR or the end"));
         }
         Ok(Self { text: text.to_owned(), root })
     }
@@ -103,7 +103,7 @@ impl Selection {
         self.root.check(is_known).map_err(|(name, at)| SelectionError {
             text: self.text.clone(),
             at,
-            what: format!("sessions have no {name}; they have {known}"),
+            what: format!("sessions have no column {name}; columns are: {known}"),
         })
     }
 
@@ -277,14 +277,14 @@ impl<'t> Parser<'t> {
     fn condition(&mut self) -> Result<Node, SelectionError> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(self.error("more conditions lie within each other than anyone writes"));
+            return Err(self.error("conditions are nested too deeply"));
         }
         let node = if self.takes_word("NOT") {
             Node::Not(Box::new(self.condition()?))
         } else if self.takes("(") {
             let node = self.either()?;
             if !self.takes(")") {
-                return Err(self.error(") is expected"));
+                return Err(self.error("expected , or )"));
             }
             node
         } else {
@@ -298,14 +298,14 @@ impl<'t> Parser<'t> {
         let name = self.word().to_owned();
         let at = self.at;
         if name.is_empty() {
-            return Err(self.error("a name is expected, such as kernel_release"));
+            return Err(self.error("expected a column name, such as kernel_release"));
         }
         self.at += name.len();
         let node = |test| Node::Test { name: name.clone(), at, test };
         if self.takes_word("IS") {
             let is_not = self.takes_word("NOT");
             if !self.takes_word("NULL") {
-                return Err(self.error("NULL is expected"));
+                return Err(self.error("expected NULL"));
             }
             let test = node(Test::IsNull);
             return Ok(if is_not { Node::Not(Box::new(test)) } else { test });
@@ -314,12 +314,12 @@ impl<'t> Parser<'t> {
         let test = if self.takes_word("LIKE") {
             match self.literal()? {
                 Literal::Text(pattern) => Test::Like(pattern),
-                Literal::Number(_) => return Err(self.error("a text is expected before this")),
+                Literal::Number(_) => return Err(self.error("expected a text before this")),
             }
         } else if self.takes_word("IN") {
             Test::In(self.list()?)
         } else if is_not {
-            return Err(self.error("LIKE or IN is expected"));
+            return Err(self.error("expected LIKE or IN"));
         } else {
             Test::Compare(self.operator()?, self.literal()?)
         };
@@ -338,7 +338,7 @@ impl<'t> Parser<'t> {
         ];
         let found = all.into_iter().find(|(symbol, _)| self.takes(symbol));
         found.map(|(_, operator)| operator).ok_or_else(|| {
-            self.error("an operator is expected: =, <>, <, <=, >, >=, LIKE, IN or IS NULL")
+            self.error("expected an operator: =, <>, <, <=, >, >=, LIKE, IN or IS NULL")
         })
     }
 
@@ -350,14 +350,14 @@ impl<'t> Parser<'t> {
         while self.takes(",") {
             all.push(self.literal()?);
         }
-        if self.takes(")") { Ok(all) } else { Err(self.error(", or ) is expected")) }
+        if self.takes(")") { Ok(all) } else { Err(self.error("expected , or )")) }
     }
 
     fn literal(&mut self) -> Result<Literal, SelectionError> {
         if !self.takes("'") {
             let word = self.word();
             let Some(number) = word.parse().ok().filter(|number: &f64| number.is_finite()) else {
-                return Err(self.error("a number or a text in '' is expected"));
+                return Err(self.error("expected a number, or a text in ''"));
             };
             self.at += word.len();
             return Ok(Literal::Number(number));
@@ -366,7 +366,7 @@ impl<'t> Parser<'t> {
         loop {
             let rest = self.text.get(self.at..).unwrap_or_default();
             let Some(end) = rest.find('\'') else {
-                return Err(self.error("the text that begins here has no ' at its end"));
+                return Err(self.error("the text that begins here lacks its closing '"));
             };
             text.push_str(rest.get(..end).unwrap_or_default());
             self.at += end + 1;
@@ -430,12 +430,12 @@ mod tests {
     #[test]
     fn what_is_wrong_is_pointed_at() {
         for (text, at, words) in [
-            ("", 0, "a name is expected"),
-            ("cpus", 4, "an operator is expected"),
-            ("cpus = ", 7, "a number or a text"),
-            ("cpus = 'x", 8, "no ' at its end"),
+            ("", 0, "expected a column name"),
+            ("cpus", 4, "expected an operator"),
+            ("cpus = ", 7, "a number, or a text"),
+            ("cpus = 'x", 8, "lacks its closing '"),
             ("cpus = 1 cpus", 9, "AND, OR or the end"),
-            ("(cpus = 1", 9, ") is expected"),
+            ("(cpus = 1", 9, "expected , or )"),
             ("cpus IN (1", 10, ", or )"),
             ("cpus NOT 1", 9, "LIKE or IN"),
         ] {

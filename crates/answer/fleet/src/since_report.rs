@@ -46,9 +46,9 @@ impl SinceReport {
     fn left_out(&self) -> String {
         let what = [
             "that lost too many events",
-            "of hosts that are not known",
-            "of days that are not known",
-            "of days before the first whole step",
+            "of unknown hosts",
+            "of unknown days",
+            "of days before the first complete step",
         ];
         let left_out = self.since.left_out.iter().zip(what).filter(|entry| *entry.0 > 0);
         let line = |(sessions, what): (&usize, &str)| {
@@ -132,7 +132,7 @@ impl Report for SinceReport {
         out += &format!("\n{drawn}\n");
         if !left_out.is_empty() {
             let titles = left_out.join(", ");
-            out += &format!("left out for width: {titles}; csv and json have all\n");
+            out += &format!("hidden to fit the width: {titles}; csv and json show all\n");
         }
         let changes = plural(since.changes.len() as u64, "change");
         out += &format!("{changes} in {numbers} over time\n");

@@ -142,7 +142,7 @@ fn settle<S: Storage>(storage: &S, session: &str) -> io::Result<(Vec<Entry>, Opt
         }
         replaced.iter().try_for_each(|row| take_row(storage, &row.file))?;
     }
-    Err(io::Error::other(format!("session {session}: other runs change it again and again")))
+    Err(io::Error::other(format!("session {session}: other runs keep changing it; try again")))
 }
 
 /// Takes the row out of a session's file, as one at another day counts. What was read is replaced, and nothing else: so

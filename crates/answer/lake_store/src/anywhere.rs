@@ -89,7 +89,7 @@ impl ChunkReader for Opened {
 }
 
 fn of_other() -> io::Error {
-    io::Error::other("a file of another lake")
+    io::Error::other("the file belongs to another lake")
 }
 
 impl Storage for Lake {

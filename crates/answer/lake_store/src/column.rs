@@ -53,7 +53,7 @@ pub enum Names {
     Name,
     /// `host`, or a guest's name.
     Machine,
-    /// A step of a request: who wakes whom, or runs.
+    /// A step of a request: a thread that wakes another, or that runs.
     Step,
     /// A request's path: its first step, and who it goes over.
     Path,

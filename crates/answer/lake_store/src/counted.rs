@@ -1,4 +1,4 @@
-//! Which files of a lake have rows that count, for whoever queries it.
+//! Which files of a lake contain valid rows, for queries.
 
 use std::io;
 

@@ -68,7 +68,7 @@ pub fn gc<S: Storage>(
     let unfinished: Vec<Entry> = storage.unfinished()?.into_iter().filter(is_old).collect();
     let removed: Vec<&Entry> = orphans.iter().chain(&expired).chain(&unfinished).collect();
     storage.remove(&removed.iter().map(|file| file.name.as_str()).collect::<Vec<_>>())?;
-    debug_assert!(!TABLES.contains(&&REJECTED), "what was rejected is kept until it is added");
+    debug_assert!(!TABLES.contains(&&REJECTED), "rejected recordings stay until they are added");
     Ok(Collected {
         orphans: orphans.len() as u64,
         unfinished: unfinished.len() as u64,

@@ -62,7 +62,8 @@ impl Hash {
     fn file(&mut self, path: &Path) -> io::Result<()> {
         let mut file = File::open(path)?;
         if !file.metadata()?.is_file() {
-            let why = format!("{}: a pipe or a device can't be read twice", path.display());
+            let why =
+                format!("{}: a pipe or a device cannot be read twice; pass a file", path.display());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         let mut hasher = Sha256::new();
@@ -93,7 +94,7 @@ fn files_of(folder: &Path) -> io::Result<Vec<PathBuf>> {
                 found.push(entry.path());
             }
             if found.len() + folders.len() > MAX_FILES {
-                return Err(io::Error::other("more files than a recording can have"));
+                return Err(io::Error::other("the recording has more files than allowed"));
             }
         }
     }

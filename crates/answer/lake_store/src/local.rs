@@ -14,7 +14,7 @@ use super::storage::{Entry, Storage};
 
 /// Where files are until they are complete. Engines look into no folder of such a name.
 const UNFINISHED: &str = "_unfinished";
-/// Held by whoever changes the lake.
+/// Held by the process that changes the lake.
 const LOCK: &str = "_lock";
 /// Bytes gathered before they are written.
 const BUFFER_BYTES: usize = 1 << 18;
@@ -85,7 +85,7 @@ impl LocalFolder {
         if !root.join(ROOT).is_dir() {
             let why = match other_version(root) {
                 Some(other) => of_other_version(root, &other),
-                None => format!("{} is no lake: it has no folder {ROOT}", root.display()),
+                None => format!("{} is not a lake: it has no folder {ROOT}", root.display()),
             };
             return Err(io::Error::new(io::ErrorKind::NotFound, why));
         }
@@ -168,7 +168,7 @@ fn refuse_others(root: &Path) -> io::Result<()> {
     let why = match other_version(root) {
         Some(other) => of_other_version(root, &other),
         None => format!(
-            "{} holds other files and is no lake; name a new or an empty folder",
+            "{} is not a lake and contains other files; give a new or an empty folder",
             root.display()
         ),
     };
@@ -199,7 +199,7 @@ fn walk(folder: &Path, name: &str, depth: usize, found: &mut Vec<Entry>) -> io::
             found.push(Entry { name, bytes, written, version: None });
         }
         if found.len() > MAX_FILES {
-            return Err(io::Error::other("more files than a lake can have"));
+            return Err(io::Error::other("the lake has more files than allowed"));
         }
     }
     Ok(())
@@ -221,7 +221,7 @@ impl Storage for LocalFolder {
         self.fault.note(self.put_whole(file, name))
     }
 
-    /// Nobody else changes it meanwhile: there is a lock.
+    /// The lock prevents concurrent changes.
     fn replace(&self, file: UnfinishedFile, name: &str, _: Option<&Entry>) -> io::Result<()> {
         self.put(file, name)
     }

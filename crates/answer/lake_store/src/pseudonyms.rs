@@ -10,7 +10,7 @@ use crate::column::Names;
 /// Bytes that the hash works on at a time.
 const BLOCK_BYTES: usize = 64;
 
-/// Bytes of a key at least: as many as nobody tries out.
+/// Minimum length of a key in bytes: too long for a brute-force search.
 const MIN_KEY_BYTES: usize = 16;
 
 /// Bytes of a hash that are kept: 128 bits, so that no two names of a fleet share one.
@@ -69,7 +69,7 @@ impl Pseudonyms {
         }
     }
 
-    /// Steps of requests say who wakes whom, and who runs: threads by their names, or by what they do for a VM.
+    /// Steps of requests name waking, woken and running threads: by thread name, or by role for a VM.
     fn step(&self, text: &str) -> String {
         let who =
             |name: &str| if ACTORS.contains(&name) { name.to_owned() } else { self.name(name) };

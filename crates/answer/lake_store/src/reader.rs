@@ -72,7 +72,10 @@ impl Group {
     /// # Errors
     /// When another number of them was asked for.
     pub fn columns<const N: usize>(&self) -> io::Result<&[Values; N]> {
-        self.columns.as_slice().try_into().map_err(|_| io::Error::other("other columns were read"))
+        self.columns
+            .as_slice()
+            .try_into()
+            .map_err(|_| io::Error::other("the file's columns changed while it was read"))
     }
 }
 
@@ -107,7 +110,7 @@ fn values(group: &dyn RowGroupReader, column: &Column, rows: usize) -> io::Resul
     let Some(at) = at else { return nulls(column, rows) };
     let known = schema.column(at);
     if known.physical_type() != physical(column.kind) || known.max_def_level() > 1 {
-        let why = format!("its column {} is no {}", column.name, column.kind.sql());
+        let why = format!("its column {} is not of type {}", column.name, column.kind.sql());
         return Err(io::Error::new(io::ErrorKind::InvalidData, why));
     }
     let source = Source { group, at, rows, nullable: known.max_def_level() > 0 };

@@ -92,7 +92,7 @@ pub(super) fn read<R: ChunkReader + 'static>(
     open: R,
 ) -> io::Result<Option<SessionRow>> {
     let name = file.name.as_str();
-    let place = Place::parse(name).ok_or_else(|| bad(name, "is in no day's folder"))?;
+    let place = Place::parse(name).ok_or_else(|| bad(name, "is not in the folder of a day"))?;
     let reader = SerializedFileReader::new(open).map_err(|error| bad(name, error))?;
     let metadata = reader.metadata().file_metadata();
     let metadata_value = |key| {
@@ -111,7 +111,7 @@ pub(super) fn read<R: ChunkReader + 'static>(
     let text = |column| row.get_string(at(column)).map(String::to_owned).unwrap_or_default();
     let session = text("session_id");
     if place.kind != PlaceOf::Session(&session) {
-        return Err(bad(name, "is named after another session than it is of"));
+        return Err(bad(name, "has the name of another session"));
     }
     Ok(Some(SessionRow {
         file: file.clone(),

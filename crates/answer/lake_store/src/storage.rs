@@ -26,7 +26,7 @@ pub trait Storage {
     /// A file that is read.
     type Read: ChunkReader + 'static;
 
-    /// Begins a file; nobody sees it.
+    /// Begins a file, which is invisible to readers.
     ///
     /// # Errors
     /// When it can't be made.

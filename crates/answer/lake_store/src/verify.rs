@@ -49,7 +49,7 @@ pub fn verify<S: Storage>(storage: &S, expired: &[&'static Table]) -> io::Result
     for row in drop_replaced(&mut sessions) {
         let (name, session) = (row.file.name, row.session);
         found.faults.push(format!(
-            "{name}: session {session} has a later row at another day; gc takes this one away"
+            "{name}: session {session} has a newer row on another day; gc deletes this one"
         ));
     }
     found.sessions = sessions.len() as u64;
@@ -99,7 +99,7 @@ fn compare(
         let expected = row.rows.get(table.name).copied().unwrap_or(0);
         if actual != expected && !(actual == 0 && expired.contains(&table)) {
             found.faults.push(format!(
-                "session {} of {}: {actual} rows in {}, {expected} were written",
+                "session {} of {}: found {actual} rows in {}, but {expected} were written",
                 row.session, row.source_uri, table.name
             ));
         }
@@ -138,7 +138,7 @@ fn count<R: ChunkReader + 'static>(
     };
     match rows.keys().find(|key| !is_as_named(key)) {
         Some((session, _)) => {
-            Err(bad(format!("has rows of session {session}, which its name doesn't say")))
+            Err(bad(format!("contains rows of session {session}, which its name does not mention")))
         }
         None => Ok(rows),
     }

@@ -415,7 +415,10 @@ pub(crate) fn read_column<T: DataType + 'static>(
         let (more, ..) =
             reader.read_records(rows - read, nullable.then_some(&mut levels), None, &mut values)?;
         if more == 0 {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "fewer values than rows"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a column has fewer values than rows",
+            ));
         }
         read += more;
     }

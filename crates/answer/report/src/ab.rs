@@ -38,7 +38,10 @@ pub struct AbReport {
 impl Report for AbReport {
     fn text(&self, width: Option<usize>) -> String {
         let blocks = plural(self.ab.blocks() as u64, "block");
-        let mut out = format!("{}: {blocks} of one run each\n", line(&self.workload.join(" ")));
+        let mut out = format!(
+            "{}: {blocks}, each with one run per configuration\n",
+            line(&self.workload.join(" "))
+        );
         for (side, setup) in self.sides() {
             out += &format!("{}: {}\n", capital(side), line(shown(setup)));
         }
@@ -229,24 +232,24 @@ impl AbReport {
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.ab.is_interrupted {
-            notes.push("it was interrupted: these are the blocks that were whole".to_owned());
+            notes.push("interrupted: only the completed blocks are shown".to_owned());
         }
         if let Some(failed) = &self.ab.ended_by {
-            notes.push(format!("{}; these are the blocks that were whole before", line(failed)));
+            notes.push(format!("{}; only the blocks completed before are shown", line(failed)));
         }
         notes.extend(self.failure_notes());
         for metric in &self.ab.metrics {
             if !metric.outliers.is_empty() {
                 let runs = plural(metric.outliers.len() as u64, "run");
                 notes.push(format!(
-                    "{}: {runs} far from the others, which count",
+                    "{}: {runs} far from the others (included in the results)",
                     self.named(metric)
                 ));
             }
             if let Some(drift) = metric.drift {
                 let drift = drift * 100.0;
                 notes.push(format!(
-                    "{}: {drift:+.1}% from the first block to the last, under both: the machine changed meanwhile",
+                    "{}: {drift:+.1}% from the first block to the last on both sides: the machine changed during the experiment",
                     self.named(metric)
                 ));
             }
@@ -264,7 +267,7 @@ impl AbReport {
             .map(|failure| {
                 let (side, text) = (capital(failure.side), line(&failure.text));
                 format!(
-                    "failed, which is ignored: run {} ({side}, block {}): {text}",
+                    "failed and was ignored: run {} ({side}, block {}): {text}",
                     failure.run, failure.block
                 )
             })

@@ -69,11 +69,13 @@ impl Seen {
         match self {
             Self::Details => None,
             Self::Exits => Some(
-                "no exit has a register, port or address: kvm:kvm_msr, kvm_pio, kvm_page_fault and kvm_mmio would have \
-                 them, and most rules look at them",
+                "no exit has a register, port or address, which most rules need: record kvm:kvm_msr, kvm_pio, kvm_page_fault and \
+                 kvm_mmio",
             ),
             Self::Nothing => Some("there are no VM exits"),
-            Self::Ticks => Some("its clock is not in nanoseconds, which thresholds are"),
+            Self::Ticks => {
+                Some("its clock does not count nanoseconds, but the thresholds are in nanoseconds")
+            }
         }
     }
 }
@@ -171,10 +173,10 @@ impl AdviceReport {
         match found {
             0 => {
                 let rules = plural(RULES.len() as u64, "rule");
-                format!("no advice: none of {rules} finds its evidence")
+                format!("no advice: none of {rules} found evidence")
             }
             1 => "1 piece of advice".to_owned(),
-            _ => format!("{found} pieces of advice, that first which could save most"),
+            _ => format!("{found} pieces of advice, sorted by largest possible saving"),
         }
     }
 }

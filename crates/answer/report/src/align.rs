@@ -31,7 +31,7 @@ impl Report for AlignReport {
         let texts: Vec<String> =
             self.guests.iter().map(|guest| self.guest_text(guest, width)).collect();
         let text = if texts.is_empty() {
-            "no recording of a guest with one of its host\n".to_owned()
+            "no pair of a guest's recording and its host's recording\n".to_owned()
         } else {
             texts.join("\n")
         };
@@ -69,7 +69,7 @@ pub(crate) struct Document<'r> {
 /// One guest: what each method gives, and which was chosen.
 #[derive(JsonSchema, Serialize)]
 struct Guest<'r> {
-    /// The VM, as exits calls it.
+    /// The VM, under the same name as in exits.
     vm: &'r str,
     /// Path of the host's recording.
     host: &'r str,
@@ -99,7 +99,7 @@ struct Method<'r> {
     reason: Option<&'r str>,
     /// Events held against the windows.
     events: u64,
-    /// Those outside all windows of their vCPU by more than the bound, or at all where the method states none.
+    /// Events outside all windows of their vCPU by more than the bound, or by any amount if the method gives no bound.
     violations: u64,
     #[serde(flatten)]
     times: MethodTimes,
@@ -112,7 +112,7 @@ times! {
     struct MethodTimes {
         /// How far outside the one lies that is furthest; null: not usable.
         worst = "worst",
-        /// How far the method is from the windows at most, where both are known; null for the windows themselves,
+        /// Largest distance of the method from the windows, where both are known; null for the windows themselves,
         /// and where they give nothing.
         from_windows = "from_windows",
     }
@@ -147,14 +147,17 @@ impl AlignReport {
         out += &notes(guest);
         if guest.unplaced > 0 && guest.has_windows() {
             out += &format!(
-                "{} where the windows give no line: near a break, or where too few fit\n",
+                "{} outside all stretches that the windows determine: near a break, or with too few events\n",
                 counted(guest.unplaced, "event lies", "events lie")
             );
         }
-        out += "host = guest + offset. bound: the truth is no further off. violations: events\n\
-                outside all entry-to-exit windows of their vCPU by more than the bound\n";
+        out += "host = guest + offset. bound: the largest possible error. violations: events outside\nall entry-to-exit windows \
+                of their vCPU by more than the bound\n";
         if !left_out.is_empty() {
-            out += &format!("left out for width: {}; csv and json have all\n", left_out.join(", "));
+            out += &format!(
+                "hidden to fit the width: {}; csv and json show all\n",
+                left_out.join(", ")
+            );
         }
         out
     }
@@ -214,7 +217,7 @@ fn notes(guest: &GuestAlignment) -> String {
         let more = result.rows.len().saturating_sub(MAX_LINES);
         if more > 0 {
             let (name, more) = (result.method.name(), plural(more as u64, "more stretch"));
-            out += &format!("{name}: {more}; csv and json have all\n");
+            out += &format!("{name}: {more}; csv and json show all\n");
         }
         if let Some(reason) = &result.reason {
             out += &format!("{}: {}\n", result.method.name(), line(reason));
@@ -222,7 +225,7 @@ fn notes(guest: &GuestAlignment) -> String {
         if let Some((off, agrees)) = result.from_windows {
             let within = if agrees { "within the bounds" } else { "more than the bounds allow" };
             out += &format!(
-                "{}: {} from the windows at most, {within}\n",
+                "{}: at most {} from the windows, {within}\n",
                 result.method.name(),
                 time(off, guest.nanoseconds),
             );
@@ -235,7 +238,7 @@ fn notes(guest: &GuestAlignment) -> String {
 #[must_use]
 pub fn summary(guest: &GuestAlignment) -> String {
     let Some(result) = guest.result() else {
-        return format!("{}: not aligned, its times are as recorded", guest.vm);
+        return format!("{}: not aligned; times are shown as recorded", guest.vm);
     };
     let bound = result
         .rows
@@ -244,7 +247,7 @@ pub fn summary(guest: &GuestAlignment) -> String {
         .try_fold(0, |max, bound_ns| Some(bound_ns?.max(max)));
     let bound = match bound {
         Some(bound) => format!("within {}", time(bound, guest.nanoseconds)),
-        None => "no bound stated".to_owned(),
+        None => "bound unknown".to_owned(),
     };
     let checked = if guest.checked {
         format!(
@@ -253,7 +256,7 @@ pub fn summary(guest: &GuestAlignment) -> String {
             plural(result.events(), "event")
         )
     } else {
-        "not checked: no windows of its vCPUs".to_owned()
+        "not checked: the recording has no windows of its vCPUs".to_owned()
     };
     format!("{}: aligned by {}, {bound}; {checked}", guest.vm, result.method.name())
 }

@@ -73,7 +73,7 @@ pub struct CallsReport {
     pub top: usize,
     /// The call tree, if it is asked for.
     pub tree: Option<TreeLimits>,
-    /// What the tracer costs for each call, if somebody measured it.
+    /// Cost of the tracer per call, if it was measured.
     pub per_call: Option<PerCall>,
 }
 

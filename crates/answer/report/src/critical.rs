@@ -61,7 +61,7 @@ impl Report for CriticalReport {
             let waited = time(self.critical.waited_ns(), self.ns());
             let mut table = Table::default();
             column::draw(&of_parts(), &mut table, PARTS, &parts);
-            out += &format!("\nWhat the {waited} were waited for\n{}", table.draw(width).0);
+            out += &format!("\nHow the {waited} of waiting were spent\n{}", table.draw(width).0);
         }
         if let Some(longest) = self.critical.longest.first() {
             out += &self.wait_text(longest, width);
@@ -162,7 +162,7 @@ impl CriticalReport {
         if wait.is_cut || shown < wait.steps.len() {
             let steps = plural(shown as u64, "step");
             out += &format!(
-                "its {steps} that took longest are shown; … stands for those between them\n"
+                "only the {steps} that took longest are shown; … stands for the steps between them\n"
             );
         }
         out
@@ -187,7 +187,7 @@ impl CriticalReport {
             self.sources.iter().zip(&self.critical.has_scheduler).filter(|pair| !pair.1)
         {
             notes.push(format!(
-                "{} has no switches or no wake-ups of threads: record sched_switch and sched_waking",
+                "{} has no thread switches or no wake-ups: record sched_switch and sched_waking",
                 line(source)
             ));
         }
@@ -203,7 +203,7 @@ impl CriticalReport {
         (waited_ns > 0).then(|| {
             let (all_ns, ns) = (self.critical.waited_ns(), self.ns());
             format!(
-                "{} of {} ({}) went to the recording itself: no thread waits for it when nobody records",
+                "{} of {} ({}) was spent on the recording itself: this wait only exists while recording",
                 time(waited_ns, ns),
                 time(all_ns, ns),
                 share(waited_ns, all_ns)
@@ -219,7 +219,7 @@ impl CriticalReport {
             let names = thread.earlier_names.iter().rev().take(MAX_RENAMED);
             let names = names.map(|(_, name)| name.as_str());
             let names = names.collect::<Vec<_>>().join(", ");
-            format!("{} of {} was called {names} before", thread.thread, thread.machine)
+            format!("{} of {} was previously called {names}", thread.thread, thread.machine)
         };
         renamed.take(MAX_RENAMED).map(sentence).map(|note| line(&note).into_owned()).collect()
     }

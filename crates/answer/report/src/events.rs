@@ -34,7 +34,7 @@ pub enum Style<'c> {
     Raw,
     /// One JSON object a line.
     Jsonl,
-    /// The same without values of fields, where nobody asks for them.
+    /// The same without values of fields, for callers that do not need them.
     JsonlHeads,
     /// The same with the text of [`Style::Text`] in place of the fields.
     JsonText,

@@ -44,7 +44,7 @@ impl Source {
         let Some(column) = columns.iter().find(matches_name) else {
             let exported = columns.iter().filter(|column| column.is_in_json());
             let names: Vec<String> = exported.map(Column::flat_name).collect();
-            return Err(format!("no column {name}; there are {}", names.join(", ")));
+            return Err(format!("no column {name}; the columns are {}", names.join(", ")));
         };
         let cells: Vec<Cell> = self.rows().map(|row| column.cell(&row)).collect();
         drop(columns);

@@ -93,7 +93,7 @@ impl Drawing {
         width * (WIDTH - 2.0 * MARGIN) >= NARROWEST
     }
 
-    /// Adds a frame, unless nobody could see it; whether it was added.
+    /// Adds a frame unless it is too narrow to see; returns whether it was added.
     pub(crate) fn push(&mut self, frame: Frame) -> bool {
         if !Self::is_seen(frame.width) {
             self.too_narrow += 1;
@@ -133,7 +133,7 @@ impl Drawing {
         }
         let narrow = match self.too_narrow {
             0 => String::new(),
-            narrow => counted(narrow, "stack is", "stacks are") + " too narrow to be drawn",
+            narrow => counted(narrow, "stack is", "stacks are") + " too narrow to draw",
         };
         let _ = write!(
             out,

@@ -41,7 +41,7 @@ pub use profile::PageProfile;
 /// The page without data, as `make web` built it.
 const PAGE: &str = include_str!("../../../../web/dist/report.html");
 
-/// What a page may ask: nothing, and when it is served, whoever serves it.
+/// What a page may connect to: nothing, or its own server when it is served.
 const ASKS_NOTHING: &str = "default-src 'none'";
 const ASKS_ITS_SERVER: &str = "default-src 'none'; connect-src 'self'";
 
@@ -53,9 +53,9 @@ const PLACE: &str = "<!--hyperscope:data-->";
 pub struct PageReport {
     /// Its heading.
     pub title: String,
-    /// What is said about all exits.
+    /// The report of all exits.
     pub exits: ExitsReport,
-    /// What is said about nested guests, if there are any.
+    /// The report of nested guests, if there are any.
     pub nested: Option<NestedReport>,
     /// Why exits and waits happen and what usually helps, with the number of the recording.
     pub advice: Vec<(usize, Advice)>,
@@ -67,9 +67,9 @@ pub struct PageReport {
     pub each_exit: Vec<ExitList>,
     /// What happened when.
     pub lanes: LaneSet,
-    /// Who made whom go on.
+    /// Wake-ups between threads.
     pub arrows: Arrows,
-    /// Who used the CPUs.
+    /// CPU use.
     pub cpu: CpuReport,
     /// Handlers of interrupts, if their events were recorded.
     pub irqs: Option<IrqsReport>,
@@ -154,7 +154,8 @@ pub fn write_page(
 
 /// What stands before the place of data, and behind it.
 fn halves(page: &str) -> io::Result<(&str, &str)> {
-    page.split_once(PLACE).ok_or_else(|| io::Error::other("the page has no place for data"))
+    page.split_once(PLACE)
+        .ok_or_else(|| io::Error::other("the page template has no placeholder for data"))
 }
 
 /// The lanes of a part of a recording.

@@ -24,7 +24,7 @@ pub struct InfoReport {
     pub files: Vec<FileInfo>,
 }
 
-/// What is said of one recording.
+/// The text about one recording.
 #[derive(Debug)]
 pub struct FileInfo {
     pub recording: Recording,
@@ -95,7 +95,8 @@ fn facts(file: &FileInfo) -> Vec<(&'static str, String)> {
     let clock = recording.info().clock.clone().unwrap_or_else(|| "unknown".to_owned());
     let unit = if ns { "" } else { ", raw ticks" };
     let resolution_ns = recording.info().resolution_ns;
-    let rounded = resolution_ns.map(|ns| format!(", times to {}, as in the text", time(ns, true)));
+    let rounded = resolution_ns
+        .map(|ns| format!(", times have a resolution of {}, as in the text", time(ns, true)));
     facts.push(("clock", format!("{clock}{unit}{}", rounded.unwrap_or_default())));
     let with_events = contents.cpus.iter().filter(|cpu| cpu.events > 0).count();
     facts.push(("CPUs", format!("{}, {with_events} with events", recording.cpus())));
@@ -132,7 +133,7 @@ fn samples_fact((name, counts): (&String, &[u64; CpuMode::ALL.len()])) -> (&'sta
     ("samples", format!("{name}: {}", modes.join(", ")))
 }
 
-/// What is said of losses: "nothing" only where that is known.
+/// The text about losses: "nothing" only if that is certain.
 fn lost(file: &FileInfo) -> String {
     let contents = &file.contents;
     let mut counted = Vec::new();
@@ -145,14 +146,14 @@ fn lost(file: &FileInfo) -> String {
     }
     if contents.events_missing() > 0 {
         let missing = count(contents.events_missing());
-        counted.push(format!("{missing} that the kernel counted and the file does not hold"));
+        counted.push(format!("{missing} that the kernel counted but the file does not contain"));
     }
     let counted = counted.join(", and ");
     match (counted.as_str(), unknown_because(file)) {
         ("", None) => "nothing".to_owned(),
         ("", Some(why)) => format!("unknown: {why}"),
         (_, None) => counted,
-        (_, Some(why)) => format!("{counted}; how much more is unknown: {why}"),
+        (_, Some(why)) => format!("{counted}; the number of further events is unknown: {why}"),
     }
 }
 
@@ -162,11 +163,11 @@ fn unknown_because(file: &FileInfo) -> Option<String> {
     doubt.map(ToString::to_string).or_else(|| {
         let why = match file.contents.unexplained_losses() {
             0 if file.contents.has_more_than_counted => {
-                "the file holds more events than the kernel counts, which counted from 0 again, as after a \
-                 program has cleared its buffer"
+                "the file contains more events than the kernel counted: the count restarted from 0, for example because a \
+                 program cleared the buffer"
             }
             0 => "parts of the file could not be read",
-            _ => "pages are marked where events are missing that nobody has counted",
+            _ => "marked pages show that events are missing, without a count",
         };
         (!file.contents.losses_known).then(|| why.to_owned())
     })
@@ -200,14 +201,14 @@ fn warnings(file: &FileInfo) -> Vec<String> {
     }
     warnings.extend(file.contents.unmet.iter().map(|(cpu, claimed, found)| {
         format!(
-            "CPU {cpu}: its statistics count {}, the file holds {}",
+            "CPU {cpu}: its statistics count {}, but the file contains {}",
             plural(*claimed, "event"),
             count(*found)
         )
     }));
     let unknown = &file.recording.info().unknown_options;
     if !unknown.is_empty() {
-        warnings.push(format!("options of unknown kind, passed over: {unknown:?}"));
+        warnings.push(format!("ignored options of unknown kind: {unknown:?}"));
     }
     warnings
 }

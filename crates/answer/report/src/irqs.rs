@@ -46,7 +46,7 @@ impl Report for IrqsReport {
             }
             if !left_out.is_empty() {
                 out += &format!(
-                    "left out for width: {}; csv and json have all\n",
+                    "hidden to fit the width: {}; csv and json show all\n",
                     left_out.join(", ")
                 );
             }
@@ -182,11 +182,11 @@ impl IrqsReport {
         let runs = self.irqs.rows.iter().map(|row| row.sums.run_count);
         let runs = runs.fold(0, u64::saturating_add);
         match (runs, self.irqs.is_recorded.iter().any(|flag| *flag)) {
-            (0, false) => "no events of interrupts: hyperscope record has them where no others \
-                           are named; -e irq -e irq_vectors names them"
+            (0, false) => "no interrupt events: hyperscope record includes them unless -e selects other events; add -e irq -e \
+                           irq_vectors"
                 .to_owned(),
-            (0, true) => "no handler of an interrupt ran".to_owned(),
-            (runs, _) => format!("{} of handlers of interrupts", plural(runs, "run")),
+            (0, true) => "no interrupt handler ran".to_owned(),
+            (runs, _) => format!("{} of interrupt handlers", plural(runs, "run")),
         }
     }
 
@@ -200,24 +200,28 @@ impl IrqsReport {
         let silent = irqs.machines.iter().zip(&irqs.is_recorded).filter(|(_, has)| !**has);
         let silent: Vec<&str> = silent.map(|(machine, _)| machine.as_str()).collect();
         if !irqs.rows.is_empty() && !silent.is_empty() {
-            notes.push(format!("without events of interrupts: {}", line(&silent.join(", "))));
+            notes.push(format!("without interrupt events: {}", line(&silent.join(", "))));
         }
         let open = irqs.rows.iter().map(|row| row.sums.run_count - row.sums.durations.count());
         let open: u64 = open.sum();
         if open > 0 {
             notes.push(format!(
-                "{} not seen ending: without a time (its *_exit event was not recorded, events were lost, or the recording ended)",
+                "{} without a recorded end, and so without a time (the *_exit event was not recorded, events were lost, or the \
+                 recording ended)",
                 plural(open, "run")
             ));
         }
         if irqs.ends_alone > 0 {
             notes.push(format!(
-                "{} began before the recording or while events were lost: without a time",
+                "{} without a time: the beginning was before the recording or in a loss",
                 plural(irqs.ends_alone, "run")
             ));
         }
         if irqs.left_out > 0 {
-            notes.push(format!("{} had no room: rows are too many", plural(irqs.left_out, "run")));
+            notes.push(format!(
+                "{} left out: there are too many rows",
+                plural(irqs.left_out, "run")
+            ));
         }
         notes.extend(self.recorder_cost.as_ref().map(RecorderCost::note));
         notes.extend(irqs.losses.iter().flat_map(|loss| losses::notes(loss, 0)));
@@ -236,7 +240,7 @@ impl IrqsReport {
         let least = if all { "" } else { "at least " };
         (own_ns > 0).then(|| {
             format!(
-                "{}: of {} in handlers the host had {least}{} ({}): exits, and waits for a CPU",
+                "{}: of {} in handlers, the host took {least}{} ({}): exits, and run-queue wait",
                 line(machine),
                 time(own_ns, self.irqs.nanoseconds),
                 time(away_ns, self.irqs.nanoseconds),

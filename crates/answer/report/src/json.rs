@@ -104,7 +104,7 @@ impl JsonSchema for RawCode<'_> {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "The raw code: a number, on arm64 \"ret:esr_ec\". Null: the recording is a text, which has names alone.",
+            "description": "The raw code: a number, on arm64 \"ret:esr_ec\". Null: the recording is a text, which contains only names.",
             "type": ["integer", "string", "null"],
             "minimum": 0,
             "pattern": RawCode::PAIR,

@@ -51,7 +51,7 @@ pub(crate) fn notes(losses: &Losses, dropped: u64) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(ns) = losses.resolution_ns {
         notes.push(format!(
-            "times are those of a text, to {}; it has no exit codes",
+            "times come from a text, with a resolution of {}; it has no exit codes",
             time(ns, true)
         ));
     }
@@ -67,28 +67,28 @@ pub fn lost(losses: &Losses, dropped: u64) -> Vec<String> {
     if losses.events_lost > 0 || losses.uncounted_losses > 0 {
         let uncounted = match losses.uncounted_losses {
             0 => String::new(),
-            places => format!(" and, at {}, uncounted ones", plural(places, "place")),
+            places => format!(" and, at {}, an unknown number", plural(places, "place")),
         };
         let (who, option) = dropper(losses.tracer);
         notes.push(format!(
-            "{who} dropped {}{uncounted}: larger buffers{option} keep more",
+            "{who} dropped {}{uncounted}: use larger buffers{option}",
             plural(losses.events_lost, "event")
         ));
     }
     if losses.events_missing > 0 {
         notes.push(format!(
-            "{} that the kernel counted and the recording does not hold",
+            "{} that the kernel counted but the recording does not contain",
             plural(losses.events_missing, "event")
         ));
     }
     // Most recordings of guests by trace-cmd have no counts: that is no news to their readers.
     if let Some(doubt) = losses.doubt.as_ref().filter(|doubt| **doubt != Doubt::NoCounts) {
-        notes.push(format!("it is not known how many events are missing: {doubt}"));
+        notes.push(format!("the number of missing events is unknown: {doubt}"));
     }
     if dropped > 0 {
         let verb = if dropped == 1 { "is" } else { "are" };
         notes.push(format!(
-            "{} lasted over a loss and {verb} left out of the times",
+            "{} overlapped a loss and {verb} left out of the times",
             plural(dropped, "exit")
         ));
     }
@@ -106,7 +106,7 @@ pub fn lost(losses: &Losses, dropped: u64) -> Vec<String> {
     notes
 }
 
-/// Who dropped events, and what gives it larger buffers.
+/// The tracer that dropped events, and its option for larger buffers.
 const fn dropper(tracer: Tracer) -> (&'static str, &'static str) {
     match tracer {
         Tracer::Kernel => ("the kernel", " (hyperscope record --buffer, trace-cmd record -b)"),
@@ -125,6 +125,6 @@ pub(crate) fn repeats(buffers: &[String]) -> Option<String> {
         name => name,
     });
     let names: Vec<&str> = names.collect();
-    let note = "exits recorded in several buffers count once: left out are those of";
+    let note = "exits recorded in several buffers count once; ignored are those of";
     (!names.is_empty()).then(|| format!("{note} {}", line(&names.join(", "))))
 }

@@ -55,7 +55,7 @@ fn source_text(path: &str, nested: &Nested, width: Option<usize>) -> String {
     let (mut out, path) = (String::new(), line(path));
     for level in &nested.levels {
         out += &format!(
-            "{path}: {}: {} of its own (L1), {} of guests inside it (L2)\n",
+            "{path}: {}: {} of the guest itself (L1), {} of its nested guests (L2)\n",
             line(&level.vm),
             plural(level.level1, "exit"),
             count(level.level2),
@@ -74,25 +74,26 @@ fn source_text(path: &str, nested: &Nested, width: Option<usize>) -> String {
     let (text, left_out) = table.draw(width);
     out += "\n";
     out += &text;
-    out += "\nper exit: level-1 exits per level-2 exit reflected to level 1, until level 2 runs again\n\
-            factor: exits the host took for each level-2 exit, itself included\n";
+    out += "\nper exit: level-1 exits per level-2 exit reflected to level 1, until level 2 runs again\nfactor: exits that the \
+            host handled per level-2 exit, including that exit\n";
     let waiting: Vec<_> =
         nested.rows.iter().filter(|row| row.waiting).map(|row| line(&row.reason)).collect();
     if !waiting.is_empty() {
         out += &format!(
-            "{}: level 2 waits for work, so that is how long level 1 idles, and no cost: below the others\n",
+            "{}: level 2 waits for work, so this is idle time of level 1 and not a cost; listed below the others\n",
             waiting.join(", ")
         );
     }
     for row in nested.rows.iter().filter(|row| row.unfinished > 0) {
         out += &format!(
-            "{}: after {} of them level 2 was not seen to run again; all exits up to there count\n",
+            "{}: after {} of them, level 2 was not seen to run again; all exits up to that point count\n",
             line(&row.reason),
             count(row.unfinished),
         );
     }
     if !left_out.is_empty() {
-        out += &format!("left out for width: {}; csv and json have all\n", left_out.join(", "));
+        out +=
+            &format!("hidden to fit the width: {}; csv and json show all\n", left_out.join(", "));
     }
     out + &losses_text(nested)
 }

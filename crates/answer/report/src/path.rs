@@ -63,7 +63,7 @@ impl PathReport {
             self.sources.iter().map(|source| format!("{}\n", line(source))).collect();
         let variants = sum(paths, |path| path.variants);
         out += &format!(
-            "{} in {} on {}, with {} by optional steps",
+            "{} in {} on {}, with {} that differ by optional steps",
             plural(self.paths.requests, "request"),
             time(self.paths.span_ns, self.paths.nanoseconds),
             plural(paths.len() as u64, "path"),
@@ -101,7 +101,7 @@ impl PathReport {
         let vm = path.vm.as_deref().map_or_else(String::new, |vm| format!("{}: ", line(vm)));
         let [p50, p90, p99] = quantiles(&path.total, ns);
         let mut out = format!(
-            "\n{vm}{}\n{} ({}), {} of all time; all of it: p50 {p50}, p90 {p90}, p99 {p99}\n",
+            "\n{vm}{}\n{} ({}), {} of all time; whole request: p50 {p50}, p90 {p90}, p99 {p99}\n",
             line(&path.name),
             plural(path.total.count(), "request"),
             share(path.total.count(), self.paths.requests),
@@ -131,7 +131,7 @@ impl PathReport {
         let rare = || paths.paths.iter().filter(|path| path.is_rare);
         if rare().count() > 0 {
             notes.push(format!(
-                "{} of {} ({}), each less than 1% of both: json and csv have {}",
+                "{} of {} ({}), each less than 1% of both: json and csv show {}",
                 plural(rare().count() as u64, "rare path"),
                 plural(sum(rare(), |path| path.total.count()), "request"),
                 self.part(rare()),
@@ -140,22 +140,24 @@ impl PathReport {
         }
         if paths.unfinished > 0 {
             notes.push(format!(
-                "{} handed on without an end that was seen: still under way, or the events that end them \
-                 were not recorded",
+                "{} unfinished: still in progress, or their last events were not recorded",
                 plural(paths.unfinished, "request")
             ));
         }
         if paths.others > 0 {
-            notes.push(format!("{} on ways of their own", plural(paths.others, "request")));
+            notes.push(format!("{} on rare paths", plural(paths.others, "request")));
         }
         if paths.interrupted > 0 {
-            notes.push(format!("{} under way at a loss", plural(paths.interrupted, "request")));
+            notes.push(format!(
+                "{} in progress during a loss",
+                plural(paths.interrupted, "request")
+            ));
         }
         paths.losses.iter().for_each(|loss| notes.extend(losses::notes(loss, 0)));
         if paths.paths.is_empty() {
             notes.push(
-                "no request was seen to come back: record at least kvm and sched_switch, \
-                 sched_waking; hyperscope info shows what there is"
+                "no complete request was found: record at least kvm, sched_switch and sched_waking; hyperscope info shows the \
+                 recorded events"
                     .to_owned(),
             );
         }
@@ -170,7 +172,7 @@ impl PathReport {
         let all_ns = sum(&self.paths.paths, |path| path.total.sum());
         (took_ns > 0).then(|| {
             format!(
-                "hops on \"recorder\" are the recording itself: {} of {} ({}), which nobody waits for when nobody records",
+                "hops on \"recorder\" are the recording itself: {} of {} ({}); this time is only spent while recording",
                 time(took_ns, self.paths.nanoseconds),
                 time(all_ns, self.paths.nanoseconds),
                 share(took_ns, all_ns)

@@ -87,7 +87,7 @@ impl Report for ProfileReport {
         let mut out = format!("{}: ", line(&self.sources.join(", ")));
         if profile.vcpus.is_empty() && profile.machines.is_empty() {
             let none =
-                "no vCPUs and no samples: it takes kvm_entry and kvm_exit, or record --sample\n";
+                "no vCPUs and no samples: record kvm_entry and kvm_exit, or use record --sample\n";
             return out + none + &self.losses();
         }
         out += &if profile.vcpus.is_empty() { self.head_without_vcpus() } else { self.head() };
@@ -106,7 +106,10 @@ impl Report for ProfileReport {
             out += &format!("{note}\n");
         }
         if !left_out.is_empty() {
-            out += &format!("left out for width: {}; csv and json have all\n", left_out.join(", "));
+            out += &format!(
+                "hidden to fit the width: {}; csv and json show all\n",
+                left_out.join(", ")
+            );
         }
         out + &self.losses()
     }
@@ -136,7 +139,7 @@ impl ProfileReport {
             format!("; {}\n\n", self.of_symbol(&ns))
         } else if self.threads {
             format!(
-                ", and {} of {} that work for VMs; shares are of both\n\n",
+                ", and {} of {} that work for VMs; shares are of the sum of both\n\n",
                 ns(self.threads_ns()),
                 plural(profile.threads.len() as u64, "other thread")
             )
@@ -172,7 +175,7 @@ impl ProfileReport {
             })
             .collect();
         let mut out = format!(
-            "{} of {}, by {}; no exits of vCPUs are recorded",
+            "{} of {}, by {}; no vCPU exits were recorded",
             ns(self.shown_ns()),
             plural(threads as u64, "thread"),
             by.join(" and ")

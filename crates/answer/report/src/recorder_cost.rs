@@ -51,7 +51,7 @@ impl RecorderCost {
 
     pub(crate) fn note(&self) -> String {
         let summary = format!(
-            "recording took {} of CPU time, {} of what was there",
+            "recording took {} of CPU time, {} of the available time",
             time(self.cpu_ns, true),
             share(self.cpu_ns, self.available_ns())
         );

@@ -69,14 +69,14 @@ fn columns<'r>() -> Vec<Column<Row<'r>>> {
         Column::number(
             ("delay_ns", "delay"),
             Unit::Count,
-            "By how much exits were to be longer; 0: not at all.",
+            "Requested delay of each exit; 0: no delay.",
             |row: &Row<'_>| Some(row.point.delay_ns),
         )
         .drawn_as(|row| time(row.point.delay_ns, true))
         .shown(TABLE, 0),
         Column::ratio(
             ("mean_delay_ns", "measured"),
-            "By how much they were longer, in the mean; null: none was delayed.",
+            "Mean delay that exits really had; null: no exit was delayed.",
             |row: &Row<'_>| row.point.mean_delay_ns,
         )
         .null(none)
@@ -92,14 +92,14 @@ fn columns<'r>() -> Vec<Column<Row<'r>>> {
             Some(row.point.slices as u64)
         }).at_least(1)
         .shown(TABLE, 3),
-        Column::ratio(("rate", "progress/s"), "Units of progress a second.", |row: &Row<'_>| {
+        Column::ratio(("rate", "progress/s"), "Units of progress per second.", |row: &Row<'_>| {
             Some(row.point.rate)
         })
         .drawn_as(move |row| shown(Some(row.point.rate), 1))
         .shown(TABLE, 0),
         Column::ratio(
             ("paid", "paid per ns"),
-            "Nanoseconds that a unit took longer, for each that was added; null: no exit was delayed, or there was no progress.",
+            "Nanoseconds by which a unit took longer per added nanosecond; null: no exit was delayed, or there was no progress.",
             |row: &Row<'_>| row.point.paid,
         ).below_zero_too()
         .null("No exit was delayed, or there was no progress.")
@@ -112,7 +112,7 @@ impl Report for SensitivityReport {
     fn text(&self, width: Option<usize>) -> String {
         let Sensitivity { blocks, foreign, without_progress, .. } = self.sensitivity;
         let mut out = format!(
-            "{}: {} of slices of {}; progress is {}\n\n",
+            "{}: {} of {} slices; progress: {}\n\n",
             line(&self.vm),
             plural(blocks as u64, "block"),
             time(self.slice_ns, true),
@@ -127,18 +127,18 @@ impl Report for SensitivityReport {
         out += &table.draw(width).0;
         if without_progress > 0 {
             out += &format!(
-                "\n{} without any progress: blocks with them are left out; longer ones by --slice may have some\n",
+                "\n{} without progress: their blocks are left out; use longer slices (--slice)\n",
                 plural(without_progress as u64, "slice")
             );
         }
         out += &format!(
-            "\n{} of other threads meanwhile; none was delayed\n",
+            "\n{} of other threads in that time; none was delayed\n",
             plural(foreign, "exit")
         );
         let cost = self.recorder_cost.as_ref();
         out + &cost.map_or_else(String::new, |cost| {
             format!(
-                "the experiment took {} of CPU time besides the delays\n",
+                "the experiment took {} of CPU time in addition to the delays\n",
                 time(cost.cpu_ns, true)
             )
         })
@@ -179,14 +179,14 @@ fn rows<'r>(reason: &'r str, sensitivity: &'r ReasonSensitivity) -> impl Iterato
 /// What is paid for a reason, and what could be gained, in words.
 fn sentence(reason: &str, sensitivity: &ReasonSensitivity) -> String {
     let Some(slope) = sensitivity.slope else {
-        return format!("{reason}: not known: no exit was delayed, or there was no progress");
+        return format!("{reason}: unknown: no exit was delayed, or there was no progress");
     };
     let interval_of_slope = interval(slope, 1.0, "", 2);
-    let paid = format!("{} ns is paid for each ns{interval_of_slope}", fixed(slope.mean, 2));
+    let paid = format!("each added ns costs {} ns{interval_of_slope}", fixed(slope.mean, 2));
     let gain = sensitivity.max_gain.map(|gain| {
         let percent = fixed(gain.mean * 100.0, 1);
         let interval = interval(gain, 100.0, "%", 1);
-        format!("; exits that took no time would save {percent}% of the time at most{interval}")
+        format!("; exits without any time would save at most {percent}% of the time{interval}")
     });
     let exit =
         sensitivity.exit_ns.map(|ns| format!("; one takes {}", time(ns.round() as u64, true)));
@@ -245,7 +245,7 @@ struct ReasonJson<'r> {
     slope: Option<f64>,
     /// Lower end of the interval of 95%; null of one block.
     ci_low: Option<f64>,
-    /// Upper end of it.
+    /// Upper end of the interval.
     ci_high: Option<f64>,
     /// The unit of the slope.
     #[schemars(extend("const" = "ns/ns"))]
@@ -255,7 +255,7 @@ struct ReasonJson<'r> {
     max_gain: Option<f64>,
     /// Lower end of its interval of 95%.
     max_gain_ci_low: Option<f64>,
-    /// Upper end of it.
+    /// Upper end of the interval.
     max_gain_ci_high: Option<f64>,
     /// Such exits for a unit of progress, in slices without delays; null: there was no progress.
     exits_a_unit: Option<f64>,
@@ -332,10 +332,10 @@ mod tests {
     #[test]
     fn sentences_say_what_is_paid_and_what_could_be_gained() {
         let text = report().render(Format::Table { width: None });
-        let sentence = "cpuid: 1.00 ns is paid for each ns [1.00, 1.00]; exits that took no time would save \
-             20.0% of the time at most [20.0%, 20.0%]; one takes 2.00 us\n";
+        let sentence = "cpuid: each added ns costs 1.00 ns [1.00, 1.00]; exits without any time would save at most \
+             20.0% of the time [20.0%, 20.0%]; one takes 2.00 us\n";
         assert!(text.contains(sentence), "{text}");
-        assert!(text.contains("8 exits of other threads meanwhile; none was delayed"), "{text}");
+        assert!(text.contains("8 exits of other threads in that time; none was delayed"), "{text}");
         let narrow = report().render(Format::Table { width: Some(60) });
         assert!(narrow.lines().all(|line| line.len() <= 60), "{narrow}");
     }

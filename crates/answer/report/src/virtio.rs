@@ -32,9 +32,9 @@ impl Report for VirtioReport {
         let queues = &self.virtio.queues;
         if queues.is_empty() {
             out += if self.virtio.is_recorded {
-                "no queue of virtio did anything\n"
+                "no virtio queue was active\n"
             } else {
-                "nothing of virtio's queues: record --guest NAME --guest-kprobe @virtio records them, in the guest\n"
+                "no virtio queue events: record them in the guest with record --guest NAME --guest-kprobe @virtio\n"
             };
             return out + &self.losses();
         }
@@ -52,7 +52,10 @@ impl Report for VirtioReport {
             out += &format!("{note}\n");
         }
         if !left_out.is_empty() {
-            out += &format!("left out for width: {}; csv and json have all\n", left_out.join(", "));
+            out += &format!(
+                "hidden to fit the width: {}; csv and json show all\n",
+                left_out.join(", ")
+            );
         }
         out + &self.losses()
     }
@@ -133,13 +136,13 @@ impl VirtioReport {
         let cut = cut.fold(0, u64::saturating_add);
         if cut > 0 {
             notes.push(format!(
-                "of {} not all parts have their sizes recorded: bytes are at least that many",
+                "some parts of {} have no recorded size: byte counts are lower bounds",
                 plural(cut, "buffer")
             ));
         }
         if queues.iter().any(|queue| queue.added > 0 && queue.bytes.is_none()) {
             notes.push(
-                "bytes and names were not recorded: the guest's kernel doesn't describe its types (BTF)"
+                "bytes and names were not recorded: the guest's kernel has no type information (BTF)"
                     .to_owned(),
             );
         }
@@ -147,7 +150,7 @@ impl VirtioReport {
             queues.iter().map(|queue| queue.taken_back - queue.latencies.count()).sum();
         if began > 0 {
             notes.push(format!(
-                "{} went to devices before the recording, or while events were lost: without a time",
+                "{} without a time: handed to devices before the recording or in a loss",
                 plural(began, "buffer")
             ));
         }

@@ -24,7 +24,7 @@ use crate::units::{count, plural, share, time};
 use crate::{RecorderCost, Report, losses};
 
 /// Titles of the tables after the first one.
-const CODE_TITLE: &str = "Code while VMMs had exits in hand, by samples";
+const CODE_TITLE: &str = "Code that VMMs ran while they handled exits, by samples";
 const CALL_TITLE: &str = "System calls";
 const LOCK_TITLE: &str = "Waits for locks and conditions (futex)";
 const THREAD_TITLE: &str = "Threads that run no vCPU";
@@ -177,7 +177,7 @@ fn table<'r, T>(
         out += &format!("{} more: --top 0 shows them\n", count((all.len() - rows.len()) as u64));
     }
     if !left_out.is_empty() {
-        out += &format!("left out for width: {}; json has all\n", left_out.join(", "));
+        out += &format!("hidden to fit the width: {}; json shows all\n", left_out.join(", "));
     }
     out
 }
@@ -186,10 +186,10 @@ fn table<'r, T>(
 fn without_exits(source: &VmmSource) -> String {
     if !source.vmm.has_exits {
         let host = match sources::guest_named(Path::new(&source.path)) {
-            Some(_) => "give that of its host: host.dat, next to it",
-            None => "give the recording of the host whose VMMs are asked about",
+            Some(_) => "give the recording of its host, host.dat in the same folder",
+            None => "give the recording of the VMMs' host",
         };
-        return format!("no exits of vCPUs are in it, as in a guest's own recording: {host}");
+        return format!("the recording has no vCPU exits and may be a guest's own: {host}");
     }
     "no VMM handled an exit".to_owned()
 }
@@ -231,21 +231,18 @@ fn notes(vmm: &Vmm) -> Vec<String> {
     let mut notes = Vec::new();
     if !vmm.has_calls && !vmm.exits.is_empty() {
         notes.push(
-            "\nno system calls were recorded, so what VMMs did is one part: record with --profile vmm".to_owned(),
+            "\nno system calls were recorded, so the VMMs' work is not split: record with --profile vmm".to_owned(),
         );
     }
     if !vmm.is_split {
         notes.push(
-            "running in user space is not known from the rest: record kvm:kvm_userspace_exit and sched:sched_switch"
+            "time in user space is not separate from the rest: record kvm:kvm_userspace_exit and sched:sched_switch"
                 .to_owned(),
         );
     }
     let can_own = vmm.has_calls && vmm.has_switches && !vmm.exits.is_empty();
     if can_own && !vmm.has_owners && vmm.threads.is_empty() {
-        notes.push(
-            "which threads belong to VMMs is not known: sessions of hyperscope record say so"
-                .to_owned(),
-        );
+        notes.push("the VMMs' threads are unknown: use a session of hyperscope record".to_owned());
     }
     notes.extend(losses::notes(&vmm.losses, 0));
     notes

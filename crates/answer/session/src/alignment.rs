@@ -19,15 +19,15 @@ pub(crate) fn apply(
         _ => align(recordings, method, &|_| ()),
     };
     if method.is_some() && guests.is_empty() {
-        bail!("--method takes the recording of a guest and that of its host");
+        bail!("--method needs the recordings of a guest and of its host");
     }
     refuse_strangers(&guests, recordings)?;
     for guest in &guests {
         if let Some(wanted) = method.filter(|_| guest.chosen.is_none()) {
             let result = guest.methods.iter().find(|tried| tried.method == wanted);
             let reason =
-                result.and_then(|tried| tried.reason.as_deref()).unwrap_or("nothing to go by");
-            bail!("{} can't be aligned by {}: {reason}", guest.vm, wanted.name());
+                result.and_then(|tried| tried.reason.as_deref()).unwrap_or("no method applies");
+            bail!("cannot align {} by {}: {reason}", guest.vm, wanted.name());
         }
         if let Some(recording) = recordings.get_mut(guest.guest) {
             guest.apply(recording);

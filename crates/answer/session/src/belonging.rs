@@ -20,8 +20,8 @@ pub(crate) fn refuse_guest_of_another(
         return Ok(());
     }
     bail!(Misuse(format!(
-        "{} is of a guest of another host: the recorder measured its clock against a recording that is \
-         not among those given; give that host's recording with it",
+        "{} belongs to a guest of another host: its clock was measured against a recording that is missing here; add the \
+         recording of that host",
         guest.path().display()
     )))
 }
@@ -33,8 +33,7 @@ pub(crate) fn refuse_guest_of_another(
 pub(crate) fn refuse_other_processor(guest: &Recording, host: &Recording) -> anyhow::Result<()> {
     match (Processor::of_recording(guest), Processor::of_recording(host)) {
         (Some(of_guest), Some(of_host)) if of_guest != of_host => bail!(Misuse(format!(
-            "{} is of a guest of another host: it was recorded on {}, and {} on {}; give the recording of its \
-             own host with it",
+            "{} belongs to a guest of another host: it was recorded on {}, but {} on {}; add the recording of its own host",
             guest.path().display(),
             of_guest.name(),
             host.path().display(),

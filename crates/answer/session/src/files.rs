@@ -101,8 +101,8 @@ fn expand(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
     if recordings.is_empty() {
         let why = format!(
-            "no recording: a session folder holds {HOST} or guest-NAME.dat, a folder of ring-buffer pages an \
-             events folder next to them, a CTF trace a file called metadata"
+            "no recording found: a session folder contains {HOST} or guest-NAME.dat, a folder of ring-buffer pages contains an \
+             events folder, and a CTF trace contains a file called metadata"
         );
         return Err(OpenError::new(path, OpenFault::Refused(why)).into());
     }
@@ -127,7 +127,7 @@ pub fn refuse_twice(paths: &[PathBuf]) -> anyhow::Result<()> {
         // What can't be resolved can't be opened either: that error is reported then.
         let place = fs::canonicalize(path).unwrap_or_else(|_| path.clone());
         if seen.contains(&place) {
-            bail!(Misuse(format!("{} is named twice; name each recording once", path.display())));
+            bail!(Misuse(format!("{} is given twice; give each recording once", path.display())));
         }
         seen.push(place);
     }
@@ -145,7 +145,7 @@ pub(crate) fn note_guests_alone(recordings: &[Recording]) {
     if recordings.iter().all(|recording| is_of_guest(recording, recordings)) {
         for recording in recordings {
             say(&format!(
-                "{}: recorded in a guest; what its host did for it is in the host's recording: give both",
+                "{}: recorded in a guest; add the recording of its host to see what the host did",
                 recording.path().display()
             ));
         }
@@ -169,8 +169,7 @@ pub(crate) fn name_guest_functions(recordings: &mut [Recording]) -> anyhow::Resu
             [] => {}
             [guest] => pairs.push((at, *guest)),
             _ => bail!(
-                "--by symbol names the functions of one guest at a time; give {} with the \
-                 recording of one of them",
+                "--by symbol can name the functions of only one guest at a time; pass {} with the recording of one guest",
                 host.path().display()
             ),
         }
@@ -182,7 +181,7 @@ pub(crate) fn name_guest_functions(recordings: &mut [Recording]) -> anyhow::Resu
         pairs.push((0, 1));
     }
     if pairs.is_empty() {
-        say("no guest's recording given: its functions are shown by address");
+        say("no guest recording given: guest functions are shown as addresses");
     }
     for (host, guest) in pairs {
         if let Ok([host, guest]) = recordings.get_disjoint_mut([host, guest]) {

@@ -21,7 +21,7 @@ pub struct Session {
     pub(crate) recordings: Vec<Recording>,
     /// What their VMs are called.
     names: VmNames,
-    /// Who is whose guest; none unless guests were brought to their hosts' clock.
+    /// The relation of guests to hosts; none unless guests were aligned to their hosts' clocks.
     pub(crate) guests: Vec<GuestAlignment>,
     /// By recording, both of its clocks, where guests were brought to their hosts'.
     pub(crate) clocks: Vec<Clocks>,
@@ -98,7 +98,7 @@ impl Session {
     /// Drops a recording, and what was known of it as a guest.
     pub(crate) fn drop_recording(&mut self, at: usize) {
         let dropped = self.recordings.remove(at);
-        say(&format!("{}: left out: it is of another guest", dropped.path().display()));
+        say(&format!("{}: left out: it belongs to another guest", dropped.path().display()));
         if at < self.clocks.len() {
             self.clocks.remove(at);
         }
@@ -172,7 +172,7 @@ impl Session {
         self.recordings
     }
 
-    /// Who is whose guest.
+    /// The relation of guests to hosts.
     #[must_use]
     pub fn guests(&self) -> &[GuestAlignment] {
         &self.guests
@@ -231,12 +231,12 @@ impl Session {
     }
 }
 
-/// What is said on standard error.
+/// A message on standard error.
 impl Session {
     /// Which guests keep the times of their own clock.
     pub fn say_unaligned(&self) {
         for guest in self.guests.iter().filter(|guest| guest.chosen.is_none()) {
-            say(&format!("{}; hyperscope align says why", align_summary(guest)));
+            say(&format!("{}; hyperscope align shows the reason", align_summary(guest)));
         }
     }
 

@@ -56,8 +56,8 @@ impl fmt::Display for Seconds {
 /// A text that is not a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "not a time: write seconds with up to nine digits after the decimal point, such as 42.342151, or a number \
-     with a unit (ns, us, ms, s, m, h), such as 500ms; + before it counts from the beginning, as in +1.5 or +2m"
+    "invalid time: write seconds with up to nine decimal places, such as 42.342151, or a number with a unit (ns, us, ms, s, m, \
+     h), such as 500ms; a leading + counts from the beginning, as in +1.5 or +2m"
 )]
 pub struct NoTime;
 

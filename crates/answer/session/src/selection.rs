@@ -215,10 +215,10 @@ impl Selection {
     fn refuse_unknown(&self, seen: &BTreeSet<String>, kept_any: bool) -> anyhow::Result<()> {
         if let Some(unknown) = self.vms.iter().find(|vm| !seen.contains(*vm)) {
             let all: Vec<&str> = seen.iter().map(String::as_str).collect();
-            bail!("no VM is called {unknown}; there are: {}", all.join(", "));
+            bail!("no VM is called {unknown}; the VMs are: {}", all.join(", "));
         }
         if self.vcpus.is_some() && !kept_any {
-            bail!("no vCPU has such a number; hyperscope info lists them");
+            bail!("no vCPU has one of these numbers; hyperscope info lists the vCPUs");
         }
         Ok(())
     }
@@ -230,8 +230,7 @@ impl Selection {
     pub fn for_clocks_of_their_own(self, who: &str) -> anyhow::Result<Self> {
         if [self.from, self.to].into_iter().flatten().any(|time| matches!(time, When::At(_))) {
             bail!(Misuse(format!(
-                "{who} compares recordings that have clocks of their own: give times from their \
-                 beginnings, such as --from +1.5"
+                "{who} compares recordings with different clocks: give times relative to their beginnings, such as --from +1.5"
             )));
         }
         Ok(self)
@@ -265,7 +264,7 @@ impl Selection {
         let from_ns = self.from.map_or(TimeRange::ALL.from_ns, ns);
         let to_ns = self.to.map_or(TimeRange::ALL.to_ns, ns);
         if from_ns > to_ns {
-            bail!(Misuse("--from lies after --to, by the times of the recording".to_owned()));
+            bail!(Misuse("--from is later than --to on the recording's clock".to_owned()));
         }
         Ok(TimeRange { from_ns, to_ns })
     }
@@ -277,7 +276,7 @@ impl Selection {
         let has_unit = |when: When| when.seconds().has_unit;
         if !recording.is_nanoseconds() && [self.from, self.to].into_iter().flatten().any(has_unit) {
             bail!(Misuse(format!(
-                "{}: its clock counts ticks of unknown length: give --from and --to in ticks, without a unit",
+                "{}: the clock counts ticks of unknown length: give --from and --to in ticks, without a unit",
                 recording.path().display()
             )));
         }

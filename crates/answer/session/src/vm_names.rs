@@ -81,7 +81,7 @@ pub(crate) fn name_vms(recordings: &mut [Recording], names: &VmNames) -> anyhow:
             let name = recording.vm_name(vm);
             if !called.insert(name.to_owned()) {
                 bail!(Misuse(format!(
-                    "{}: --name calls two of its VMs {name}",
+                    "{}: --name gives two of its VMs the name {name}",
                     recording.path().display()
                 )));
             }
@@ -92,7 +92,7 @@ pub(crate) fn name_vms(recordings: &mut [Recording], names: &VmNames) -> anyhow:
     if let Some(unknown) = unknown {
         let all: Vec<&str> = seen.iter().map(String::as_str).collect();
         let there = if all.is_empty() {
-            "there is no VM".to_owned()
+            "the recordings have no VM".to_owned()
         } else {
             format!("there are: {}", all.join(", "))
         };

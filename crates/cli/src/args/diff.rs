@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use analyses::diff::{Condition, QUESTIONS, Question};
 use clap::Args;
+use command::args::share;
 
 use super::debug_files::DebugFilesArgs;
 use super::{MemoryArgs, OutputArgs, PartArgs};
@@ -156,9 +157,4 @@ fn percent(text: &str) -> Result<f64, String> {
     value
         .filter(|value| (0.0..1e6).contains(value))
         .ok_or_else(|| "expected a percentage, such as 5".to_owned())
-}
-
-pub(super) fn share(text: &str) -> Result<f64, String> {
-    let value = text.parse::<f64>().ok().filter(|value| *value > 0.0 && *value < 1.0);
-    value.ok_or_else(|| "expected a number between 0 and 1, such as 0.05".to_owned())
 }

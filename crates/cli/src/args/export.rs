@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use timeline::event_filter::CpuSet;
 
 use super::MethodArgs;
-use super::tables::{TableArg, TableArgs};
+use super::tables::{NeededArgs, TableArg, TableArgs};
 use crate::args::memory::MemoryArgs;
 use crate::args::part::{PART, VmArgs};
 use session::{NoTime, Selection, When};
@@ -123,42 +123,6 @@ pub(crate) struct ExportArgs {
     /// folder
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-}
-
-/// What a query needs of a table, by which hyperscope-sql has less of a recording read.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct NeededArgs {
-    /// Of events: rows of this time, as tables have it, and later ones
-    #[arg(long, value_name = "NS", hide = true, allow_hyphen_values = true)]
-    pub(crate) needed_from: Option<i64>,
-    /// Of events: rows before this time
-    #[arg(long, value_name = "NS", hide = true, allow_hyphen_values = true)]
-    pub(crate) needed_to: Option<i64>,
-    /// Of events: rows with these names
-    #[arg(long, value_name = "SYSTEM:NAME", hide = true)]
-    pub(crate) needed_event: Vec<String>,
-    /// Of events: the columns that are read; other columns may have any content
-    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',', hide = true)]
-    pub(crate) needed_columns: Option<Vec<String>>,
-    /// Of exits: rows of these VMs
-    #[arg(long, value_name = "VM", hide = true)]
-    pub(crate) needed_vm: Vec<String>,
-}
-
-impl NeededArgs {
-    /// Whether all events are needed.
-    pub(crate) fn is_all_events(&self) -> bool {
-        let Self { needed_from, needed_to, needed_event, needed_columns, needed_vm: _ } = self;
-        needed_from.is_none()
-            && needed_to.is_none()
-            && needed_event.is_empty()
-            && needed_columns.is_none()
-    }
-
-    /// Whether a column is read.
-    pub(crate) fn has(&self, column: &str) -> bool {
-        self.needed_columns.as_ref().is_none_or(|all| all.iter().any(|name| name == column))
-    }
 }
 
 impl ExportArgs {

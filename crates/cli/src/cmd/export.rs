@@ -3,8 +3,6 @@
 mod files;
 mod tables;
 
-pub(crate) use tables::TableFolder;
-
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 

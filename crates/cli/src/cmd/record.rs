@@ -12,20 +12,18 @@ mod why;
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::mpsc::Sender;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use os::confine::{CapabilitySet, Confined};
+use os::confine::CapabilitySet;
 use printable::messages;
 use recorder::{
     Finished, Hypercalls, InGuests, Profile, RecordPlan, Recording, Sampling, SessionFolder, Stop,
 };
 use report::plural;
 use session_json::{CpuLosses, GuestSummary, ModuleSummary, Recorded, SamplerSummary};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+
+pub(crate) use ::command::signals::stop_at_signals;
 
 use self::command::{Runner, RunningCommand};
 use self::stops::Phase;
@@ -162,19 +160,6 @@ fn start_command(
     let running = command.map(|command| command.run(stop)).transpose()?;
     recording.confine_caller()?;
     Ok(running)
-}
-
-/// Reports signals that end a recording.
-pub(crate) fn stop_at_signals(over: Sender<()>) -> anyhow::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot handle signals")?;
-    thread::spawn(move || {
-        Confined::WORKER.enter();
-        for _ in signals.forever() {
-            // A request after the end has no receiver.
-            let _ = over.send(());
-        }
-    });
-    Ok(())
 }
 
 /// Says why what hypervisors change can't be recorded, where that is so.

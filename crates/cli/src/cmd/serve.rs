@@ -165,7 +165,7 @@ impl Monitor {
 /// Answers one client.
 fn answer(query: &Query, monitor: &Mutex<Monitor>) -> Answer {
     if !["", "metrics", "healthz"].contains(&query.name.as_str()) {
-        return Answer::sentence(404, "not found: see /metrics, /healthz and /");
+        return Answer::sentence(404, "there is no such page: see /metrics, /healthz and /");
     }
     let mut monitor = monitor.lock();
     let interval = monitor.interval;

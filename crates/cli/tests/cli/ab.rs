@@ -159,8 +159,8 @@ fn blocks_before_a_run_that_fails_are_kept_and_the_run_is_named() {
     );
     std::fs::remove_file(folder.path().join("count")).unwrap();
     let table = hyperscope(&[&args[..6], &["6", "--"], &[&flaky(folder.path())]].concat());
-    assert!(table.out.contains("3 blocks of one run each"), "{}", table.out);
-    assert!(table.out.contains("these are the blocks that were whole before"), "{}", table.out);
+    assert!(table.out.contains("3 blocks, each with one run per configuration"), "{}", table.out);
+    assert!(table.out.contains("only the blocks completed before are shown"), "{}", table.out);
 }
 
 #[test]

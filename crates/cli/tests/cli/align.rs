@@ -129,7 +129,7 @@ fn the_method_asked_for_is_taken() {
     assert!(run.err.contains("the host was recorded with the clock local"), "{}", run.err);
     let run = hyperscope(&["events", "--method", "windows", guest]);
     assert_eq!((run.code, run.out.as_str()), (1, ""));
-    assert!(run.err.contains("and that of its host"), "{}", run.err);
+    assert!(run.err.contains("and of its host"), "{}", run.err);
 }
 
 #[test]
@@ -174,8 +174,8 @@ fn reports_are_as_expected() {
 #[test]
 fn without_a_guest_there_is_nothing_to_align() {
     let text = output_of(&["align", "fixtures/arm64/D.dat"]);
-    let expected = "no recording of a guest with one of its host\n\
-                    78 events that the kernel counted and the recording does not hold\n";
+    let expected = "no pair of a guest's recording and its host's recording\n\
+                    78 events that the kernel counted but the recording does not contain\n";
     assert_eq!(text, expected);
     let report = align(&["fixtures/arm64/D.dat"]);
     check(&closed("align"), &report, "one recording");

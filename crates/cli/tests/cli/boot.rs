@@ -102,8 +102,8 @@ fn what_tracing_cost_is_shown_where_the_guest_has_measured_it() {
         assert_eq!(guest["tracing"]["high_ns"], (events * 1_004_500 + 500) / 1000);
     }
     let text = output_of(&["boot", &session]);
-    assert!(text.contains("tracing: events times 1.00 us"), "{text}");
-    assert!(!output_of(&["boot", HOST, GUEST]).contains("tracing: events"));
+    assert!(text.contains("tracing: number of events times 1.00 us"), "{text}");
+    assert!(!output_of(&["boot", HOST, GUEST]).contains("tracing: number of events"));
 }
 
 #[test]

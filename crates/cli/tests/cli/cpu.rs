@@ -178,5 +178,5 @@ fn one_other_thread_is_no_threads() {
     );
     std::fs::write(&text, lines).unwrap();
     let shown = shown(&["--by", "thread"], &[text.to_str().unwrap()]);
-    assert!(shown.contains("1 other thread of hosts used 3.00 us"), "{shown}");
+    assert!(shown.contains("1 other thread of the hosts used 3.00 us"), "{shown}");
 }

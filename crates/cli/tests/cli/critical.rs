@@ -155,7 +155,7 @@ fn names_are_those_of_the_time() {
     let text = text.to_str().unwrap();
     let reports = ["tool", "sh"].map(|name| output_of(&["critical", "--task", name, text]));
     assert_eq!(reports[0], reports[1]);
-    assert!(reports[0].contains("tool of host was called sh before"), "{}", reports[0]);
+    assert!(reports[0].contains("tool of host was previously called sh"), "{}", reports[0]);
 }
 
 /// What trace-cmd had of the CPU is marked in parts and steps, and summed up: nobody waits for it when nobody records.
@@ -171,7 +171,7 @@ fn the_recording_itself_is_marked() {
     assert!(waited > 0);
     let text = output_of(&["critical", "--task", "vm-119 vCPU 0", file]);
     assert!(text.contains("trace-cmd (the recording)"), "{text}");
-    assert!(text.contains("went to the recording itself"), "{text}");
+    assert!(text.contains("spent on the recording itself"), "{text}");
     let paths: Value =
         serde_json::from_str(&output_of(&["path", "--format", "json", file])).unwrap();
     let paths = paths["paths"].as_array().unwrap();

@@ -119,7 +119,7 @@ fn a_program_traced_by_barectf_is_what_it_says() {
         (&true.into(), &0.into())
     );
     assert_eq!((&info["long_bytes"], info["notes"].as_array().unwrap().len()), (&Value::Null, 1));
-    assert!(run.err.contains("each is called a CPU of its own"), "{}", run.err);
+    assert!(run.err.contains("each is shown as a separate CPU"), "{}", run.err);
     let (losses, events): (Vec<_>, Vec<_>) =
         events.iter().partition(|event| event["event"].is_null());
     assert!(losses.len() == 1 && losses[0]["lost"] == lost, "{losses:?}");
@@ -298,13 +298,13 @@ fn what_can_not_be_read_is_said() {
         run.out + &run.err
     };
     let stream = repository().join(LTTNG).join("kernel/chan_0");
-    assert!(info(&stream, 1).contains("is part of a CTF trace; give the folder"));
+    assert!(info(&stream, 1).contains("is part of a CTF trace; name the folder"));
     // A session of programs: of several traces it isn't known which is wanted.
     copy("fixtures/x86-svm/lttng/kernel", &at("session/ust/uid/0/64-bit"));
     assert!(info(&at("session"), 0).contains("6,927"));
     copy("fixtures/x86-svm/lttng/kernel", &at("session/ust/uid/0/32-bit"));
     let text = info(&at("session"), 1);
-    let names = ["none of them in its kernel folder", "32-bit", "64-bit"];
+    let names = ["none of them in a kernel folder", "32-bit", "64-bit"];
     assert!(names.iter().all(|name| text.contains(name)), "{text}");
     assert!(info(&at("session/ust/uid/0/64-bit"), 0).contains("6,927"));
     // Metadata without a stream, and streams without metadata.
@@ -312,13 +312,13 @@ fn what_can_not_be_read_is_said() {
     for name in ["chan_0", "chan_1"] {
         fs::remove_file(at("bare").join(name)).unwrap();
     }
-    assert!(info(&at("bare"), 1).contains("without a stream"));
+    assert!(info(&at("bare"), 1).contains("without streams"));
     fs::write(at("bare/chan_0"), b"").unwrap();
     assert!(info(&at("bare"), 1).contains("streams are empty"));
     fs::write(at("bare/metadata"), b"/* CTF 1.8 */ trace {").unwrap();
     assert!(info(&at("bare"), 1).contains("line 1 of its metadata"));
     fs::write(at("bare/metadata"), b"nothing").unwrap();
-    assert!(info(&at("bare"), 1).contains("is that of no CTF trace"));
+    assert!(info(&at("bare"), 1).contains("is not CTF"));
     // A packet that the file ends within.
     copy("fixtures/x86-svm/lttng/kernel", &at("cut"));
     let bytes = fs::read(at("cut/chan_0")).unwrap();

@@ -192,5 +192,8 @@ fn servers_are_asked_where_the_environment_names_them_and_not_else() {
     assert!(!is_named(&(out, err.clone())));
     let lines: Vec<&str> = err.lines().collect();
     let [line] = lines[..] else { panic!("{err}") };
-    assert!(line.starts_with(&format!("hyperscope: debuginfod: {gone} is not asked")), "{line}");
+    assert!(
+        line.starts_with(&format!("hyperscope: debuginfod: {gone} is ignored from now on")),
+        "{line}"
+    );
 }

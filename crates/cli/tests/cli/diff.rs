@@ -265,7 +265,11 @@ fn wrong_usage_says_what_to_do() {
     ends(&["--min-effect", "some", VMM, SMP], 2, &["percent"]);
     ends(&["--fail-if", "p98 > 1%", VMM, SMP], 2, &["no metric \"p98\"", "\n  p98 > 1%\n  ^"]);
     ends(&["--fail-if", "p99 > +1q", VMM, SMP], 2, &["units", "\n  p99 > +1q\n          ^"]);
-    ends(&["--fail-if", "nested.p99 > 1%", VMM, SMP], 2, &["the report compared is exits"]);
+    ends(
+        &["--fail-if", "nested.p99 > 1%", VMM, SMP],
+        2,
+        &["only metrics of this report can be checked here: exits"],
+    );
     ends(&["--fail-if", "factor > 1", VMM, SMP], 2, &["exits has no such metric"]);
     ends(&["--fail-on-estimate", VMM, SMP], 2, &["--fail-if"]);
     ends(&["--flame", "out.svg", VMM, SMP], 2, &["exits has no stacks", "diff profile"]);
@@ -278,7 +282,7 @@ fn small_changes_are_left_out_when_asked() {
     let all = output_of(&["diff", OFF, ON]);
     let some = output_of(&["diff", "--min-effect", "200", OFF, ON]);
     assert!(some.lines().count() < all.lines().count());
-    assert!(some.contains("left out as too small") && some.contains("6.37x"), "{some}");
+    assert!(some.contains("too small to show") && some.contains("6.37x"), "{some}");
     assert!(!some.contains("2.02x"), "{some}");
 }
 

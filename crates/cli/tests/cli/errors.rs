@@ -157,7 +157,7 @@ fn what_is_no_recording_is_code_1() {
             ("perf.dat", &["perf.data"]),
             ("trace.dat.gz", &["cut short or damaged", "gzip"]),
             ("trace.dat.zst", &["cut short or damaged", "zstd"]),
-            ("folder", &["no recording", "events"]),
+            ("folder", &["not a recording", "events"]),
             ("empty.hscope", &["no recording", "host.dat"]),
         ];
         for (name, words) in cases {

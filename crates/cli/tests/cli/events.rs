@@ -109,7 +109,7 @@ fn comparisons_that_never_hold_are_refused_with_what_to_write() {
         ("exit_reason == -1", &["holds 0 to 4294967295"]),
         ("guest_rip == web", &["guest_rip is a number"]),
         ("next_comm > 3", &["only == != and ~"]),
-        ("exit_reason == 1 && isa == 1", &["--where several times"]),
+        ("exit_reason == 1 && isa == 1", &["one condition per --where"]),
     ] {
         let run = hyperscope(&["events", "--where", condition, SMP]);
         assert_eq!((run.code, run.out.as_str()), (2, ""), "{condition}: {}", run.err);

@@ -122,8 +122,8 @@ fn wrong_conditions_are_usage_errors_and_empty_sides_are_said() {
     let at = folder.path().join("lake");
     simulate(&at, &["--hosts", "3", "--days", "2"]);
     for (args, code, words) in [
-        (&["--a", "day = 1", "--b", "cpus = 1"][..], 2, "sessions have no day"),
-        (&["--a", "cpus = ", "--b", "cpus = 1"], 2, "a number or a text"),
+        (&["--a", "day = 1", "--b", "cpus = 1"][..], 2, "sessions have no column day"),
+        (&["--a", "cpus = ", "--b", "cpus = 1"], 2, "a number, or a text"),
         (&["--a", "cpus = 1"], 2, "--b"),
         (&["--a", "cpus = 1", "--b", "cpus = 'x'"], 1, "no session of a known host"),
         (&["--a", "cpus > 0", "--b", "cpus < 9", "--strata", "rack"], 2, "sessions have no rack"),
@@ -134,7 +134,7 @@ fn wrong_conditions_are_usage_errors_and_empty_sides_are_said() {
         assert!(run.code == code && run.err.contains(words), "{args:?}: {} {}", run.code, run.err);
     }
     let run = diff(&folder.path().join("none"), &BEFORE);
-    assert!(run.code == 1 && run.err.contains("is no lake"), "{}", run.err);
+    assert!(run.code == 1 && run.err.contains("is not a lake"), "{}", run.err);
     for effect in ["npf", "npf:cost=3"] {
         let run = hyperscope(&["fleet", "simulate", "target/none", "--effect", effect, RECORDING]);
         assert_eq!(run.code, 2, "{}", run.err);
@@ -230,7 +230,7 @@ fn where_nothing_changes_no_day_is_found() {
     let text = since(&at, &[]).out;
     assert!(text.contains("\nNone of ") && text.ends_with("numbers over time changes\n"), "{text}");
     for (args, code, words) in [
-        (&["--where", "day = 1"][..], 2, "sessions have no day"),
+        (&["--where", "day = 1"][..], 2, "sessions have no column day"),
         (&["--strata", "rack"], 2, "sessions have no rack"),
         (&["--strata", "cpu_model,rack"], 2, "sessions have no rack"),
         (&["--step", "0"], 2, "--step"),

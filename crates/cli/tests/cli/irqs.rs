@@ -177,7 +177,7 @@ fn runs_without_an_end_are_counted() {
     assert_eq!(summary, (&"vector".into(), &454.into(), &0.into()));
     assert_eq!((&timer["own_ns"], &timer["number"]), (&Value::Null, &Value::Null));
     let run = hyperscope(&["irqs", "fixtures/x86-vmx/smp.dat"]);
-    assert!(run.out.contains("not seen ending"), "{}", run.out);
+    assert!(run.out.contains("without a recorded end"), "{}", run.out);
 }
 
 #[test]

@@ -105,9 +105,9 @@ fn other_folders_are_no_lakes() {
     fs::create_dir(at("other")).unwrap();
     fs::write(at("other/host.dat"), "text").unwrap();
     for (name, words) in [
-        ("missing", "is no lake"),
-        ("empty", "is no lake"),
-        ("other", "is no lake"),
+        ("missing", "is not a lake"),
+        ("empty", "is not a lake"),
+        ("other", "is not a lake"),
         ("newer", "is a lake of version v2"),
     ] {
         for verb in ["list", "verify", "compact", "gc"] {
@@ -116,7 +116,7 @@ fn other_folders_are_no_lakes() {
             assert!(run.err.contains(words), "{verb} {name}: {}", run.err);
         }
     }
-    for (name, words) in [("other", "holds other files"), ("newer", "is a lake of version v2")] {
+    for (name, words) in [("other", "contains other files"), ("newer", "is a lake of version v2")] {
         let before = names(&at(name));
         let run = lake("add", &at(name), &[RECORDING]);
         assert!(run.code == 1 && run.err.contains(words), "{name}: {}", run.err);

@@ -36,6 +36,7 @@ mod perf_machines;
 mod printed;
 mod profile;
 mod profile_instructions;
+mod programs;
 mod ranges;
 mod readme;
 mod recordings;

@@ -29,10 +29,10 @@ fn fails(args: &[&str], code: i32, words: &[&str]) {
 fn a_recording_that_is_named_twice_is_code_2() {
     let again = "./fixtures/arm64/../x86-svm/host-guest.dat";
     for verb in ["exits", "info", "events", "cpu", "path", "nested", "align", "calls", "boot"] {
-        fails(&[verb, HOST, again], 2, &[again, "named twice"]);
+        fails(&[verb, HOST, again], 2, &[again, "given twice"]);
     }
-    fails(&["diff", HOST, again], 2, &[again, "named twice"]);
-    fails(&["diff", "cpu", HOST, "--", GUEST, again], 2, &[again, "named twice"]);
+    fails(&["diff", HOST, again], 2, &[again, "given twice"]);
+    fails(&["diff", "cpu", HOST, "--", GUEST, again], 2, &[again, "given twice"]);
 }
 
 #[test]
@@ -59,9 +59,9 @@ fn a_guest_alone_is_said_to_lack_its_host() {
     let page = folder.path().join("page.html");
     for args in [&["report", "-o", page.to_str().unwrap(), GUEST][..], &["path", GUEST]] {
         let run = hyperscope(args);
-        assert!(run.code == 0 && run.err.contains("is in the host's recording"), "{}", run.err);
+        assert!(run.code == 0 && run.err.contains("add the recording of its host"), "{}", run.err);
         let both = hyperscope(&[args, &[HOST]].concat());
-        assert!(both.code == 0 && !both.err.contains("host's recording"), "{}", both.err);
+        assert!(both.code == 0 && !both.err.contains("recording of its host"), "{}", both.err);
     }
 }
 
@@ -81,7 +81,7 @@ fn a_guest_is_not_exported_with_another_guests_host() {
 #[test]
 fn tasks_of_guests_take_a_guests_recording() {
     fails(&["cpu", "--by", "task", HOST], 2, &["--by task", "guest's recording"]);
-    assert!(output_of(&["cpu", "--by", "task", HOST, GUEST]).contains("Threads of guests"));
+    assert!(output_of(&["cpu", "--by", "task", HOST, GUEST]).contains("Guest threads"));
 }
 
 #[test]

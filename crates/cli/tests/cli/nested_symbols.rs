@@ -77,8 +77,8 @@ fn what_can_name_nothing_is_refused() {
         (file("else", "nothing of the kind\n"), "neither a list"),
         (file("empty", ""), "neither a list"),
         (folder.path().join("gone").to_str().unwrap().to_owned(), "gone"),
-        (format!("web={symbols}"), "no VM is called web; there are: vm-102"),
-        ("fixtures/x86-svm/host-guest.dat".to_owned(), "only some of the kernel's symbols"),
+        (format!("web={symbols}"), "no VM is called web; the VMs are: vm-102"),
+        ("fixtures/x86-svm/host-guest.dat".to_owned(), "part of a kernel's symbols"),
     ];
     for (nested, message) in cases {
         let run = hyperscope(&["profile", "--nested", &nested, NESTED]);

@@ -50,7 +50,7 @@ fn tables_fit_the_columns_asked_for() {
                 assert!(line.chars().count() <= columns, "{path} at {columns}: {line}");
             }
             let narrow = columns == 60 && text.contains("who pays");
-            assert!(!narrow || text.contains("left out for width"), "{path}: {text}");
+            assert!(!narrow || text.contains("hidden to fit the width"), "{path}: {text}");
         }
     }
 }

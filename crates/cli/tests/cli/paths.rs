@@ -102,7 +102,7 @@ fn without_exits_there_is_nothing_to_follow() {
     assert!(text.contains("0 requests in 1.05 s on 0 paths"), "{text}");
     assert!(text.contains("record at least"), "{text}");
     let run = hyperscope(&["path", GUEST[1]]);
-    assert!(run.code == 0 && run.err.contains("is in the host's recording"), "{}", run.err);
+    assert!(run.code == 0 && run.err.contains("add the recording of its host"), "{}", run.err);
 }
 
 #[test]

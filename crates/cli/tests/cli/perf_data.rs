@@ -147,10 +147,10 @@ fn what_is_missing_is_said() {
     let mut killed = bytes[..data_at + data_len].to_vec();
     killed[48..56].fill(0);
     let text = info(&killed);
-    assert!(text.contains("2,464") && text.contains("stopped before it wrote"), "{text}");
+    assert!(text.contains("2,464") && text.contains("killed before it wrote"), "{text}");
     assert!(text.contains("formats of its tracepoints are missing"), "{text}");
     let text = info(&bytes[..100_000]);
-    assert!(text.contains("ends before what its header says"), "{text}");
+    assert!(text.contains("is shorter than its header says"), "{text}");
     let run = hyperscope(&["info", path.to_str().unwrap()]);
     assert_eq!(run.code, 0);
     fs::write(&path, &bytes[..50]).unwrap();

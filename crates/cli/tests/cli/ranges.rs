@@ -121,7 +121,7 @@ fn reports_of_a_range_are_those_of_a_file_cut_to_it() {
             let args = [verb, "--format", "json", path, "--from", &from, "--to", &to];
             let run = hyperscope(&args);
             if run.code == 2 {
-                assert!(run.err.contains("nothing of it lies in this range"), "{}", run.err);
+                assert!(run.err.contains("no events in this range"), "{}", run.err);
                 assert_eq!(expected, Value::Array(Vec::new()), "{verb} {path} {from} {to}");
                 continue;
             }
@@ -171,7 +171,7 @@ fn what_is_left_out_is_said() {
     for verb in ["exits", "calls", "events", "cpu", "profile"] {
         let run = hyperscope(&[verb, "--from", "1", "--to", "2", "fixtures/x86-svm/nested.dat"]);
         assert_eq!((run.code, run.out.as_str()), (2, ""), "{verb}");
-        let wanted = "nothing of it lies in this range: it goes from 42.";
+        let wanted = "no events in this range: the recording covers 42.";
         assert!(run.err.contains(wanted), "{verb}: {}", run.err);
     }
 }
@@ -205,14 +205,14 @@ fn all_verbs_that_read_recordings_take_a_range() {
         assert!(unknown.code == 2 && unknown.err.contains("+1.5"), "{line:?}: {}", unknown.err);
         let empty = hyperscope(&[line, &["--from", "+2", "--to", "+1"]].concat());
         assert!(
-            empty.code == 2 && empty.err.contains("--from lies after"),
+            empty.code == 2 && empty.err.contains("--from is later than"),
             "{line:?}: {}",
             empty.err
         );
     }
     let by_clock = hyperscope(&["diff", "--from", "65", host, "fixtures/x86-vmx/smp.dat"]);
     assert!(
-        by_clock.code == 2 && by_clock.err.contains("from their beginnings"),
+        by_clock.code == 2 && by_clock.err.contains("relative to their beginnings"),
         "{}",
         by_clock.err
     );
@@ -262,8 +262,8 @@ fn vms_are_chosen_by_name_and_states_of_their_vcpus_are_as_among_all() {
     assert!(run.err.contains("left out: exits of 2 of 3 vCPUs"), "{}", run.err);
     assert_eq!(document(&run.out)["vcpus"], Value::from(vec![row.clone()]));
     let run = hyperscope(&["exits", "--vm", "nobody", path]);
-    let named = run.err.contains("no VM is called nobody; there are: ") && run.err.contains(vm);
+    let named = run.err.contains("no VM is called nobody; the VMs are: ") && run.err.contains(vm);
     assert!(run.code == 1 && named, "{}", run.err);
     let run = hyperscope(&["exits", "--vcpu", "77", path]);
-    assert!(run.code == 1 && run.err.contains("no vCPU has such a number"), "{}", run.err);
+    assert!(run.code == 1 && run.err.contains("no vCPU has one of these numbers"), "{}", run.err);
 }

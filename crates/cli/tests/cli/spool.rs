@@ -37,7 +37,7 @@ fn a_pipe_that_delivers_more_than_it_may_is_an_error_that_names_the_limit() {
         let run = with_pipe(&format!("exits --max-spool {limit}"));
         assert_eq!((run.code, run.out.as_str()), (1, ""));
         let named =
-            format!("/dev/stdin is a pipe or compressed, and gives more than the {named} bytes");
+            format!("/dev/stdin is a pipe or compressed, and yields more than the {named} bytes");
         assert!(run.err.contains(&named) && run.err.contains("--max-spool"), "{}", run.err);
     }
 }

@@ -34,9 +34,13 @@ pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The built program, in an environment that says nothing of terminals and of servers.
+/// The built program next to those that it starts, in an environment that says nothing of terminals and of servers.
 pub(crate) fn command() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hyperscope"));
+    let program = env!("CARGO_BIN_EXE_hyperscope");
+    for other in ["hyperscope-lab", "hyperscope-fleet"] {
+        testkit::program_of(other, program);
+    }
+    let mut command = Command::new(program);
     command.current_dir(repository()).env_remove("COLUMNS").env_remove("NO_COLOR");
     command.env_remove("DEBUGINFOD_URLS");
     command
@@ -84,7 +88,7 @@ fn run(args: &[&str]) -> Run {
 pub(crate) fn output_of(args: &[&str]) -> String {
     let run = hyperscope(args);
     let is_loss = |line: &&str| {
-        line.ends_with("events that the kernel counted and the recording does not hold")
+        line.ends_with("events that the kernel counted but the recording does not contain")
             || line.contains(": LTTng dropped ")
     };
     let err: Vec<&str> = run.err.lines().filter(|line| !is_loss(line)).collect();

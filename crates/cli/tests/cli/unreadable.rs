@@ -162,10 +162,11 @@ fn what_a_kernel_prints_in_other_ways_is_named() {
     let bin = b"\x18\x7c\0\0\x01\0\0\0\xca\x0e\xc1\x12\x5b\x20\0\0type: 375\n\
                 \x18\x7c\0\0\x01\0\0\0\x7b\xc6\xc2\x12\x5b\x20\0\0type: 372\n";
     let graph = " 0)   0.524 us    |  kvm_arch_vcpu_load();\n 0)               |  vcpu_run() {\n 0)   3.234 us    |  }\n";
-    let with_times = "  123.456789 |   0)   CPU 0/KVM-102 |   0.524 us    |  kvm_arch_vcpu_load();\n\
-                      123.456790 |   0)   CPU 0/KVM-102 |               |  vcpu_run() {\n";
-    let options = "printed it with an option raw or hex";
-    let tracer = "it is of the kernel's function_graph tracer";
+    let with_times = "  123.456789 |   0)   0.524 us    |  kvm_arch_vcpu_load();\n\
+                      123.456790 |   0)               |  vcpu_run() {\n";
+    let options = "printed it with the option raw or hex";
+    let tracer = "its lines come from the kernel's function_graph tracer without times or threads: set the kernel's options \
+                  funcgraph-abstime and funcgraph-proc, or use trace-cmd report";
     let in_binary = "looks like a kernel's trace file with the option bin";
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("trace");

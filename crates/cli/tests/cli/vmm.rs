@@ -106,7 +106,7 @@ fn pages_draw_what_tables_say() {
         assert!(page.contains(&begins), "{begins}");
     }
     assert!(page.contains(": not split ") && !page.contains("<script"), "{page}");
-    assert!(page.contains("Of a part of the recordings: from 0 s."));
+    assert!(page.contains("Covers a part of the recordings: from 0 s."));
 }
 
 /// Samples that can't be read leave all else as it is, and are said.
@@ -129,12 +129,16 @@ fn damaged_samples_are_left_out() {
 fn a_guests_own_recording_is_known_and_its_hosts_is_asked_for() {
     const GUEST: &str = "fixtures/x86-svm/host-guest.guest.dat";
     let run = hyperscope(&["vmm", GUEST]);
-    assert!(run.out.contains("give the recording of the host"), "{}", run.out);
+    assert!(run.out.contains("give the recording of the VMMs' host"), "{}", run.out);
     let folder = tempfile::tempdir().unwrap();
     let of_session = folder.path().join("guest-web.dat");
     std::fs::copy(repository().join(GUEST), &of_session).unwrap();
     let run = hyperscope(&["vmm", of_session.to_str().unwrap()]);
-    assert!(run.out.contains("give that of its host: host.dat, next to it"), "{}", run.out);
+    assert!(
+        run.out.contains("give the recording of its host, host.dat in the same folder"),
+        "{}",
+        run.out
+    );
 }
 
 /// Addresses have the names of devices that the guest's agent said to be there; those of another VM's guest have none.

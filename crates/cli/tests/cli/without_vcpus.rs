@@ -177,7 +177,7 @@ fn a_perf_data_without_vcpus_is_profiled_by_its_periods() {
     }
     assert_eq!(drawn, by_perf);
     let table = output_of(&["profile", "--by", "comm", file]);
-    assert!(table.contains("samples of cpu-clock; no exits of vCPUs are recorded"), "{table}");
+    assert!(table.contains("samples of cpu-clock; no vCPU exits were recorded"), "{table}");
 }
 
 /// What is compared is what `profile` says of each, over the time from perf's first sample to its last.

@@ -109,7 +109,7 @@ fn a_folder_that_others_may_write_into_is_refused() {
         let Some(place) = Place::of_nobody() else { return };
         let session = place.prepared(0, mode);
         let (code, stderr) = record(&session);
-        assert!(code == Some(1) && stderr.contains("others may write"), "{mode:o}: {stderr}");
+        assert!(code == Some(1) && stderr.contains("others can write"), "{mode:o}: {stderr}");
         assert_eq!(tree(&session).len(), 1, "{mode:o}");
     }
 }

@@ -45,7 +45,7 @@ impl Text {
 type Shape = (&'static str, usize, fn(&mut Text, usize));
 
 /// Shapes, each with how much of it is little. All shapes have exits: verbs have something to do.
-const SHAPES: [Shape; 12] = [
+const SHAPES: [Shape; 16] = [
     ("events", 2000, |text, count| {
         (0..count).for_each(|_| text.exit(("CPU 0/KVM", 10), 0, 0, "HLT"));
     }),
@@ -117,6 +117,48 @@ const SHAPES: [Shape; 12] = [
             let thread = ("CPU 0/KVM", 10);
             text.event(thread, 0, &format!("irq_handler_entry: irq={at} name=dev{at}"));
             text.event(thread, 0, &format!("irq_handler_exit: irq={at} ret=handled"));
+        }
+    }),
+    ("threads and losses", 1000, |text, count| {
+        text.exit(("CPU 0/KVM", 10), 0, 0, "HLT");
+        for at in 0..count {
+            let (pid, next) = (100 + at, 101 + at);
+            let switch = format!(
+                "sched_switch: prev_comm=t{pid} prev_pid={pid} prev_prio=120 prev_state=S ==> \
+                 next_comm=t{next} next_pid={next} next_prio=120"
+            );
+            text.event((&format!("t{pid}"), pid), 1, &switch);
+            writeln!(text.lines, "CPU:{} [LOST 5 EVENTS]", at % 4).unwrap();
+        }
+    }),
+    ("queues and losses", 1000, |text, count| {
+        text.exit(("CPU 0/KVM", 10), 0, 0, "HLT");
+        for at in 0..count {
+            let (thread, queue) = (("t", 100 + at), 0x1000 + at);
+            text.event(thread, 1, &format!("vring_interrupt: (ffffffff81000000) vq={queue:#x}"));
+            text.event(thread, 1, "vring_interrupt_return: (ffffffff81000000) handled=1");
+            writeln!(text.lines, "CPU:{} [LOST 5 EVENTS]", at % 4).unwrap();
+        }
+    }),
+    ("calls of a thread that was a vCPU", 1000, |text, count| {
+        for vcpu in 0..count {
+            text.exit((&format!("CPU {vcpu}/KVM"), 100 + vcpu), vcpu % 4, vcpu, "HLT");
+        }
+        let thread = ("CPU 0/KVM", 10);
+        text.exit(thread, 0, 0, "HLT");
+        text.event(thread, 0, "sched_process_exit: comm=CPU 0/KVM pid=10 prio=120");
+        // More than are kept of one cycle.
+        (0..16_500 + count)
+            .for_each(|_| text.event(thread, 0, "sys_enter: NR 0 (0, 0, 0, 0, 0, 0)"));
+    }),
+    ("calls of functions", 1000, |text, count| {
+        text.exit(("CPU 0/KVM", 10), 0, 0, "HLT");
+        for at in 0..count {
+            let thread = ("t", 100 + at);
+            text.event(thread, 1, &format!("funcgraph_entry:              |  f{at}() {{"));
+            text.event(thread, 1, "funcgraph_entry:  0.250 us    |    g();");
+            text.event(thread, 1, "funcgraph_exit:   5.000 us    |  }");
+            writeln!(text.lines, "CPU:{} [LOST 5 EVENTS]", at % 4).unwrap();
         }
     }),
 ];
@@ -216,13 +258,18 @@ fn eight_times_as_much_takes_at_most_twelve_times_the_work() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// Verbs that looked at all VMs for each of them, or for each loss, once: what a sample reads of these shapes.
+/// Verbs that looked at all VMs, threads or queues for each of them, or for each loss, once: what a sample reads of these
+/// shapes.
 #[test]
 fn pages_of_many_vms_and_what_follows_many_vms_through_many_losses_grow_no_faster() {
-    const READ: [(&str, usize, &str); 3] = [
+    const READ: [(&str, usize, &str); 7] = [
         ("VMs", 400, "report -o {page} {}"),
         ("VMs and losses", 1000, "vmm {}"),
         ("VMs and losses", 1000, "path {}"),
+        ("threads and losses", 2000, "critical --task t101 {}"),
+        ("queues and losses", 2000, "virtio {}"),
+        ("calls of a thread that was a vCPU", 1000, "vmm {}"),
+        ("calls of functions", 2000, "calls {}"),
     ];
     let (little, much) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let mut faults = Vec::new();
@@ -271,5 +318,8 @@ fn a_guest_that_fits_none_of_many_vms_is_not_aligned_in_time() {
         .current_dir(folder.path())
         .output();
     let table = String::from_utf8(table.unwrap().stdout).unwrap();
-    assert!(table.contains(extent("windows: ", "the search for an offset was ended")), "{table}");
+    assert!(
+        table.contains(extent("windows: ", "the search for an offset reached the step limit")),
+        "{table}"
+    );
 }

@@ -20,7 +20,7 @@ fn exits_of_runs_are_those_that_the_workload_made() {
     let lab = TestLab::new("ab");
     lab.run(&["up", "--levels", "1"]).done();
     lab.shell(1, "hyperscope-labguest host").done();
-    lab.put_program(1);
+    lab.put_programs(1);
     for counted in ["--record /tmp/runs", "--exits"] {
         let script = format!(
             "hyperscope ab --a true --b true --runs 3 --warmup 1 {counted} --format json \

@@ -104,7 +104,7 @@ fn added_time_is_time_of_exits_for_top_serve_and_flight() {
     }
     let lab = TestLab::new("delays");
     lab.run(&["up", "--levels", "2", "--cpus", "1", "--instruction-ns", "1"]).done();
-    lab.put_program(1);
+    lab.put_programs(1);
     lab.shell(2, LOOP).done();
     let without = seen(&lab, UNDISTURBED);
     let with = seen(&lab, DELAYED);

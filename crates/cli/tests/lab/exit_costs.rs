@@ -182,7 +182,7 @@ fn up(name: &'static str) -> TestLab {
     lab.run(&["up", "--levels", "1"]).done();
     // A machine that hosts no guest has KVM at hand, and not loaded.
     lab.shell(1, "hyperscope-labguest host").done();
-    lab.put_program(1);
+    lab.put_programs(1);
     lab
 }
 

@@ -89,8 +89,9 @@ fn a_scenario_whose_module_is_missing_boots_nothing() {
     }
     TestLab::new("no-module").run(&["fetch"]).done();
     let temporary = tempfile::tempdir().unwrap();
-    let copy = temporary.path().join("hyperscope");
-    testkit::copy_program(env!("CARGO_BIN_EXE_hyperscope"), &copy);
+    let copy = temporary.path().join("hyperscope-lab");
+    let program = testkit::program_of("hyperscope-lab", env!("CARGO_BIN_EXE_hyperscope"));
+    testkit::copy_program(program, &copy);
     let mut scenario = std::process::Command::new(&copy);
     let session = temporary.path().join("out");
     scenario.args(["lab", "run", "hypertrace", "-o"]).arg(&session);

@@ -37,9 +37,9 @@ fn what_a_guest_waits_for_is_paid_and_what_it_does_not_wait_for_is_not() {
     }
     let lab = TestLab::new("sensitivity");
     lab.run(&["up", "--levels", "2", "--cpus", "1", "--instruction-ns", "1"]).done();
-    lab.put_program(1);
-    let measure = |more: &str| {
-        let ran =
+    lab.put_programs(1);
+    let run = |more: &str| {
+        let outcome =
             lab.shell(1, &format!("hyperscope sensitivity --vm l2 --progress cpuid {more}")).done();
         eprintln!("{}", ran.stdout);
         ran.stdout
@@ -91,7 +91,7 @@ fn what_a_guest_waits_for_is_paid_on_aarch64() {
     }
     let lab = TestLab::for_architecture(Architecture::Arm, "aarch64-sensitivity");
     lab.up(&["--levels", "2", "--cpus", "1", "--instruction-ns", "1"]);
-    lab.put_program(1);
+    lab.put_programs(1);
     lab.shell(2, READS).done();
     let command = "hyperscope sensitivity --vm l2 --reason DABT_LOW --progress DABT_LOW \
                  --delays 4us,8us,16us --slice 20ms --for 1s --format json";
@@ -123,8 +123,8 @@ fn a_ping_pong_pays_what_it_measures_itself_and_nothing_for_another_vcpu() {
     let lab = TestLab::new("sensitivity-net");
     let up = ["up", "--levels", "2", "--cpus", "1", "--guest-cpus", "2", "--instruction-ns", "1"];
     lab.run(&[&up[..], &["--guest-net", "virtio"]].concat()).done();
-    lab.put_program(1);
-    let measure = |more: &str| -> Value {
+    lab.put_programs(1);
+    let report = |more: &str| -> Value {
         let script = format!("hyperscope sensitivity --vm l2 --format json {more}");
         serde_json::from_str(&lab.shell(1, &script).done().stdout).unwrap()
     };

@@ -72,16 +72,18 @@ pub(crate) fn folder() -> PathBuf {
     FOLDER.get_or_init(make).clone()
 }
 
-/// Builds the programs that run inside the machines.
+/// Builds the programs that the lab is run by, and those that run inside the machines.
 fn build_programs() {
-    for package in ["hyperscope-labguest", "hyperscope-agent"] {
+    for package in ["hyperscope-lab", "hyperscope-labguest", "hyperscope-agent"] {
         testkit::program_of(package, env!("CARGO_BIN_EXE_hyperscope"));
     }
 }
 
 /// `hyperscope lab` with these arguments, in a folder.
 pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hyperscope"));
+    let program = env!("CARGO_BIN_EXE_hyperscope");
+    testkit::program_of("hyperscope-lab", program);
+    let mut command = Command::new(program);
     command.arg("lab").args(arguments).env("HYPERSCOPE_LAB_DIR", folder).stdin(Stdio::null());
     command
 }
@@ -143,6 +145,14 @@ impl TestLab {
         let native = || PathBuf::from(env!("CARGO_BIN_EXE_hyperscope"));
         let program = self.architecture.program("hyperscope", native);
         self.put_stripped(level, &program, "/bin/hyperscope");
+    }
+
+    /// Puts this program into a machine, and the one that has its experiments.
+    pub(crate) fn put_programs(&self, level: u8) {
+        self.put_program(level);
+        let native = || testkit::program_of("hyperscope-lab", env!("CARGO_BIN_EXE_hyperscope"));
+        let program = self.architecture.program("hyperscope-lab", native);
+        self.put_stripped(level, &program, "/bin/hyperscope-lab");
     }
 
     /// Puts a program into a machine. The memory of guests has no room for what only debuggers need, and a

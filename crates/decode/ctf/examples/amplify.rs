@@ -13,7 +13,7 @@ type Failed = Box<dyn std::error::Error>;
 fn main() -> Result<(), Failed> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [from, to, times] = arguments.as_slice() else {
-        return Err("give a trace, a folder for the large one, and how often to repeat it".into());
+        return Err("usage: amplify TRACE OUTPUT_FOLDER REPETITIONS".into());
     };
     let (from, to, times) = (Path::new(from), Path::new(to), times.parse()?);
     let layout = Layout::parse(&fs::read(from.join("metadata"))?)?;
@@ -49,7 +49,7 @@ fn repeated(layout: &Layout, file: &[u8], times: u64, step: u64) -> Result<Vec<u
     for time in 0..times {
         for packet in &packets {
             let bytes = file.get(packet.offset as usize..).unwrap_or(&[]);
-            let bytes = bytes.get(..packet.len as usize).ok_or("a packet is cut")?;
+            let bytes = bytes.get(..packet.len as usize).ok_or("a packet is cut short")?;
             let mut later = bytes.to_vec();
             put_head(&mut later, packet, time * step, number);
             put_stamps(layout, packet, bytes, &mut later, time * step)?;
@@ -78,7 +78,7 @@ fn put_stamps(
     later: &mut [u8],
     shift: u64,
 ) -> Result<(), Failed> {
-    let mut events = Events::new(layout, packet, bytes).ok_or("a packet of no stream")?;
+    let mut events = Events::new(layout, packet, bytes).ok_or("a packet belongs to no stream")?;
     while let Some(event) = events.next_event() {
         let cycles = event?.cycles;
         let at = events.event_at().div_ceil(8) as usize;

@@ -22,7 +22,7 @@ const WINDOW_BYTES: u64 = 128 << 10;
 const PAGE_BYTES: usize = 4096;
 
 fn main() -> Result<(), Failed> {
-    let folder = std::env::args().nth(1).ok_or("give a folder with metadata")?;
+    let folder = std::env::args().nth(1).ok_or("usage: count TRACE_FOLDER")?;
     let folder = Path::new(&folder);
     let layout = Layout::parse(&fs::read(folder.join("metadata"))?)?;
     let mut streams = Vec::new();
@@ -59,7 +59,7 @@ fn main() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Counts what is in each of the streams and no other thread has taken.
+/// Counts the content of each stream that no other thread has claimed.
 fn count<'s>(
     layout: &Layout,
     streams: impl Iterator<Item = &'s Mutex<StreamFile>>,
@@ -90,8 +90,8 @@ fn count_packet(
     counts: &mut Counts,
 ) -> Result<(), Failed> {
     let bytes = raw_bytes::slice::range(window, packet.offset, packet.len);
-    let mut events = Events::new(layout, packet, bytes).ok_or("a packet of no stream")?;
-    let counts = counts.get_mut(packet.stream).ok_or("a packet of no stream")?;
+    let mut events = Events::new(layout, packet, bytes).ok_or("a packet belongs to no stream")?;
+    let counts = counts.get_mut(packet.stream).ok_or("a packet belongs to no stream")?;
     events.heads(|event, _| {
         if let Some(number) = counts.get_mut(event) {
             *number += 1;

@@ -88,7 +88,7 @@ impl<'a> Cursor<'a> {
         let rest = bytes_at(self.bytes, self.at, len).ok_or_else(|| self.short())?;
         // It looks for the NUL by whole words.
         let text = CStr::from_bytes_until_nul(rest);
-        let text = text.map_err(|_| Short { at: self.at, what: "a text has no end" })?;
+        let text = text.map_err(|_| Short { at: self.at, what: "a string has no end" })?;
         self.at = self.at.saturating_add((text.count_bytes() as u64 + 1).saturating_mul(8));
         Ok(text.to_bytes())
     }
@@ -116,7 +116,7 @@ impl<'a> Cursor<'a> {
     /// Goes to a bit of the content.
     #[inline]
     pub(crate) fn go_to(&mut self, at: u64) {
-        debug_assert!(at <= self.end.max(self.at), "a bit behind the content");
+        debug_assert!(at <= self.end.max(self.at), "a bit lies beyond the content");
         self.at = at;
     }
 

@@ -6,8 +6,7 @@
 pub enum CtfError {
     /// Its bytes are no metadata of CTF at all.
     #[error(
-        "its metadata is that of no CTF trace: it begins neither as text (/* CTF 1.8 */), nor as packets, \
-         nor as CTF 2"
+        "its metadata is not CTF: it begins neither as text (/* CTF 1.8 */), nor as packets, nor as CTF 2"
     )]
     NotMetadata,
     /// A packet of metadata is damaged.
@@ -43,7 +42,7 @@ pub enum CtfError {
         what: String,
     },
     /// More is described than a trace has.
-    #[error("its metadata describes more than {most} fields; no tracer writes that much")]
+    #[error("its metadata describes more than {most} fields; no tracer writes that many")]
     TooMany {
         /// How many are read.
         most: usize,

@@ -123,7 +123,7 @@ impl<'a> Events<'a> {
         if let Some((value, mask)) = head.time {
             self.cycles = advanced(self.cycles, value, mask);
         }
-        let unknown = Short { at, what: "an event has an id that the metadata don't know" };
+        let unknown = Short { at, what: "an event has an id that the metadata does not define" };
         let index = self.stream.event_index(head.id).ok_or(unknown)?;
         let class = self.stream.events.get(index).ok_or(unknown)?;
         (self.pending, self.event_at) = (Some(class), at);
@@ -284,7 +284,7 @@ impl<'a> Events<'a> {
             return Ok(());
         }
         self.is_at_end = true;
-        Err(Short { at: self.event_at, what: "an event takes no bits" })
+        Err(Short { at: self.event_at, what: "an event has a size of 0 bits" })
     }
 
     #[inline]

@@ -23,7 +23,7 @@ pub enum FieldType {
     Variant(Variant),
 }
 
-/// What a field is for in the head of a packet or an event.
+/// The role of a field in the header of a packet or an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// 0xC1FC1FC1.
@@ -160,7 +160,7 @@ pub struct Struct {
 /// A field of a structure.
 #[derive(Clone, Debug)]
 pub struct Field {
-    /// Its name, without what the language of CTF 1.8 puts before it.
+    /// Its name, without the prefix that CTF 1.8 adds.
     pub name: String,
     /// Its type.
     pub field_type: FieldType,

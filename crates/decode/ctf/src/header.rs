@@ -30,7 +30,7 @@ pub(crate) struct FixedHead {
     pub(crate) time: Option<(u32, Integer)>,
 }
 
-/// What the head of an event says.
+/// The content of an event's header.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Head {
     pub(crate) id: u64,
@@ -82,7 +82,8 @@ impl HeaderPlan {
                 };
                 let head = heads.iter().find(|(ranges, _)| is_in(ranges));
                 let at = walker.cursor.at();
-                let (_, head) = head.ok_or(Short { at, what: "an event's head is of no kind" })?;
+                let (_, head) =
+                    head.ok_or(Short { at, what: "the kind of an event's header is unknown" })?;
                 head.read(walker, u64::try_from(value).unwrap_or(u64::MAX))
             }
             Self::Any(header) => {
@@ -114,7 +115,7 @@ impl FixedHead {
         Some(head)
     }
 
-    /// The byte order of what it has of the two.
+    /// The byte order of the id or the timestamp, whichever it has.
     pub(crate) fn order(&self) -> Option<ByteOrder> {
         self.id.as_ref().or(self.time.as_ref()).map(|(_, integer)| integer.order)
     }

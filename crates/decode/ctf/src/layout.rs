@@ -17,7 +17,7 @@ pub struct Layout {
     pub uuid: Option<[u8; 16]>,
     /// The byte order that the trace calls its own.
     pub order: ByteOrder,
-    /// What the tracer says of the machine and of itself.
+    /// The tracer's description of the machine and of itself.
     pub env: Vec<(String, EnvValue)>,
     /// Its clocks.
     pub clocks: Vec<Clock>,
@@ -81,7 +81,7 @@ pub struct EventClass {
     pub name: String,
     /// The class of streams it is of.
     pub(crate) stream_id: u64,
-    /// What events of this class alone have before their fields.
+    /// The context that only events of this class have before their fields.
     pub context: Option<Struct>,
     /// Its fields.
     pub payload: Option<Struct>,

@@ -2,8 +2,8 @@
 //!
 //! [`Layout::parse`] reads a trace's metadata (CTF 1.8 as text or in packets, CTF 2 as JSON) into one type:
 //! what packets, event headers and events hold. [`Packets`] finds the packets of a data stream file, and
-//! [`Events`] walks over the events of one. What an event's fields are can be had value by value
-//! ([`Events::visit`]), or as [`Step`]s: where they lie, for those who copy bytes.
+//! [`Events`] walks over the events of one. An event's fields are available value by value ([`Events::visit`]),
+//! or as [`Step`]s that give their positions, for callers that copy bytes.
 //!
 //! Which events mean what is not this crate's subject, nor are files: it is given their bytes.
 //!

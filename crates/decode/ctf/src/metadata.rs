@@ -4,13 +4,13 @@ use raw_bytes::ByteOrder;
 
 use crate::{CtfError, Layout, json, tsdl};
 
-/// What packets of metadata begin with.
+/// The magic number of metadata packets.
 const METADATA_MAGIC: u32 = 0x75d1_1d57;
-/// What packets of data begin with.
+/// The magic number of data packets.
 const STREAM_MAGIC: u32 = 0xc1fc_1fc1;
 /// Bytes of the head of a packet of metadata.
 const HEAD_BYTES: usize = 37;
-/// What separates fragments of CTF 2.
+/// The separator of CTF 2 fragments.
 const RECORD_SEPARATOR: u8 = 0x1e;
 
 /// Whether a file begins as a trace's metadata.
@@ -63,18 +63,20 @@ fn unpacked(file: &[u8], order: ByteOrder) -> Result<Vec<u8>, CtfError> {
     while let Some(rest) = file.get(offset..).filter(|rest| !rest.is_empty()) {
         packet += 1;
         let bad = |what| CtfError::Packet { packet, offset, what };
-        let head = rest.get(..HEAD_BYTES).ok_or_else(|| bad("it ends within its head"))?;
+        let head = rest.get(..HEAD_BYTES).ok_or_else(|| bad("it ends within its header"))?;
         if order.u32_at(head, 0) != Some(METADATA_MAGIC) {
-            return Err(bad("it does not begin as one"));
+            return Err(bad("it does not begin with the magic number of a metadata packet"));
         }
         let bits = |at| order.u32_at(head, at).unwrap_or(0);
         let (content, size) = (bits(24), bits(28));
         if head.get(32..35) != Some(&[0, 0, 0]) {
-            return Err(bad("it is compressed, encrypted or has checksums, which is not read"));
+            return Err(bad(
+                "it is compressed, encrypted or has a checksum; none of these is supported",
+            ));
         }
         let (content, size) = (content as usize / 8, size as usize / 8);
         if content < HEAD_BYTES || size < content {
-            return Err(bad("its sizes can't be"));
+            return Err(bad("its sizes are impossible"));
         }
         let has = rest.get(HEAD_BYTES..content).ok_or_else(|| bad("the file ends within it"))?;
         text.extend_from_slice(has);

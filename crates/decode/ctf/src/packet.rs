@@ -71,7 +71,7 @@ impl<'a> Packets<'a> {
         let bad = |what: String| PacketDamage { offset, what };
         let rest = self.file.get(self.offset..).unwrap_or(&[]);
         let have = (rest.len() as u64).saturating_mul(8);
-        let short = |error: Short| bad(format!("the head of a packet: {error}"));
+        let short = |error: Short| bad(format!("the header of a packet: {error}"));
         let cursor = Cursor::new(rest, 0, have);
         let mut walker = Walker { cursor, slots: &mut self.slots };
         let mut roles = Roles::default();
@@ -83,7 +83,7 @@ impl<'a> Packets<'a> {
         }
         let Some((stream, class)) = self.layout.stream(roles.stream) else {
             return Err(bad(format!(
-                "a packet is of stream {}, of which nothing is known",
+                "a packet belongs to stream {}, which the metadata does not describe",
                 roles.stream
             )));
         };
@@ -99,7 +99,7 @@ impl<'a> Packets<'a> {
             let content = packet.content;
             let bits = |number: u64| counted(number, "bit", "bits");
             return Err(bad(format!(
-                "a packet of {} with {} of content and {head} of head can't be",
+                "a packet claims {} with {} of content and {head} of header, which is impossible",
                 bits(size),
                 bits(content)
             )));
@@ -108,7 +108,7 @@ impl<'a> Packets<'a> {
         packet.len = size.min(have) / 8;
         packet.content = packet.content.min(have);
         if packet.len == 0 {
-            return Err(bad("a packet of no bits can't be".to_owned()));
+            return Err(bad("a packet has a size of 0 bits".to_owned()));
         }
         (packet.offset, packet.stream, packet.events_at) = (offset, stream, head);
         Ok(packet)

@@ -7,7 +7,7 @@ use crate::layout::{EventClass, Layout, StreamClass};
 use crate::skim::Skim;
 use crate::{CtfError, steps};
 
-/// Places where values are kept that others depend on, at most.
+/// Maximum number of stored values that other fields depend on.
 const MAX_SLOTS: usize = 1 << 16;
 
 /// Names of the scopes, in the order in which they are recorded.
@@ -28,7 +28,7 @@ fn broken<T>(what: String) -> Result<T, CtfError> {
 pub(crate) fn put_events(layout: &mut Layout, events: Vec<EventClass>) -> Result<(), CtfError> {
     layout.streams.sort_by_key(|stream| stream.id);
     if layout.streams.windows(2).any(|two| matches!(two, [a, b] if a.id == b.id)) {
-        return broken("two classes of streams have the same id".to_owned());
+        return broken("two stream classes have the same id".to_owned());
     }
     if layout.streams.is_empty() {
         layout.streams.push(StreamClass::default());
@@ -37,7 +37,7 @@ pub(crate) fn put_events(layout: &mut Layout, events: Vec<EventClass>) -> Result
         let found = layout.streams.binary_search_by_key(&event.stream_id, |stream| stream.id);
         match found.ok().and_then(|at| layout.streams.get_mut(at)) {
             Some(stream) => stream.events.push(event),
-            None => return broken(format!("event {:?} is of no stream", event.name)),
+            None => return broken(format!("event {:?} belongs to no stream", event.name)),
         }
     }
     Ok(())
@@ -55,7 +55,7 @@ impl Layout {
         for stream in &mut streams {
             stream.events.sort_by_key(|event| event.id);
             if stream.events.windows(2).any(|two| matches!(two, [a, b] if a.id == b.id)) {
-                return broken("two events of a stream have the same id".to_owned());
+                return broken("two events of one stream have the same id".to_owned());
             }
             let mut events = std::mem::take(&mut stream.events);
             connect(&mut [header.as_mut(), stream.packet_context.as_mut()], 0, &mut slots)?;
@@ -105,7 +105,7 @@ fn connect_event(
     (4..6).try_for_each(|from| connect(&mut scopes, from, slots))
 }
 
-/// What a field needs of another.
+/// A field's reference to another field.
 struct Need {
     /// Where the field is in its scope.
     user: Vec<usize>,
@@ -129,12 +129,15 @@ fn connect(
         for Need { user, names } in needs {
             let found = find(scopes, at, &user, &names);
             let Some((scope, path)) = found else {
-                return broken(format!("no field {} is before one that needs it", names.join(".")));
+                return broken(format!(
+                    "a field refers to {}, which does not come before it",
+                    names.join(".")
+                ));
             };
             let target = scopes.get_mut(scope).and_then(Option::as_deref_mut);
             let target = target.and_then(|scope| node_mut(scope, &path));
             let Some((slot, labels)) = target.and_then(|target| keep(target, slots)) else {
-                return broken(format!("{} is no integer", names.join(".")));
+                return broken(format!("{} is not an integer", names.join(".")));
             };
             if *slots > MAX_SLOTS {
                 return Err(CtfError::TooMany { most: MAX_SLOTS });
@@ -373,7 +376,7 @@ fn clock_of(layout: &Layout, stream: &StreamClass) -> Result<Option<usize>, CtfE
     let Some(name) = name else { return Ok(None) };
     match layout.clocks.iter().position(|clock| clock.name == name) {
         Some(at) => Ok(Some(at)),
-        None => broken(format!("no clock is called {name}")),
+        None => broken(format!("there is no clock {name}")),
     }
 }
 

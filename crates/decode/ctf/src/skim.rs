@@ -1,8 +1,8 @@
 //! How events are passed over: for each class of streams, where heads have their numbers, and how long what
 //! stands behind a head is. Runs of fields whose places are known are one step, however many they are.
 //!
-//! What no plan is made for (heads of other kinds, places that depend on an alignment) is walked over field
-//! by field. So is what a plan finds too short: whoever reads that says exactly what is wrong.
+//! Layouts without a plan (other header kinds, positions that depend on an alignment) are read field by field.
+//! The same happens to an event that a plan finds too short: the field reader reports exactly what is wrong.
 
 use raw_bytes::ByteOrder;
 

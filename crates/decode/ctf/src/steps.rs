@@ -12,9 +12,9 @@ const MAX_ELEMENTS: u64 = 1 << 16;
 /// Which part of an event a field is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// What every event of its stream has.
+    /// A part that every event of the stream has.
     StreamContext,
-    /// What events of its class have before their fields.
+    /// A part that events of this class have before their fields.
     EventContext,
     /// Its fields.
     Payload,

@@ -2,7 +2,7 @@
 
 use crate::CtfError;
 
-/// What a piece of the text is.
+/// The kind of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
     Word(String),
@@ -77,7 +77,7 @@ impl<'t> Lexer<'t> {
     }
 
     fn token(&mut self) -> Result<Token, CtfError> {
-        let Some(&first) = self.rest.first() else { return self.fail("it ends too soon") };
+        let Some(&first) = self.rest.first() else { return self.fail("it ends unexpectedly") };
         if first.is_ascii_digit() {
             return self.number();
         }
@@ -96,7 +96,7 @@ impl<'t> Lexer<'t> {
                 self.take(sign.len());
                 Ok(Token::Sign(sign))
             }
-            None => self.fail(format!("{:?} belongs nowhere", char::from(first))),
+            None => self.fail(format!("{:?} is unexpected", char::from(first))),
         }
     }
 
@@ -117,7 +117,7 @@ impl<'t> Lexer<'t> {
         };
         match parsed {
             Ok(number) if number <= i128::from(u64::MAX) => Ok(Token::Number(number)),
-            _ => self.fail(format!("{text} is no number")),
+            _ => self.fail(format!("{text} is not a number")),
         }
     }
 
@@ -126,7 +126,7 @@ impl<'t> Lexer<'t> {
         let mut text = Vec::new();
         loop {
             match self.rest.first() {
-                None => return self.fail("a text has no end"),
+                None => return self.fail("a string has no end"),
                 Some(&byte) if byte == quote => {
                     self.take(1);
                     return Ok(Token::Text(String::from_utf8_lossy(&text).into_owned()));

@@ -95,7 +95,7 @@ impl Walker<'_, '_> {
         self.cursor.align(integer.align)?;
         let at = self.cursor.take(integer.bits.into())?;
         let raw = self.cursor.unsigned_at(at, integer.bits, integer.order);
-        let value = integer.value(raw.ok_or(Short { at, what: "the packet is cut" })?);
+        let value = integer.value(raw.ok_or(Short { at, what: "the packet is cut short" })?);
         self.keep(integer.slot, value);
         Ok(value)
     }
@@ -156,7 +156,7 @@ impl Walker<'_, '_> {
         self.cursor.align(float.align)?;
         let at = self.cursor.take(float.bits.into())?;
         let raw = self.cursor.unsigned_at(at, float.bits, float.order);
-        let raw = raw.ok_or(Short { at, what: "the packet is cut" })?;
+        let raw = raw.ok_or(Short { at, what: "the packet is cut short" })?;
         Ok(float.value(raw))
     }
 
@@ -204,7 +204,7 @@ impl Walker<'_, '_> {
                 visit.nothing(name);
                 Ok(())
             }
-            None => Err(Short { at: self.cursor.at(), what: "a tag stands for no field" }),
+            None => Err(Short { at: self.cursor.at(), what: "a variant's tag selects no field" }),
         }
     }
 }

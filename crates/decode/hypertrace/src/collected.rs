@@ -1,4 +1,4 @@
-//! What the BPF collector writes next to a host's recording: entries to bytes and back, and times of
+//! The file that the BPF collector writes next to a host's recording: entries to bytes and back, and times of
 //! its clock to those of the recording. `docs/formats/collected.md` has the bytes.
 //!
 //! Each entry has a checksum of its own: a reader leaves a damaged one out and finds those after it.

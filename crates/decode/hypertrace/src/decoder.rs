@@ -43,7 +43,7 @@ struct GuestTime {
     lateness: Lateness,
 }
 
-/// What the host's stamp of a hypercall is worth.
+/// How far to trust the host's timestamp of a hypercall.
 struct Stamped {
     /// When the guest made it, or, if its age is not known, when the last event was, at the latest.
     host_ns: u64,
@@ -116,7 +116,7 @@ impl Decoder {
         self.stream.as_ref().map_or(0, |stream| stream.hello.version)
     }
 
-    /// `frames` are missing here, as whoever stored them says.
+    /// `frames` are missing here, according to the program that stored them.
     pub fn missed(&mut self, frames: u64) {
         count(&mut self.losses.frames_lost, frames);
         if let Some(stream) = &mut self.stream {
@@ -253,7 +253,7 @@ impl Decoder {
     }
 }
 
-/// What is known of a frame's time.
+/// The known bounds of a frame's time.
 #[derive(Clone, Copy)]
 enum Base<'c> {
     /// The host's, when it was sent.

@@ -39,7 +39,7 @@ pub struct TaskState {
     pub(crate) preempted_bit: u8,
 }
 
-/// What stands for "preempted" among places of bits.
+/// The bit position that means "preempted".
 pub(crate) const PREEMPTED: u8 = 15;
 
 impl TaskState {
@@ -85,7 +85,7 @@ pub enum Wake {
 /// An interrupt's handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interrupt {
-    /// It begins; with the name of who asked for the interrupt, up to 15 bytes.
+    /// It begins; with the name of the handler that requested the interrupt, up to 15 bytes.
     Entry([u8; 16]),
     /// It ends.
     Exit {
@@ -119,14 +119,14 @@ pub enum Kind {
     Switch {
         /// Why.
         state: TaskState,
-        /// Who runs from here on; `None` where that was lost.
+        /// The thread that runs from here on; `None` if that was lost.
         next: Option<Task>,
     },
     /// A task is woken.
     Wake {
         /// Which event.
         wake: Wake,
-        /// Who; `None` where that was lost.
+        /// The thread; `None` if that was lost.
         task: Option<Task>,
         /// The CPU that it is to run on.
         target_cpu: u16,

@@ -27,7 +27,7 @@ pub(crate) enum Raw {
     Call { slot: u8, what: Call },
 }
 
-/// What a frame is made of.
+/// The parts of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Record {
     Hello(Hello),
@@ -87,7 +87,7 @@ const UNKNOWN_DELTA: u64 = (1 << 30) - 1;
 
 impl Frame {
     /// Reads a frame of a stream in this version, unless it says another one itself; never fails, see
-    /// [`Frame::whole`].
+    /// [`Frame::is_whole`].
     pub(crate) fn read(words: &[u64], version: u8) -> Self {
         Self::from_bits(Bits::new(words), version, false)
     }
@@ -235,7 +235,7 @@ fn more(bits: &mut Bits<'_>) -> Option<Record> {
         0 => hello(bits),
         1 => Some(Record::Current(bits.take_u8(6)?)),
         2 => {
-            // Why it was lost is in docs/formats, for readers who want it.
+            // docs/formats explains why it was lost.
             let _reason = bits.take(2)?;
             Some(Record::Lost(bits.take_u32(32)?))
         }

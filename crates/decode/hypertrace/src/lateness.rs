@@ -7,8 +7,8 @@
 
 use std::mem;
 
-/// Frames whose least difference counts: up to this number, and this number before them. That a counter jumps, as it does
-/// when a guest is moved to another host, is forgotten after them.
+/// Frames whose least difference counts: up to this number, and this number before them. That a counter jumps,
+/// as it does when a guest is moved to another host, is forgotten after them.
 const FRAMES: u32 = 64;
 
 /// The clocks' distance may grow by a nanosecond in this many: 500 ppm, the most by which the kernel slews a clock.
@@ -19,7 +19,7 @@ const SLEW: i128 = 2000;
 /// that are put right by more would come after others that are put in order.
 const MAX_LATE_NS: u64 = 400_000_000;
 
-/// What is known of a stream's hypercalls.
+/// The known facts about a stream's hypercalls.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lateness {
     /// The least difference of the frames before these, and of these, each less what its time allows for slewing.

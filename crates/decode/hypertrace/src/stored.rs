@@ -84,10 +84,10 @@ pub struct Stored<'b> {
     pub damaged: u64,
 }
 
-/// What a file has of a CPU.
+/// A file's data of one CPU.
 #[derive(Debug, Default)]
 pub struct StoredCpu<'b> {
-    /// How its TSC and the host's are related, where whoever wrote the file knew.
+    /// The relation of its TSC to the host's, if the writer of the file knew it.
     pub relation: Option<ToHost>,
     /// Its frames, in their order.
     pub frames: Vec<StoredFrame<'b>>,

@@ -61,7 +61,7 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// Those of a stream's begin, on a CPU: nobody is known but the idle task.
+    /// The state at the start of a stream, on a CPU: only the idle task is known.
     pub(crate) fn new(cpu: u16) -> Self {
         let mut tables =
             Self { tasks: [None; 64], functions: [None; 128], irqs: Box::new([[0; 16]; 256]) };

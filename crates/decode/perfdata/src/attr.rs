@@ -199,19 +199,19 @@ impl Flags {
 /// An event's attributes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attr {
-    /// What kind of event: [`event_type`], or the number of a PMU.
+    /// The kind of event: [`event_type`], or the number of a PMU.
     pub kind: u32,
     /// Which of that kind.
     pub config: u64,
     /// Events from sample to sample; a frequency in Hz where [`Flags::freq`] says so.
     pub sample_period: u64,
-    /// What a sample holds: bits of [`sample_type`].
+    /// The fields of a sample: bits of [`sample_type`].
     pub sample_type: u64,
-    /// What counts look like: bits of [`read_format`].
+    /// The format of counts: bits of [`read_format`].
     pub read_format: u64,
     /// The bit-field.
     pub flags: Flags,
-    /// After how many samples whoever reads is woken, or bytes ([`flag::WATERMARK`]).
+    /// The number of samples after which the reader is woken, or of bytes ([`flag::WATERMARK`]).
     pub wakeup: u32,
     /// What branches look like.
     pub branch_sample_type: u64,

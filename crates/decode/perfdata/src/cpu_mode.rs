@@ -1,4 +1,4 @@
-//! What ran when a sample was taken, in the words of the kernel; and markers in call chains.
+//! The CPU mode of a sample, in the kernel's terms, and the markers in call chains.
 
 /// `PERF_RECORD_MISC_CPUMODE_MASK` of a record's `misc`: what ran, as the kernel says.
 ///

@@ -12,7 +12,10 @@ pub enum PerfDataError {
     )]
     NotPerfData,
     /// A file of perf before 2.6.38 (2010), which wrote no byte order.
-    #[error("a perf.data of a perf before 2011 (PERFFILE), which is not read; record again")]
+    #[error(
+        "a perf.data of a perf from before 2011 (PERFFILE), which is not supported; record again with a \
+        newer perf"
+    )]
     Old,
     /// The file ends within its header.
     #[error(
@@ -24,7 +27,7 @@ pub enum PerfDataError {
         source: Truncated,
     },
     /// The size of its header is that of neither form.
-    #[error("a perf.data with a header of {}: files have 104, pipes 16", bytes(*size))]
+    #[error("its header has {}, but a perf.data file has 104 and a pipe 16", bytes(*size))]
     HeaderSize {
         /// The size that the file has there, in bytes.
         size: u64,

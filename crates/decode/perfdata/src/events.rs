@@ -115,7 +115,7 @@ impl Events {
 
     pub(crate) fn add(&mut self, attr: Attr, offset: u64, damages: &mut Damages) -> Option<usize> {
         if self.list.len() >= MAX_EVENTS {
-            damages.note(offset, format!("more than {MAX_EVENTS} events; the rest is left out"));
+            damages.note(offset, format!("more than {MAX_EVENTS} events; the others are ignored"));
             return None;
         }
         self.list.push(Event { attr, ids: Vec::new(), given: None });
@@ -154,13 +154,12 @@ impl Events {
         let first_layout = self.list.first().map(layout);
         self.alike = self.list.iter().all(|event| Some(layout(event)) == first_layout);
         if self.place.is_none() && !self.alike {
-            let what =
-                "events whose samples differ and don't say which is whose; samples are not read";
+            let what = "samples of different layouts do not say to which event they belong; samples are not read";
             damages.note(0, what);
         }
         let unknown = |event: &Event| event.attr.sample_type & !sample_type::KNOWN != 0;
         if self.list.iter().any(unknown) {
-            damages.note(0, "an event's samples hold what is not known here; it is left out");
+            damages.note(0, "an event's samples have unknown fields; the event is ignored");
         }
     }
 }

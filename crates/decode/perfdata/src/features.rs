@@ -1,4 +1,4 @@
-//! Features: what a recording says of the machine, the recorder and its events.
+//! Features: a recording's description of the machine, the recorder and its events.
 
 use raw_bytes::slice::{range, text};
 use raw_bytes::{ByteOrder, Cursor, Damages, Truncated};
@@ -45,7 +45,7 @@ const MAX_BUILD_IDS: usize = 1 << 16;
 /// Arguments of the command line that are kept, at most.
 const MAX_ARGUMENTS: u32 = 1 << 12;
 
-/// What a recording says of the machine and the recorder; what it doesn't is `None` or empty.
+/// A recording's description of the machine and the recorder; missing facts are `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Features {
     /// Name of the host.

@@ -27,7 +27,8 @@ pub(crate) fn read_events(
     }
     let attr_size = sections.attr_size.saturating_sub(IDS_BYTES);
     if attr_size < 64 {
-        damages.note(offset, format!("events of {} each are none", bytes(sections.attr_size)));
+        damages
+            .note(offset, format!("an event cannot have a size of {}", bytes(sections.attr_size)));
         return;
     }
     while !cursor.is_empty() {
@@ -52,13 +53,15 @@ pub(crate) fn data(file: &[u8], sections: &Sections, damages: &mut Damages) -> R
     if size == 0 && available > 0 {
         damages.note(
             offset,
-            "its recorder was stopped before it wrote how much there is: all that follows is read",
+            "the recorder was killed before it wrote the size of the data: everything up to the end of the file \
+             is read",
         );
         return Range { offset, size: available };
     }
     if size > available {
-        let what = "the file ends before what its header says that it has";
-        let what = format!("{what}: {available} of {} of records; copy it again", bytes(size));
+        let what = "the file is shorter than its header says";
+        let what =
+            format!("{what}: it has {available} of {} of records; copy it again", bytes(size));
         let cut = Truncated { offset, wanted: size, have: available };
         damages.add(Damage::new(offset, what).of_cut(cut));
     }

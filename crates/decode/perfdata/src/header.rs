@@ -27,7 +27,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// Its bytes, less what lies past the end of the file.
+    /// Its bytes, without those past the end of the file.
     #[must_use]
     pub fn bytes_in<'f>(&self, file: &'f [u8]) -> &'f [u8] {
         slice::range(file, self.offset, self.size)
@@ -44,7 +44,7 @@ impl Range {
     }
 }
 
-/// What the header of a file says.
+/// The content of a file's header.
 #[derive(Clone, Debug)]
 pub(crate) struct Header {
     pub(crate) order: ByteOrder,

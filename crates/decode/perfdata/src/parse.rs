@@ -18,7 +18,7 @@ pub struct PerfData {
     pub order: ByteOrder,
     /// Its events.
     pub events: Events,
-    /// What it says of the machine and the recorder.
+    /// Its description of the machine and the recorder.
     pub features: Features,
     /// Where its records are.
     pub data: Range,

@@ -14,7 +14,7 @@ const UPDATE_NAME: u64 = 2;
 /// Reads what records say of events and features, wherever they are in the file.
 pub(crate) fn read(records: Records<'_>, reader: &mut Reader<'_>) {
     for record in records {
-        // Whoever reads the records meets the damage.
+        // The reader of the records reports the damage.
         let Ok(record) = record else { return };
         let read = match record.kind {
             kind::HEADER_ATTR => event(&record, reader),
@@ -32,7 +32,7 @@ pub(crate) fn read(records: Records<'_>, reader: &mut Reader<'_>) {
             }
             _ => Ok(()),
         };
-        reader.damages.keep(read.map_err(|cut| Damage::short("a record of the header", cut)));
+        reader.damages.keep(read.map_err(|cut| Damage::short("a header record", cut)));
     }
 }
 

@@ -92,11 +92,11 @@ pub struct Record<'f> {
     pub offset: u64,
     /// Its type: [`kind`].
     pub kind: u32,
-    /// What its type makes of it: [`misc`].
+    /// Flags whose meaning depends on the type: [`misc`].
     pub misc: u16,
     /// All of it, with its head.
     pub bytes: &'f [u8],
-    /// What follows it that its size doesn't count: formats of tracepoints, a hardware trace.
+    /// Data after it that its size does not include: formats of tracepoints, a hardware trace.
     pub payload: &'f [u8],
     /// Byte order of its numbers.
     pub order: ByteOrder,
@@ -139,7 +139,7 @@ impl<'f> Records<'f> {
     fn record(&mut self) -> Result<Record<'f>, Damage> {
         let offset = self.cursor.offset();
         let (start, remaining) = (self.cursor.rest(), self.cursor.rest().len());
-        let bad = |what: String| Damage::new(offset, format!("{what}; what follows is not read"));
+        let bad = |what: String| Damage::new(offset, format!("{what}; the rest is not read"));
         let short = |_| bad(counted(remaining, "byte is", "bytes are") + " too few for a record");
         let kind = self.cursor.u32().map_err(short)?;
         let misc = self.cursor.u16().map_err(short)?;
@@ -149,12 +149,13 @@ impl<'f> Records<'f> {
             let what = if zeros { "nothing but zeros" } else { "no record" };
             return Err(bad(format!(
                 "{} {what} (a size of {})",
-                counted(remaining, "byte from here is", "bytes from here are"),
+                counted(remaining, "byte from here on is", "bytes from here on are"),
                 bytes(size)
             )));
         }
         let cut = |cut| {
-            bad(format!("a record of {}, of which {remaining} are there", bytes(size))).of_cut(cut)
+            bad(format!("a record of {}, of which only {remaining} are there", bytes(size)))
+                .of_cut(cut)
         };
         self.cursor.take(size.saturating_sub(HEAD_BYTES)).map_err(cut)?;
         let bytes = slice::range(start, 0, size);
@@ -163,7 +164,7 @@ impl<'f> Records<'f> {
         let have = self.cursor.rest().len();
         let cut = |cut| {
             let what = counted(follows, "byte follows", "bytes follow");
-            let what = format!("{what} the record, of which {have} are there");
+            let what = format!("{what} the record, of which only {have} are there");
             bad(what).of_cut(cut)
         };
         record.payload = self.cursor.take(follows).map_err(cut)?;

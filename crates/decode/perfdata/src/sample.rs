@@ -1,4 +1,4 @@
-//! Samples: what was recorded of an event's occurrence, in the kernel's order of fields.
+//! Samples: the recorded data of one occurrence of an event, in the kernel's order of fields.
 
 use raw_bytes::Truncated;
 
@@ -6,7 +6,7 @@ use crate::attr::{Attr, branch, sample_type};
 use crate::words::{Fields, Words};
 use crate::{CpuMode, ReadValues, Record, misc};
 
-/// What was recorded of an event's occurrence; fields that its event doesn't record are `None`.
+/// The recorded data of one occurrence of an event; fields that the event does not record are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sample<'f> {
     /// What ran, as the kernel says.
@@ -82,7 +82,7 @@ pub struct Branch {
     pub from: u64,
     /// Where to.
     pub to: u64,
-    /// What else is known of it (`struct perf_branch_entry`).
+    /// Its flags (`struct perf_branch_entry`).
     pub flags: u64,
 }
 

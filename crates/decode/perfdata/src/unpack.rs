@@ -1,4 +1,4 @@
-//! Compressed records to what they were: one stream of zstd across all of them.
+//! Unpacks compressed records: one zstd stream runs through all of them.
 //!
 //! A record of type COMPRESSED holds the next bytes of the stream. What they unpack to are records, of
 //! which one may begin in a compressed record and end in the next; records that were never compressed lie
@@ -11,8 +11,8 @@ use zstd::stream::raw::{DParameter, Decoder, Operation};
 
 use crate::{Damage, Record, Records, kind};
 
-/// What the stream may ask for, as a power of two: 128 MiB that unpacking holds in memory. perf has it use
-/// 8 MiB at most.
+/// The largest window of the stream, as a power of two: 128 MiB, which unpacking holds in memory. perf uses at
+/// most 8 MiB.
 const MAX_WINDOW_LOG: u32 = 27;
 /// Bytes that are unpacked at a time.
 const STEP_BYTES: usize = 64 << 10;
@@ -34,7 +34,7 @@ pub struct Unpacked<'f> {
     records: Records<'f>,
     order: ByteOrder,
     decoder: Decoder<'static>,
-    /// What is left of a compressed record.
+    /// The unread rest of a compressed record.
     input: &'f [u8],
     /// Where that record begins.
     input_at: u64,
@@ -139,7 +139,7 @@ impl<'f> Unpacked<'f> {
         self.take_whole();
     }
 
-    /// What the decompressor holds of input that it has read.
+    /// Input that the decompressor has read but not yet unpacked.
     fn drain(&mut self) {
         while let Ok(status) = self.decoder.run_on_buffers(&[], &mut self.scratch) {
             let bytes = self.scratch.get(..status.bytes_written).unwrap_or_default();
@@ -159,7 +159,7 @@ impl<'f> Unpacked<'f> {
             if size < 8 {
                 self.partial_record.drain(..at);
                 return self.lose(&format!(
-                    "an unpacked record claims {}, fewer than its head has",
+                    "an unpacked record claims {}, fewer than its header has",
                     bytes(size)
                 ));
             }
@@ -197,8 +197,10 @@ impl<'f> Unpacked<'f> {
             let what = format!("{records_lost} ({}) {are} lost", raw_bytes::bytes(bytes));
             self.damage.push(Damage::new(offset, what));
         } else if !self.partial_record.is_empty() {
-            let what =
-                format!("the last record is cut: unpacked {}", bytes(self.partial_record.len()));
+            let what = format!(
+                "the last record is cut short: unpacked {}",
+                bytes(self.partial_record.len())
+            );
             self.damage.push(Damage::new(self.input_at, what));
         }
     }

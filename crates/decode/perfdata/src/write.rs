@@ -5,7 +5,7 @@
 use crate::attr::{Attr, sample_type};
 use crate::{BuildId, kind, misc};
 
-/// `PERFILE2`, in the byte order of who writes it.
+/// `PERFILE2`, in the writer's byte order.
 const MAGIC: u64 = 0x3245_4c49_4652_4550;
 /// Bytes of a pipe's header.
 const HEADER_BYTES: u64 = 16;
@@ -149,7 +149,7 @@ impl<'o> PipeWriter<'o> {
         self.record(kind::LOST_SAMPLES, 0, &body);
     }
 
-    /// What stands at the end of records that are no samples: no thread, no time.
+    /// The trailer of records that are not samples: no thread, no time.
     fn end(&self, body: &mut Vec<u8>) {
         body.extend(self.sample_id.iter().flat_map(|word| word.to_ne_bytes()));
     }

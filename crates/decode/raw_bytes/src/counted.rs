@@ -1,8 +1,8 @@
-//! Counts with what they count, for texts of damage.
+//! Counts with their nouns, for descriptions of damage.
 
 use std::fmt::Display;
 
-/// A count with what it counts, for what is said of damage: "1 byte is", "2 bytes are".
+/// A count with its noun, for descriptions of damage: "1 byte is", "2 bytes are".
 #[must_use]
 pub fn counted<N: Display + PartialEq + From<u8>>(
     number: N,

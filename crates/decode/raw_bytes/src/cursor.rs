@@ -5,7 +5,7 @@ use crate::counted::bytes;
 
 /// Bytes ended before what was to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{} wanted at offset {offset:#x}, {have} left", bytes(*wanted))]
+#[error("{} needed at offset {offset:#x}, {have} left", bytes(*wanted))]
 pub struct Truncated {
     /// Where the read began: an offset in the file or section the cursor was made for.
     pub offset: u64,

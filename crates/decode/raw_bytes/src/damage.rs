@@ -41,7 +41,7 @@ impl Damage {
     #[must_use]
     pub fn short(what: &str, cut: Truncated) -> Self {
         let Truncated { offset, wanted, have } = cut;
-        Self::new(offset, format!("{what}: {} wanted, {have} left", bytes(wanted))).of_cut(cut)
+        Self::new(offset, format!("{what}: {} needed, {have} left", bytes(wanted))).of_cut(cut)
     }
 
     /// The same, where it is that bytes ended.
@@ -103,8 +103,8 @@ mod tests {
         assert_eq!(shown(1), ("1 byte".to_owned(), "1 line is".to_owned()));
         assert_eq!(shown(0), ("0 bytes".to_owned(), "0 lines are".to_owned()));
         let cut = Truncated { offset: 9, wanted: 1, have: 0 };
-        assert_eq!(Damage::short("part", cut).what, "part: 1 byte wanted, 0 left");
-        assert_eq!(cut.to_string(), "1 byte wanted at offset 0x9, 0 left");
+        assert_eq!(Damage::short("part", cut).what, "part: 1 byte needed, 0 left");
+        assert_eq!(cut.to_string(), "1 byte needed at offset 0x9, 0 left");
     }
 
     #[test]

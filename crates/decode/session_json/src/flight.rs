@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FlightSummary {
-    /// The time that was to be kept.
+    /// The requested time to keep.
     #[schemars(extend("minimum" = 1))]
     pub window_ns: u64,
-    /// Less was kept: more came than was to be kept (--size), or the recorder began later.
+    /// Less was kept: the data exceeded the size limit (--size), or the recorder began later.
     pub shorter: bool,
-    /// Segments of each CPU that the session was put together from.
+    /// Segments of each CPU from which the session was assembled.
     #[schemars(extend("minimum" = 1))]
     pub segments: u64,
-    /// Events that were cut off at both ends, where not all CPUs were recorded.
+    /// Events that were cut off at both ends, because not all CPUs were recorded there.
     pub events_cut: u64,
-    /// Bytes of pages that the disk had no room for: their events are missing.
+    /// Bytes of pages that did not fit on the disk: their events are missing.
     pub unwritten_bytes: u64,
     /// Why it was dumped.
     pub trigger: Trigger,
@@ -27,13 +27,13 @@ pub struct FlightSummary {
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Trigger {
-    /// What asked for it.
+    /// The kind of trigger.
     pub kind: TriggerKind,
-    /// What it says of itself: what a person wrote, the condition, the alert. Null: nothing.
+    /// The trigger's text: the user's words, the condition, the alert. Null: none.
     pub text: Option<String>,
     /// When, in Unix time.
     pub unix_ns: u64,
-    /// The VM that it is about, where it is about one; `text` has it in words.
+    /// The VM that it concerns, if it concerns one; `text` also names it.
     #[serde(skip)]
     pub vm: Option<String>,
 }

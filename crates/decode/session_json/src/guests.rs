@@ -10,59 +10,59 @@ use crate::tracer::TracerSummary;
 #[derive(Clone, Debug, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GuestSummary {
-    /// The name that it was recorded under.
+    /// Its name in the recording.
     pub name: String,
     /// Its file in the folder.
     pub file: String,
-    /// What it calls itself, at most 64 characters with control characters escaped; not verified. Null: nothing.
+    /// The name that it gives itself, at most 64 characters with control characters escaped; not verified. Null: none.
     // Recorders of earlier versions do not report it.
     #[schemars(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Its identity, where it connected by itself: vsock:CID, tls:sha256:CERTIFICATE, tcp:ADDRESS or unix. Null:
+    /// Its identity, if it connected itself: vsock:CID, tls:sha256:CERTIFICATE, tcp:ADDRESS or unix. Null:
     /// the recorder connected to it.
     // Recorders of earlier versions do not report it.
     #[schemars(skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
-    /// The channel that it came through.
+    /// Its channel.
     pub channel: String,
     /// The VMM's process. Null: not known.
     pub pid: Option<u32>,
-    /// The trace clock. Null: it never began.
+    /// The trace clock. Null: its recording never began.
     pub clock: Option<String>,
-    /// How long the guest was recorded, from its begin to when it was asked to stop or was gone; the recording of
-    /// its host has duration_ns. Null: not known, as with trace-cmd's agent.
+    /// How long the guest was recorded, from its start until it was asked to stop or disconnected; for the host
+    /// see duration_ns. Null: unknown, as with trace-cmd's agent.
     // Recorders of earlier versions do not report it.
     #[schemars(skip_serializing_if = "Option::is_none")]
     pub recorded_ns: Option<u64>,
-    /// How many events were on.
+    /// Number of enabled events.
     pub events: u32,
     /// Size of each CPU's buffer in the guest's kernel.
     pub buffer_kib: u32,
-    /// CPUs that sent or lost something.
+    /// CPUs that sent or lost data.
     pub cpus: Vec<GuestCpu>,
-    /// Bytes that were no pages of this guest.
+    /// Bytes that were not pages of this guest.
     pub senseless_bytes: u64,
     /// CPU time of the agent while it recorded. Null: the agent does not report it.
     pub agent_cpu_ns: Option<u64>,
     /// How often the agent's threads were woken up. Null: the agent does not report it.
     pub agent_wakeups: Option<u64>,
-    /// Exits of the guest, while the host was recorded, at the addresses of the device that its channel goes
-    /// through. Null: not known, since the channel has no device of its own (TCP, TLS, Unix sockets), the guest's
-    /// VM is not known, or the host's recording has no events with addresses of its exits.
+    /// Exits of the guest, while the host was recorded, at the addresses of its channel's device. Null:
+    /// unknown, because the channel has no device of its own (TCP, TLS, Unix sockets), the guest's VM is
+    /// unknown, or the host's recording has no events with the addresses of exits.
     // Recorders of earlier versions do not report it.
     #[schemars(skip_serializing_if = "Option::is_none")]
     pub channel_exits: Option<u64>,
-    /// Where that device is in the guest, as the agent says; empty: it has none of its own.
+    /// The addresses of that device in the guest, as the agent reports them; empty: it has none of its own.
     #[serde(skip)]
     pub channel_device: DeviceRanges,
-    /// Its virtio devices, as its agent reports them: 64 at most. Empty: it knows the addresses of none, or its
-    /// agent does not report them.
+    /// Its virtio devices, as its agent reports them: 64 at most. Empty: the agent knows no addresses, or does
+    /// not report them.
     // Recorders of earlier versions do not report it.
     #[schemars(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<GuestDevice>,
-    /// What an event costs the guest's kernel that records it, as its agent has measured it after the recording of
-    /// a boot: groups of that many events were measured with it off, then on, round by round. Null: it was not
-    /// measured.
+    /// The cost of recording an event in the guest's kernel, as its agent measured it after the recording of a
+    /// boot: in each round, groups of that many events were measured with recording off, then on. Null: it was
+    /// not measured.
     // Recorders of earlier versions do not report it.
     #[schemars(skip_serializing_if = "Option::is_none")]
     pub event_cost: Option<EventCostSummary>,
@@ -70,24 +70,24 @@ pub struct GuestSummary {
     // Recorders of earlier versions do not report it.
     #[schemars(skip_serializing_if = "Option::is_none")]
     pub tracer: Option<TracerSummary>,
-    /// Samples of what its CPUs ran. Null: they were not requested.
+    /// Samples of its CPUs. Null: they were not requested.
     // Recorders of earlier versions do not report it.
     #[schemars(skip_serializing_if = "Option::is_none")]
     pub sampler: Option<SamplerSummary>,
-    /// What went wrong with this guest.
+    /// Faults of this guest's recording.
     pub faults: Vec<String>,
 }
 
-/// What an event costs a guest.
+/// The cost of an event in a guest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EventCostSummary {
     /// The event, as SYSTEM:NAME.
     pub event: String,
-    /// How often it was made in each stretch.
+    /// Number of such events in each group.
     #[schemars(extend("minimum" = 1))]
     pub repeats: u32,
-    /// By round, what a stretch took with the event off: the median of some. Nanoseconds of the guest's.
+    /// By round, the time of a group with the event off: the median of several. Nanoseconds of the guest.
     pub off_ns: Vec<u64>,
     /// The same with the event on.
     pub on_ns: Vec<u64>,
@@ -97,23 +97,22 @@ pub struct EventCostSummary {
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GuestDevice {
-    /// Its name among the devices of virtio, at most 64 characters with control characters escaped; the guest chose
-    /// it.
+    /// Its virtio device name, at most 64 characters with control characters escaped; the guest chose it.
     pub name: String,
-    /// What the guest calls its disk or network interface. Null: it has neither.
+    /// The guest's name for its disk or network interface. Null: it has neither.
     pub called: Option<String>,
     /// Where it is.
     #[serde(flatten)]
     pub ranges: DeviceRanges,
 }
 
-/// Where a device of a guest is: ranges of addresses, each its first and last.
+/// Addresses of a guest's device: ranges, each with its first and last address.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DeviceRanges {
-    /// Guest physical addresses at which it is: first and last.
+    /// Its guest physical addresses: first and last.
     pub memory: Vec<(u64, u64)>,
-    /// x86's ports at which it is: first and last.
+    /// Its x86 ports: first and last.
     pub ports: Vec<(u64, u64)>,
 }
 
@@ -123,21 +122,20 @@ pub struct DeviceRanges {
 pub struct GuestCpu {
     /// Its number.
     pub cpu: u32,
-    /// Events that the guest's kernel did not keep. Null: the agent does not report it.
+    /// Events that the guest's kernel dropped. Null: the agent does not report it.
     pub events_lost: Option<u64>,
-    /// Events that the guest's kernel kept: those read from its buffer and those left there. Null: the agent does
+    /// Events that the guest's kernel kept: those read from its buffer, and the rest. Null: the agent does
     /// not report it.
     // Recorders of earlier versions do not report it.
     #[schemars(skip_serializing_if = "Option::is_none")]
     pub kept: Option<u64>,
-    /// Events of those kept that did not come. Null: the agent does not report what was kept, or the pages were not
-    /// counted.
+    /// Kept events that did not arrive. Null: the agent does not report kept events, or the pages were not counted.
     // Recorders of earlier versions do not report it.
     #[schemars(skip_serializing_if = "Option::is_none")]
     pub missing: Option<u64>,
-    /// Bytes of pages that came.
+    /// Bytes of pages that arrived.
     pub bytes: u64,
-    /// Bytes of pages that were sent and did not come.
+    /// Bytes of pages that were sent but did not arrive.
     pub lost_bytes: u64,
     /// Bytes of pages that were dropped because the guest exceeded its quota.
     pub over_quota_bytes: u64,
@@ -146,14 +144,14 @@ pub struct GuestCpu {
 }
 
 impl GuestSummary {
-    /// Events that the guest's kernel did not keep, as far as the agent has reported.
+    /// Events that the guest's kernel dropped, as far as the agent has reported them.
     #[must_use]
     pub fn events_lost(&self) -> Option<u64> {
         let lost = self.cpus.iter().filter_map(|cpu| cpu.events_lost);
         lost.reduce(u64::saturating_add)
     }
 
-    /// Events that the guest's kernel kept and that did not come, as far as they were counted.
+    /// Events that the guest's kernel kept but that did not arrive, as far as they were counted.
     #[must_use]
     pub fn events_missing(&self) -> u64 {
         self.cpus.iter().filter_map(|cpu| cpu.missing).fold(0, u64::saturating_add)

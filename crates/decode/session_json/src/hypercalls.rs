@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ModuleSummary {
-    /// The name that the guest was recorded under.
+    /// The guest's name in the recording.
     pub name: String,
     /// Its file in the folder.
     pub file: String,
@@ -17,17 +17,17 @@ pub struct ModuleSummary {
     pub memory: PathBuf,
     /// The VMM's process. Null: not known.
     pub pid: Option<u32>,
-    /// The guest's CPUs; 0: the module was never there.
+    /// The guest's CPUs; 0: the module was never loaded.
     pub cpus: u64,
-    /// Frames that were taken, each with some dozen events.
+    /// Frames that were read, each with a few dozen events.
     pub frames: u64,
-    /// Frames that were overwritten before they were taken, or came when the file had its maximum size.
+    /// Frames that were overwritten before they were read, or arrived when the file had its maximum size.
     pub frames_missed: u64,
-    /// How often the memory's content made no sense.
+    /// How often the memory's content was malformed.
     pub damage: u64,
     /// Bytes of the file.
     pub bytes: u64,
-    /// What went wrong without ending the recording of others.
+    /// Faults that did not end the recording of others.
     pub faults: Vec<String>,
 }
 
@@ -41,13 +41,13 @@ pub struct CollectorSummary {
     pub bytes: u64,
     /// Hypercalls in it.
     pub hypercalls: u64,
-    /// Those that the ring between kernel and recorder had no room for.
+    /// Those that did not fit into the ring between kernel and recorder.
     pub ring_full: u64,
     /// Those whose exit was before the collector began.
     pub no_exit: u64,
-    /// Exits of vCPUs that there was no room for.
+    /// Exits of vCPUs for which there was no space.
     pub no_room: u64,
-    /// Those whose registers couldn't be read.
+    /// Those whose registers could not be read.
     pub unreadable: u64,
 }
 

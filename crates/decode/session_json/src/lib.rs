@@ -39,7 +39,8 @@ pub const SCHEMA: &str = "hyperscope.session/1";
 /// Longer files are ignored.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// Objects of a file: a thousand VMs of a hundred threads each. A file of empty objects would take 200 times its size.
+/// Maximum number of objects in a file: a thousand VMs with a hundred threads each. A file of empty objects
+/// would take 200 times its size in memory.
 const MAX_OBJECTS: usize = 200_000;
 
 /// session.json in a session folder (NAME.hscope). See docs/formats/session.md.
@@ -48,7 +49,7 @@ const MAX_OBJECTS: usize = 200_000;
 pub struct Session {
     /// The name and version of this document.
     pub schema: String,
-    /// What the session shows, in a sentence.
+    /// The session's content, in one sentence.
     pub title: String,
     /// The recordings in the folder.
     pub machines: Vec<Machine>,

@@ -19,7 +19,7 @@ pub struct Recorded {
     pub recorder: String,
     /// The trace clock.
     pub clock: String,
-    /// Events that were on, as SYSTEM:NAME.
+    /// Enabled events, as SYSTEM:NAME.
     pub events: Vec<String>,
     /// Size of each CPU's buffer in the kernel.
     pub buffer_kib: u64,
@@ -31,16 +31,16 @@ pub struct Recorded {
     // Recorders of earlier versions do not report it.
     #[schemars(skip_serializing_if = "Option::is_none")]
     pub host: Option<HostIdentity>,
-    /// The host's trace clock and Unix time, read together when it began and when it ended; none where the kernel
-    /// alone can read that clock.
+    /// The host's trace clock and Unix time, read together at the start and at the end; empty if only the
+    /// kernel can read that clock.
     // Recorders of earlier versions do not report it.
     #[schemars(skip_serializing_if = "Vec::is_empty")]
     pub clock_pairs: Vec<ClockPair>,
-    /// What was written, and lost, of each CPU of the host. Empty: only guests were recorded.
+    /// Data written and lost, for each CPU of the host. Empty: only guests were recorded.
     pub cpus: Vec<CpuLosses>,
     /// CPU time of the recorder while it recorded.
     pub recorder_cpu_ns: u64,
-    /// What went wrong without ending the recording.
+    /// Faults that did not end the recording.
     pub faults: Vec<String>,
     /// VMs that ran while the host was recorded.
     pub vms: Vec<Vm>,
@@ -55,7 +55,7 @@ pub struct Recorded {
     // Recorders of earlier versions do not report it.
     #[schemars(skip_serializing_if = "Option::is_none")]
     pub collector: Option<CollectorSummary>,
-    /// Samples of what the host's CPUs ran. Null: they were not requested, or failed.
+    /// Samples of the host's CPUs. Null: they were not requested, or failed.
     // Recorders of earlier versions do not report it.
     #[schemars(skip_serializing_if = "Option::is_none")]
     pub sampler: Option<SamplerSummary>,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What CPUs ran was sampled, into files next to the recording of their machine. Null: that was not requested, or failed.
+/// Samples of CPUs, in files next to the recording of their machine. Null: they were not requested, or failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SamplerSummary {
@@ -13,23 +13,23 @@ pub struct SamplerSummary {
     pub clock_file: String,
     /// Size of both.
     pub bytes: u64,
-    /// The code of the kernel where samples saw it run, in an ELF file such as /proc/kcore. Null: it was not kept.
+    /// The sampled parts of the kernel's code, in an ELF file like /proc/kcore. Null: they were not kept.
     // Recorders of earlier versions do not report it.
     #[schemars(skip_serializing_if = "Option::is_none")]
     pub code: Option<CodeSummary>,
-    /// What made the samples. Null: a guest did not say.
+    /// The source of the samples. Null: a guest did not report it.
     #[schemars(extend("enum" = ["cycles", "cpu-clock", null]))]
     pub event: Option<String>,
     /// Samples a second on each CPU that were requested.
     #[schemars(extend("minimum" = 1))]
     pub hz: u32,
-    /// Samples in the file. Null: a guest did not say.
+    /// Samples in the file. Null: a guest did not report it.
     pub samples: Option<u64>,
-    /// Records that the kernel's rings had no room for. Null: this kernel doesn't say all.
+    /// Records that did not fit into the kernel's rings. Null: this kernel does not report them all.
     pub lost: Option<u64>,
-    /// How often the kernel held the sampling back since it took too long.
+    /// How often the kernel throttled sampling because it took too long.
     pub throttled: u64,
-    /// Code that programs had mapped before they were sampled. Null: a guest did not say.
+    /// Code that programs had mapped before sampling began. Null: a guest did not report it.
     // Recorders of earlier versions do not report it.
     #[schemars(skip_serializing_if = "Option::is_none")]
     pub earlier: Option<EarlierSummary>,
@@ -45,14 +45,14 @@ pub struct CodeSummary {
     pub bytes: u64,
 }
 
-/// Code that programs had mapped before they were sampled.
+/// Code that programs had mapped before sampling began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EarlierSummary {
     /// Mappings of files.
     pub files: u64,
-    /// Those whose file's build id is among the samples: no function of another one is named.
+    /// Those whose file's build id is among the samples: only their functions have names.
     pub build_ids: u64,
-    /// Those whose file was not read, as there were too many or it took too long.
+    /// Those whose file was not read, because there were too many or it took too long.
     pub left_out: u64,
 }

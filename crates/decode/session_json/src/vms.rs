@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Vm {
-    /// Its name on the VMM's command line; else program and process id.
+    /// Its name on the VMM's command line; otherwise program and process id.
     pub name: String,
     /// The VMM's process.
     pub pid: u32,
@@ -19,9 +19,9 @@ pub struct Vm {
     // Recorders of earlier versions do not report it.
     #[schemars(skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<VmmThread>,
-    /// Its address for vsock. Null: its command line has none.
+    /// Its vsock address. Null: its command line has none.
     pub vsock_cid: Option<u32>,
-    /// Channels to an agent in it that its command line shows, the best first.
+    /// Channels to an agent in it, from its command line, the best first.
     pub channels: Vec<String>,
 }
 
@@ -33,11 +33,11 @@ pub struct Vcpu {
     pub vcpu: u32,
     /// The thread that runs it.
     pub tid: u32,
-    /// How far the guest's TSC is ahead of the host's. Null: the kernel doesn't show it.
+    /// The offset of the guest's TSC from the host's. Null: the kernel does not show it.
     pub tsc_offset: Option<i64>,
-    /// The guest's TSC ticks for each of the host's, fixed point. Null: the kernel doesn't show it.
+    /// The guest's TSC ticks per host tick, in fixed point. Null: the kernel does not show it.
     pub tsc_scaling_ratio: Option<u64>,
-    /// How many bits of the ratio are its fraction. Null: the kernel doesn't show it.
+    /// Fraction bits of the ratio. Null: the kernel does not show it.
     pub tsc_scaling_bits: Option<u32>,
 }
 

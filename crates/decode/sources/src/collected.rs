@@ -44,8 +44,7 @@ impl Collected {
         let collected = Self::read(&path, FileMap::open(&path)?)?;
         let (trace_id, its) = (recording.trace_id(), collected.begin.trace_id);
         if trace_id.is_some_and(|trace_id| trace_id != its) {
-            let what =
-                format!("it belongs to another recording than {}", recording.path().display());
+            let what = format!("it does not belong to {}", recording.path().display());
             return Err(OpenError { path, fault: OpenFault::Refused(what) });
         }
         Ok(Some(collected))
@@ -73,9 +72,9 @@ impl Collected {
             }
         }
         let damaged_bytes = entries.damaged_bytes();
-        let begin: Begin = begin.ok_or_else(|| refused("it does not say what it is".into()))?;
+        let begin: Begin = begin.ok_or_else(|| refused("its first entry is missing".into()))?;
         if begin.version != VERSION {
-            return Err(refused(format!("version {} of it is not known", begin.version)));
+            return Err(refused(format!("its version {} is not supported", begin.version)));
         }
         let conversion = conversion(&pairs, &begin.clock);
         let path = path.to_owned();

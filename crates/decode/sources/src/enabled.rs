@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::Recording;
 
-/// A recording whose formats are of more systems has those of the whole kernel, not those of the events
-/// that were enabled: kernels have 60 systems and more, and nobody names that many.
+/// A recording with formats of more systems has those of the whole kernel, not only those of the enabled
+/// events: kernels have at least 60 systems, and no user names that many.
 const MAX_CHOSEN_SYSTEMS: usize = 16;
 
 impl Recording {

@@ -14,7 +14,7 @@ use crate::recording::BufferInfo;
 use crate::session_member::SessionMember;
 use crate::stream::Stream;
 
-/// What the kernel counted of one CPU when a recording ended.
+/// The kernel's counts for one CPU at the end of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelCount {
     /// Name of the buffer; the top one is empty.
@@ -66,21 +66,21 @@ impl fmt::Display for Doubt {
             }
             Self::InAll(count) => write!(
                 f,
-                "the kernel dropped {} of the whole recording, which need not lie in this range",
+                "the kernel dropped {} during the whole recording, not necessarily in this range",
                 counted(*count, "event", "events")
             ),
             Self::Excerpt { lines, held } => {
                 let held = counted(*held, "event", "events");
-                write!(f, "the text has {lines} of the {held} that its heading counts")
+                write!(f, "the text has {lines} of the {held} that its header counts")
             }
-            Self::NoCounts => {
-                f.write_str("the recording has no counts of what the kernel dropped on each CPU")
-            }
+            Self::NoCounts => f.write_str(
+                "the recording does not count the events that the kernel dropped on each CPU",
+            ),
         }
     }
 }
 
-/// What the end of a recording says of events that are not in it.
+/// Facts from the end of a recording about events that it lacks.
 #[derive(Clone, Debug, Default)]
 pub struct Ending {
     /// By CPU and buffer, as far as they were counted.
@@ -159,7 +159,7 @@ fn folder_counts(folder: &Path, streams: &[Stream]) -> Vec<KernelCount> {
     streams.iter().filter_map(count_of).collect()
 }
 
-/// What `session.json` says of one recording.
+/// The facts in `session.json` about one recording.
 #[derive(Debug, Default)]
 struct Session {
     counts: Vec<KernelCount>,

@@ -106,24 +106,23 @@ impl OpenFault {
             Self::Empty => is("is empty; was the recording stopped before it wrote anything?"),
             Self::NotARecording => is(NO_RECORDING),
             Self::PrintedInBinary => is(IN_BINARY),
-            Self::PartOfCtf => is("is part of a CTF trace; give the folder that it is in"),
-            Self::Ctf(_) => is("is cut short or damaged, copy the trace again"),
+            Self::PartOfCtf => is("is part of a CTF trace; name the folder that contains it"),
+            Self::Ctf(_) => is("is cut short or damaged; copy the trace again"),
             Self::Packed { program, unpacked_bytes } => SaidOfFile::Says(format!(
-                "cut short or damaged: {program} unpacks {} of it, in which nothing can be read; copy it again",
+                "cut short or damaged: {program} unpacks {} of it, none of which is readable; copy it again",
                 bytes(*unpacked_bytes)
             )),
             Self::Compressed { program } => SaidOfFile::Is(format!(
-                "is compressed with {program}; unpack it, or give it to a pipe: {program} -dc {} | hyperscope \
-                 VERB -",
+                "is compressed with {program}; unpack it, or use a pipe: {program} -dc {} | hyperscope VERB -",
                 path.display()
             )),
             Self::Text { first, lack } => SaidOfFile::Is(format!(
-                "is not a recording: a text, and no trace in it: {first}; {lack}. Expected lines such as \"CPU 0/KVM-102 \
+                "is not a recording: it is a text without trace events: {first}; {lack}. Expected lines such as \"CPU 0/KVM-102 \
                  [000] 42.342151: kvm_exit: reason HLT\", as trace-cmd report, perf script, a kernel's trace file and \
                  hyperscope events print them"
             )),
             Self::Several { names } => SaidOfFile::Is(format!(
-                "holds {} ({}); split it by what its lines begin with",
+                "holds {} ({}); split it by the prefixes of its lines",
                 counted(names.len(), "recording", "recordings"),
                 names.join(", ")
             )),
@@ -134,13 +133,14 @@ impl OpenFault {
     }
 }
 
-/// What is said of a file of no kind that is read.
-const NO_RECORDING: &str = "is not a recording; give a trace.dat (trace-cmd record), a perf.data (perf record), text of \
-     trace-cmd report or perf script, each as it is or compressed with gzip or zstd; or a folder: a \
-     session (NAME.hscope), a CTF trace (LTTng), or ring-buffer pages next to their events folder";
-/// What is said of what a kernel prints with the option `bin`.
-const IN_BINARY: &str = "is not a recording: it looks like a kernel's trace file with the option bin, which prints neither the \
-     names of events nor what most of them say: turn that off (trace_options), or record with trace-cmd";
+/// The message for a file of unknown format.
+const NO_RECORDING: &str = "is not a recording; expected a trace.dat (trace-cmd record), a perf.data (perf \
+    record), or the text of trace-cmd report or perf script, plain or compressed with gzip or zstd; or a \
+    folder: a session (NAME.hscope), a CTF trace (LTTng), or ring-buffer pages next to their events folder";
+/// The message for the output of a kernel with the option `bin`.
+const IN_BINARY: &str = "is not a recording: it looks like a kernel's trace file with the option bin, which \
+    omits the names of events and most of their fields: turn that option off (trace_options), or record with \
+    trace-cmd";
 
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -39,7 +39,7 @@ impl TimeRange {
     }
 }
 
-/// What is read of a recording.
+/// The part of a recording that is read.
 #[derive(Debug)]
 pub(crate) struct RecordingPart {
     times: TimeRange,
@@ -148,7 +148,7 @@ impl<'a> StreamPart<'a> {
             return Some(part);
         }
         let mut first = None;
-        // Damage is found, and reported, by who reads the part.
+        // The reader of the part finds and reports damage.
         let _ = part.for_each(|record| {
             first.get_or_insert(record.stamp);
         });

@@ -43,15 +43,16 @@ pub(crate) fn open(dir: &Path) -> Result<Recording, OpenError> {
     let events = dir.join("events");
     if !events.is_dir() {
         return Err(folder(
-            "no recording: a folder needs an events folder, copied from the tracefs of the \
-             machine that was recorded, next to its pages",
+            "not a recording: the folder needs an events folder next to its pages, copied from the tracefs of \
+             the recorded machine",
         ));
     }
     let mut damage = Vec::new();
     let header = read_text(&events.join("header_page"), MAX_TEXT_BYTES)
         .and_then(|text| HeaderPage::parse(&text).ok());
     if header.is_none() {
-        damage.push(Damage::at(0, "events/header_page is missing; 64-bit pages assumed".into()));
+        damage
+            .push(Damage::at(0, "events/header_page is missing; 64-bit pages are assumed".into()));
     }
     let formats = formats(&events, &mut damage);
     let pages = page_files(dir);
@@ -67,7 +68,7 @@ pub(crate) fn open(dir: &Path) -> Result<Recording, OpenError> {
     }
     if files.iter().all(|file| file.is_empty()) && SessionMember::from_path(dir).is_none() {
         return Err(folder(
-            "all its files of pages are empty; was the recording stopped before it wrote anything?",
+            "all its page files are empty; was the recording stopped before it wrote anything?",
         ));
     }
     let order = byte_order(&files, long, page_size);

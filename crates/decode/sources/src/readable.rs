@@ -5,7 +5,7 @@ use std::fmt;
 use crate::stream::BlockReader;
 use crate::{Damage, Recording};
 
-/// A file that ends early, by what it says of its own parts.
+/// A file that ends early, according to its own description of its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CutFile {
     /// Bytes that it has.

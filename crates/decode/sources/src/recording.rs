@@ -18,10 +18,10 @@ use crate::perf_data::SampleCounts;
 use crate::stream::{Block, BlockReader, Stream};
 use crate::{CutFile, Damage, Doubt, Ending, FormatTable};
 
-/// What is known of a recording besides its events.
+/// Facts about a recording besides its events.
 #[derive(Clone, Debug, Default)]
 pub struct RecordingInfo {
-    /// What kind of input it is, such as `trace.dat v7`.
+    /// The format of the input, such as `trace.dat v7`.
     pub format: String,
     /// How its pages are compressed, in the words of its format; `None`: the format knows no compression.
     pub compression: Option<String>,
@@ -79,7 +79,7 @@ impl Tracer {
     }
 }
 
-/// What is known of a buffer besides its events.
+/// Facts about a buffer besides its events.
 #[derive(Clone, Debug, Default)]
 pub struct BufferInfo {
     /// Its name; that of the top one is empty.
@@ -90,7 +90,7 @@ pub struct BufferInfo {
     pub page_size: Option<u32>,
 }
 
-/// More CPUs than a kernel has are none: the number was damaged.
+/// No kernel has more CPUs: a larger number is damage.
 pub(crate) const MAX_CPUS: u64 = 1 << 16;
 
 /// A recording of one machine.
@@ -119,14 +119,14 @@ impl Recording {
         &self.path
     }
 
-    /// What it is called in a file of several.
+    /// Its name in a file with several recordings.
     pub(crate) fn name_in(&self, file: &Path) -> String {
         let (path, file) = (self.path.to_string_lossy(), file.to_string_lossy());
         let name = path.strip_prefix(&*file).and_then(|rest| rest.strip_prefix(':'));
         name.map_or_else(|| path.to_string(), str::to_owned)
     }
 
-    /// What is known of it besides its events.
+    /// Facts about it besides its events.
     #[must_use]
     pub fn info(&self) -> &RecordingInfo {
         &self.info
@@ -156,8 +156,8 @@ impl Recording {
         &self.streams
     }
 
-    /// Number of CPUs of the recorded machine, with and without events; where the recording does not say it, there are as many
-    /// as the highest number of one with events shows.
+    /// Number of CPUs of the recorded machine, with and without events; where the recording does not say it,
+    /// there are as many as the highest number of one with events shows.
     #[must_use]
     pub fn cpus(&self) -> u64 {
         let seen = self.streams.iter().map(|stream| u64::from(stream.cpu()) + 1);
@@ -242,7 +242,7 @@ impl Recording {
         &self.damage
     }
 
-    /// What its end says of events that are not in it.
+    /// Facts from its end about events that it lacks.
     #[must_use]
     pub fn ending(&self) -> &Ending {
         &self.ending
@@ -327,8 +327,8 @@ impl Recording {
         self.container.trace_dat_head()
     }
 
-    /// Bytes of its blocks, as they lie in the file, that were read since it was opened, so how often it was read. Looks
-    /// at the first and last block of each stream for [`Self::first_and_last_ns`] do not count.
+    /// Bytes of its blocks, as they lie in the file, that were read since it was opened, so how often it was
+    /// read. Looks at the first and last block of each stream for [`Self::first_and_last_ns`] do not count.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read.load(Relaxed)

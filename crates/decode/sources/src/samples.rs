@@ -317,14 +317,14 @@ fn conversion(
     let refused = |what: String| OpenError::new(path, OpenFault::Refused(what));
     if !clock.is_file() {
         return Err(refused(format!(
-            "{} is missing, which says how its clock goes with that of the recording",
+            "{} is missing, which relates its clock to that of the recording",
             clock.display()
         )));
     }
     let clock = ClockFile::open(clock)?;
     if recording.trace_id().is_some_and(|trace_id| trace_id != clock.trace_id()) {
         let other = recording.path().display();
-        return Err(refused(format!("it belongs to another recording than {other}")));
+        return Err(refused(format!("it does not belong to {other}")));
     }
     Ok(Some(clock.conversion()))
 }

@@ -69,9 +69,9 @@ fn symbols_damage(file: &FileMap, dat: &TraceDat) -> Option<Damage> {
     let what = match section.read(file) {
         Err(bad) => bad.what,
         Ok(text) if are_symbols(&text) => return None,
-        Ok(_) => "some of its lines name no address".to_owned(),
+        Ok(_) => "some of its lines have no address".to_owned(),
     };
-    let what = format!("the table of the kernel's symbols: {what}; functions are shown by address");
+    let what = format!("the kernel's symbol table: {what}; functions are shown by address");
     Some(Damage::at(section.offset, what))
 }
 

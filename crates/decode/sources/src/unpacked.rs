@@ -9,8 +9,8 @@ use sys::FileMap;
 
 use crate::open_error::{OpenError, OpenFault};
 
-/// What a frame of zstd may ask for, as a power of two: the window of `zstd --ultra -22`, 128 MiB, which
-/// unpacking holds in memory.
+/// The largest window of a zstd frame, as a power of two: that of `zstd --ultra -22`, 128 MiB, which unpacking
+/// holds in memory.
 const MAX_ZSTD_WINDOW_LOG: u32 = 27;
 
 /// How a file begins that is compressed with what can't be read here, and the program for it.

@@ -46,7 +46,7 @@ pub struct DataRange {
     pub(crate) page_size: u32,
 }
 
-/// What a buffer needs to know of its file.
+/// Facts about the file that its buffers need.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FileFacts<'a> {
     pub(crate) file: &'a [u8],
@@ -110,7 +110,7 @@ impl Buffer {
         let clock = Some(slice::text(cursor.c_str().map_err(short)?)).filter(|c| !c.is_empty());
         let header = SectionHeader::read(facts.file, facts.order, section)?;
         if header.id != option {
-            let what = format!("section {} where buffer \"{name}\" must be", header.id);
+            let what = format!("section {} where buffer \"{name}\" should be", header.id);
             return Err(Damage::new(section, what));
         }
         let page_size = facts.page_size;

@@ -85,7 +85,7 @@ impl DataRange {
         if !self.len.is_multiple_of(pages) {
             chunks.note(
                 self.offset,
-                counted(self.len, "byte is no whole page", "bytes are no whole pages"),
+                counted(self.len, "byte is not a whole page", "bytes are not whole pages"),
             );
         }
         chunks
@@ -111,9 +111,10 @@ impl DataRange {
             // An implausible size keeps its place in the list: reading it fails, and what it held
             // counts as lost between its neighbours.
             if size > MAX_IN_CHUNK {
-                chunks.note(offset, format!("a chunk of {} is not plausible", bytes(size)));
+                chunks.note(offset, format!("a chunk of {} is implausible", bytes(size)));
             } else if !size.is_multiple_of(self.page_size.max(1)) {
-                chunks.note(offset, format!("a chunk of {}, no whole pages", bytes(size)));
+                chunks
+                    .note(offset, format!("a chunk of {} does not hold whole pages", bytes(size)));
             }
             let compression = self.compression.clone();
             chunks.list.push(Chunk { offset, stored, size, compression });
@@ -203,7 +204,7 @@ impl ChunkReader {
 impl Chunk {
     fn inflate(&self, file: &[u8], inflate: &mut Inflate, out: &mut Vec<u8>) -> Result<(), Damage> {
         if self.size > MAX_IN_CHUNK {
-            let what = format!("a chunk of {} is not plausible", bytes(self.size));
+            let what = format!("a chunk of {} is implausible", bytes(self.size));
             return Err(Damage::new(self.offset, what));
         }
         let input = slice::range(file, self.offset, self.stored.into());

@@ -72,15 +72,19 @@ impl Inflate {
         out: &mut Vec<u8>,
     ) -> Result<(), String> {
         let result = match how {
-            Compression::None => Err("marked compressed in a file without compression".into()),
-            Compression::Other(name) => Err(format!("compressed with {name}, which is not known")),
+            Compression::None => {
+                Err("it is marked as compressed in a file without compression".into())
+            }
+            Compression::Other(name) => {
+                Err(format!("it is compressed with {name}, which is not supported"))
+            }
             Compression::Zlib => zlib(input, declared, out),
             Compression::Zstd => self.zstd.unpack(input, declared, out),
         };
         out.truncate(*result.as_ref().unwrap_or(&0));
         match result? {
             size if size == declared => Ok(()),
-            size => Err(format!("gave {}, {declared} declared", bytes(size))),
+            size => Err(format!("unpacked {} instead of the declared {declared}", bytes(size))),
         }
     }
 }
@@ -103,11 +107,11 @@ fn zlib(input: &[u8], declared: usize, out: &mut Vec<u8>) -> Result<usize, Strin
             return Ok(now_given);
         }
         if now_given < room {
-            return Err("zlib: the compressed bytes end early".into());
+            return Err("zlib: the compressed data ends early".into());
         }
         if room == declared {
             // The checksum comes after the last byte: without the end nothing is known to be right.
-            return Err(format!("zlib: more than the {} declared", bytes(declared)));
+            return Err(format!("zlib: the data is longer than the declared {}", bytes(declared)));
         }
         room = room.saturating_mul(2).min(declared);
     }
@@ -121,7 +125,7 @@ pub(crate) fn inflate_section(
     at: u64,
 ) -> Result<Vec<u8>, Damage> {
     if declared > MAX_IN_SECTION {
-        return Err(Damage::new(at, format!("a section of {} is not plausible", bytes(declared))));
+        return Err(Damage::new(at, format!("a section of {} is implausible", bytes(declared))));
     }
     let mut out = Vec::new();
     let declared = usize::try_from(declared).unwrap_or(usize::MAX);

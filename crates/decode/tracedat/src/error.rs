@@ -14,7 +14,7 @@ pub enum TraceDatError {
     NotTraceDat,
     /// A container version other than 6 and 7.
     #[error(
-        "trace.dat version \"{version}\" at offset {offset:#x} is not known; \
+        "trace.dat version \"{version}\" at offset {offset:#x} is not supported; \
              convert the file with trace-cmd convert --file-version 7"
     )]
     Version {

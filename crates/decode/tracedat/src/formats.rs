@@ -31,7 +31,7 @@ fn named(cursor: &mut Cursor<'_>, name: &'static str) -> Result<String, Damage> 
     let offset = cursor.offset();
     let short = |cut| Damage::short(name, cut);
     if cursor.take(name.len() as u64).map_err(short)? != name.as_bytes() {
-        return Err(Damage::new(offset, format!("\"{name}\" is not where it must be")));
+        return Err(Damage::new(offset, format!("\"{name}\" is not where it should be")));
     }
     cursor.u8().map_err(short)?;
     sized(cursor).map_err(short)
@@ -49,7 +49,10 @@ fn check_count(so_far: usize, offset: u64) -> Result<(), Damage> {
     if so_far < MAX_FORMATS {
         return Ok(());
     }
-    Err(Damage::new(offset, format!("more than {MAX_FORMATS} event formats; the rest is left out")))
+    Err(Damage::new(
+        offset,
+        format!("more than {MAX_FORMATS} event formats; the others are ignored"),
+    ))
 }
 
 impl Formats {
@@ -106,9 +109,12 @@ impl Formats {
 
     pub(crate) fn check(&self, damages: &mut Damages) {
         if self.header_page.is_empty() {
-            damages.note(0, "no header_page text: the page layout is a guess");
+            damages.note(0, "the header_page text is missing: a 64-bit page layout is assumed");
         } else if self.kernel_long().is_none() {
-            damages.note(0, "header_page has no size of commit: the page layout is a guess");
+            damages.note(
+                0,
+                "header_page does not give the size of commit: the page layout is assumed",
+            );
         }
     }
 }

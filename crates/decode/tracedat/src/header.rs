@@ -109,7 +109,7 @@ fn version(cursor: &mut Cursor<'_>) -> Result<Version, TraceDatError> {
 
 fn user_long(size: u8, after: u64, damages: &mut Damages) -> LongSize {
     LongSize::from_bytes(size.into()).unwrap_or_else(|| {
-        damages.note(after.saturating_sub(1), format!("a long of {}; 8 are taken", bytes(size)));
+        damages.note(after.saturating_sub(1), format!("a long of {}; 8 are assumed", bytes(size)));
         LongSize::Eight
     })
 }
@@ -121,6 +121,6 @@ pub(crate) fn sane_page_size(found: u32, instead: u32, at: u64, damages: &mut Da
     if found.is_power_of_two() && PAGE_SIZES.contains(&found) {
         return found;
     }
-    damages.note(at, format!("{found} is no page size; {instead} is taken"));
+    damages.note(at, format!("{found} is not a page size; {instead} is assumed"));
     instead
 }

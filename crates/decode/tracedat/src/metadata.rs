@@ -7,7 +7,7 @@ use crate::peers::{Guest, Tsc2Nsec};
 use crate::time_shift::TimeShift;
 use raw_bytes::{ByteOrder, Damages};
 
-/// What the options of a recording say.
+/// The content of a recording's options.
 ///
 /// An option that may be there once counts with its last value, except DATE and OFFSET, which add
 /// up: both as in trace-cmd.
@@ -51,7 +51,7 @@ impl Metadata {
         let mut stats = CpuStats::default();
         for option in options {
             if option.id == id::CPUSTAT && !stats.take(&option.data) {
-                damages.note(option.offset, "CPUSTAT option names no CPU");
+                damages.note(option.offset, "the CPUSTAT option names no CPU");
             }
             if let Err(damage) = metadata.take(option, order, damages) {
                 damages.add(damage);
@@ -143,7 +143,7 @@ fn number(option: &RawOption) -> Result<i64, Damage> {
     let end = digits.find(|c: char| !c.is_digit(base)).unwrap_or(digits.len());
     let digits = digits.get(..end).unwrap_or_default();
     if digits.is_empty() {
-        return Err(Damage::new(option.offset, format!("option {} is no number", option.id)));
+        return Err(Damage::new(option.offset, format!("option {} is not a number", option.id)));
     }
     let limit = if negative { i64::MIN } else { i64::MAX };
     let value = i128::from_str_radix(digits, base).unwrap_or(i128::MAX);

@@ -112,7 +112,7 @@ impl<'a> OptionReader<'a> {
         let mut next = first;
         while next != 0 {
             if !seen.insert(next) {
-                damages.note(next, "the chain of option lists runs in a circle; stopped here");
+                damages.note(next, "the chain of option lists is circular; reading stopped here");
                 return;
             }
             match self.section(next) {
@@ -126,7 +126,7 @@ impl<'a> OptionReader<'a> {
     fn section(&mut self, at: u64) -> Result<u64, Damage> {
         let header = SectionHeader::read(self.file, self.order, at)?;
         if header.id != id::DONE {
-            return Err(Damage::new(at, format!("section {} where options must be", header.id)));
+            return Err(Damage::new(at, format!("section {} where options should be", header.id)));
         }
         let section = header.section(self.order, self.compression, Framing::Size4);
         let bytes = section.bytes(self.file)?;
@@ -177,7 +177,7 @@ impl<'a> OptionReader<'a> {
     /// Lists that overlap in a hostile file would repeat the same bytes without end.
     fn spend(&mut self, memory: u64, offset: u64) -> Result<(), Damage> {
         self.budget = self.budget.checked_sub(memory).ok_or_else(|| {
-            Damage::new(offset, "option lists hold more data than is plausible; stopped here")
+            Damage::new(offset, "option lists hold implausibly much data; reading stopped here")
         })?;
         Ok(())
     }

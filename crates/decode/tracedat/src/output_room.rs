@@ -1,4 +1,4 @@
-//! Room for what a chunk unpacks to, by the size of its input and not by the size that it declares.
+//! Buffer space for an unpacked chunk, based on the size of its input and not on the size that it declares.
 
 /// First guess at how much a compressed byte grows; real kallsyms grow 4 times, trace pages 10.
 const FIRST_RATIO: usize = 32;

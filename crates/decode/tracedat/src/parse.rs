@@ -36,7 +36,7 @@ impl TraceDat {
         if self.buffers.is_empty() {
             damages.note(
                 0,
-                "no table of CPUs: the recorder did not finish this file, or its end is missing",
+                "no CPU table: the recorder did not finish this file, or its end is missing",
             );
         }
         self.damage = damages.into_vec();

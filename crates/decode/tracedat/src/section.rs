@@ -24,7 +24,7 @@ pub struct Section {
     /// Bytes it takes in the file as its header says; `None` in version 6, which has no section
     /// headers.
     ///
-    /// Reading goes by the sizes inside the section, as trace-cmd does.
+    /// The reader uses the sizes inside the section, as trace-cmd does.
     pub declared: Option<u64>,
     /// How it is compressed.
     pub compression: Compression,

@@ -51,12 +51,12 @@ impl TimeShift {
             declared => {
                 let rescued = Rescue::run(option, order).map(Self::tidy);
                 let what = match (&rescued, declared) {
-                    (Some(_), _) => "TIME_SHIFT option: sample counts are wrong; \
-                                     taken from where the arrays lie"
+                    (Some(_), _) => "TIME_SHIFT option: its sample counts are wrong; they were derived from the \
+                        positions of the arrays"
                         .into(),
-                    (None, Err(cut)) => Damage::short("TIME_SHIFT option left out", cut).what,
+                    (None, Err(cut)) => Damage::short("TIME_SHIFT option ignored", cut).what,
                     (None, Ok(_)) => {
-                        "TIME_SHIFT option left out: no counts of samples fit its size".into()
+                        "TIME_SHIFT option ignored: no sample counts fit its size".into()
                     }
                 };
                 (rescued, Some(Damage::new(option.offset, what)))

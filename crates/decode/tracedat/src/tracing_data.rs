@@ -63,7 +63,7 @@ impl TracingData {
         self.formats.read_header(cursor)?;
         self.formats.read_ftrace(cursor)?;
         self.formats.read_events(cursor)?;
-        let short = |cut| Damage::short("texts behind formats", cut);
+        let short = |cut| Damage::short("texts after the formats", cut);
         let len = cursor.u32().map_err(short)?;
         self.kallsyms = cursor.take(len.into()).map_err(short)?.to_vec();
         let len = cursor.u32().map_err(short)?;

@@ -131,7 +131,9 @@ impl Tables<'_> {
             let Some(buffer) = damages.keep(read).flatten() else { continue };
             match room.checked_sub(buffer.cpus.len()) {
                 Some(less) => room = less,
-                None => return damages.note(option.offset, "instances share one table of CPUs"),
+                None => {
+                    return damages.note(option.offset, "several instances share one CPU table");
+                }
             }
             out.buffers.push(buffer);
         }

@@ -62,7 +62,7 @@ impl Finder<'_> {
         if header.id == kind {
             return Some(header.section(order, compression, framing));
         }
-        damages.note(at, format!("section {} where section {kind} must be", header.id));
+        damages.note(at, format!("section {} where section {kind} should be", header.id));
         None
     }
 }

@@ -109,8 +109,8 @@ impl<W: Write + Seek> TraceDatWriter<W> {
     pub fn write_cpu(&mut self, buffer: &str, cpu: u32, pages: impl io::Read) -> io::Result<u64> {
         let ahead = self.buffers.get(self.current..).unwrap_or_default();
         let steps = ahead.iter().position(|spec| spec.name == buffer);
-        let steps =
-            steps.ok_or_else(|| invalid(format!("no buffer \"{buffer}\" to be written")))?;
+        let steps = steps
+            .ok_or_else(|| invalid(format!("there is no buffer \"{buffer}\" left to write")))?;
         if cpu >= self.cpus {
             return Err(invalid(format!("CPU {cpu} of {}", self.cpus)));
         }
@@ -146,7 +146,7 @@ impl<W: Write + Seek> TraceDatWriter<W> {
     /// In version 6, whose options go before the pages.
     pub fn add_option(&mut self, id: u16, data: Vec<u8>) -> io::Result<()> {
         match &mut self.state {
-            State::V6(_) => Err(invalid("version 6 has all options before the pages")),
+            State::V6(_) => Err(invalid("in version 6 all options come before the pages")),
             State::V7(sections) => {
                 sections.late_options.push((id, data));
                 Ok(())
@@ -185,7 +185,9 @@ fn check(contents: &Contents) -> io::Result<()> {
         return Err(invalid(format!("a CPUCOUNT option that is not {}", contents.cpus)));
     }
     match (contents.header.version, &contents.header.compression) {
-        (_, Compression::Other(name)) => Err(invalid(format!("compression {name} is not known"))),
+        (_, Compression::Other(name)) => {
+            Err(invalid(format!("compression {name} is not supported")))
+        }
         (Version::V6, how) if *how != Compression::None => {
             Err(invalid("version 6 has no compression"))
         }

@@ -1,4 +1,4 @@
-//! Records level 1 by `hyperscope record`, this very program, and its guest by `hyperscope-agent`,
+//! Records level 1 by `hyperscope record`, and its guest by `hyperscope-agent`,
 //! both put there first.
 
 use std::fs::File;
@@ -59,13 +59,13 @@ pub(crate) struct HyperscopeRecording {
     has_guest_samples: bool,
 }
 
-/// Whether this program runs in level 1: it was built for the lab's architecture, and needs a C library
+/// Whether hyperscope runs in level 1: it was built for the lab's architecture, and needs a C library
 /// that is not older than this system's. For a guest the agent must have been built, too.
 pub(crate) fn can_run(lab: &Lab, arch: Arch, record: &Record) -> Result<bool> {
     let has_agent = !record.has_guest() || machine_programs::agent(arch).is_some();
     // Scenarios name probes as trace-cmd does: `kprobes:FUNCTION`.
     let names_probes = record.events.iter().any(|event| event == PROBES);
-    let Some(program) = machine_programs::own_program(arch).filter(|_| has_agent && !names_probes)
+    let Some(program) = machine_programs::hyperscope(arch).filter(|_| has_agent && !names_probes)
     else {
         return Ok(false);
     };
@@ -75,7 +75,7 @@ pub(crate) fn can_run(lab: &Lab, arch: Arch, record: &Record) -> Result<bool> {
 }
 
 impl HyperscopeRecording {
-    /// Begins to record level 1 of a lab in which this program runs.
+    /// Begins to record level 1 of a lab in which hyperscope runs.
     pub(crate) fn begin(lab: &Lab, record: &Record) -> Result<Self> {
         let has_guest = record.has_guest();
         let has_module = record.guest_module;

@@ -9,8 +9,8 @@ use crate::error::{LabError, Result};
 const VARIABLE: &str = "HYPERSCOPE_LABGUEST";
 
 const NAME: &str = "hyperscope-labguest";
-/// This very program.
-const OWN: &str = "hyperscope";
+/// Records a host.
+const HYPERSCOPE: &str = "hyperscope";
 /// Records a machine on behalf of the one below.
 const AGENT: &str = "hyperscope-agent";
 /// The module that reports a guest kernel's events by hypercall.
@@ -30,10 +30,12 @@ pub(crate) fn find(arch: Arch) -> Result<PathBuf> {
     })
 }
 
-/// This program for an architecture, if it was built.
-pub(crate) fn own_program(arch: Arch) -> Option<PathBuf> {
-    let program = std::env::current_exe().ok()?;
-    if arch == Arch::native() { Some(program) } else { next_to(&program, OWN, arch) }
+/// The recorder of hosts for an architecture, if it was built.
+pub(crate) fn hyperscope(arch: Arch) -> Option<PathBuf> {
+    if arch == Arch::native() {
+        return os::programs::find(HYPERSCOPE);
+    }
+    next_to(&std::env::current_exe().ok()?, HYPERSCOPE, arch)
 }
 
 /// The agent for an architecture, if it was built.

@@ -1,4 +1,4 @@
-//! Recordings of a lab's level 1 by this program, one after the other, while something else has the lab at work.
+//! Recordings of a lab's level 1 by hyperscope, one after the other, while something else has the lab at work.
 
 use std::fs;
 use std::path::Path;
@@ -15,16 +15,16 @@ pub struct LabRecording {
 }
 
 impl Lab {
-    /// Puts this program into level 1, so that it can be recorded.
+    /// Puts hyperscope into level 1, so that it can be recorded.
     ///
     /// # Errors
-    /// When this program doesn't run there, or level 1 doesn't answer.
+    /// When hyperscope doesn't run there, or level 1 doesn't answer.
     pub fn prepare_recordings(&self) -> Result<()> {
         let arch = self.description()?.arch;
         if hyperscope_recorder::can_run(self, arch, &Record::of_host())? {
             Ok(())
         } else {
-            Err(LabError::Usage("this program is the recorder, but does not run in level 1".into()))
+            Err(LabError::Usage("hyperscope, which records, does not run in level 1".into()))
         }
     }
 

@@ -187,7 +187,7 @@ struct ScenarioRun<'d> {
     recorder: Option<&'d mut Recorder>,
 }
 
-/// Why something can't be recorded that only this program records.
+/// Why something can't be recorded that only hyperscope records.
 fn missing(what: &str, arch: Arch, record: &Record) -> LabError {
     let why = if record.has_guest() && machine_programs::agent(arch).is_none() {
         "and the guest's agent, which it needs, is missing next to it"
@@ -197,7 +197,7 @@ fn missing(what: &str, arch: Arch, record: &Record) -> LabError {
     LabError::Usage(format!("{what}, {why}"))
 }
 
-/// Who records: this program, unless it doesn't run there.
+/// Who records: hyperscope, unless it doesn't run there.
 enum Recorder {
     Hyperscope(HyperscopeRecording),
     TraceCmd(TraceCmd),
@@ -208,12 +208,12 @@ impl Recorder {
         if hyperscope_recorder::can_run(lab, description.arch, record)? {
             HyperscopeRecording::begin(lab, record).map(Self::Hyperscope)
         } else if record.sample_hz.or(record.guest_sample_hz).is_some() {
-            Err(missing("only hyperscope can sample", description.arch, record))
+            Err(missing("samples are taken by hyperscope", description.arch, record))
         } else if !record.guest_probes.is_empty() {
-            let what = "only hyperscope can use probes of the guest's agent";
+            let what = "probes of the guest's agent are for hyperscope";
             Err(missing(what, description.arch, record))
         } else if record.hypercalls {
-            Err(missing("only hyperscope can collect hypercalls", description.arch, record))
+            Err(missing("hypercalls are collected by hyperscope", description.arch, record))
         } else {
             TraceCmd::begin(lab, record).map(Self::TraceCmd)
         }

@@ -189,7 +189,7 @@ impl Scenario {
         BUNDLED.iter().map(|(name, text)| Self::parse(name, text)).collect()
     }
 
-    /// Has what level 1 runs sampled, too, HZ times a second. Only this program samples, which names probes
+    /// Has what level 1 runs sampled, too, HZ times a second. Only hyperscope samples, which names probes
     /// otherwise than scenarios do: they are left out, and what is expected of them.
     pub fn sample(&mut self, hz: u32) {
         self.record.sample_hz = Some(hz);

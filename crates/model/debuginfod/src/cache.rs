@@ -11,16 +11,16 @@ use std::time::Duration;
 
 use tempfile::NamedTempFile;
 
-/// How long a file that no server had is not asked for again, where nobody has set that.
+/// The default time after which a file that no server had is requested again.
 const DEFAULT_MISS: Duration = Duration::from_secs(600);
 
-/// What is known of a file.
+/// The known state of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cached {
     File(PathBuf),
     /// No server had it, a little while ago.
     Missed,
-    /// Nobody asked.
+    /// It has not been requested yet.
     Unknown,
 }
 
@@ -43,7 +43,7 @@ impl Cache {
         self.folder.join(build_id).join(kind)
     }
 
-    /// What is known of a build id's file of a kind.
+    /// The known state of the file of a kind for a build id.
     pub(crate) fn look(&self, build_id: &str, kind: &str) -> Cached {
         let path = self.path(build_id, kind);
         let Ok(about) = fs::metadata(&path) else { return Cached::Unknown };
@@ -95,7 +95,7 @@ impl Cache {
     pub(crate) fn note_missed(&self, build_id: &str, kind: &str) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(self.folder.join(build_id))?;
         match File::create_new(self.path(build_id, kind)) {
-            // Somebody else has it by now, or found the same.
+            // Another process has stored it in the meantime, or has found it missing, too.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             made => made.map(|_| ()),
         }

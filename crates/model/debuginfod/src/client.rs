@@ -1,4 +1,4 @@
-//! Servers asked one after the other, and what came of it.
+//! Asks servers one after the other, and reports the results.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::cache::{Cache, Cached};
 use crate::download::{self, Bounds, Failure, download};
 use crate::settings::Settings;
 
-/// Files that servers are asked for: what guests ran is in recordings as they say it.
+/// Maximum number of files requested from servers: recordings name the files of guests, and guests can lie.
 const MAX_ASKED: usize = 1024;
 
 /// What servers call them.
@@ -35,7 +35,7 @@ pub struct Coming<'c> {
     pub total: Option<u64>,
 }
 
-/// Who is kept informed.
+/// Receives the progress of downloads, and warnings.
 pub trait Watch: Send {
     fn coming(&mut self, file: &Coming<'_>);
     /// It is here, or nothing more comes of it.
@@ -86,7 +86,7 @@ impl Fetch for Debuginfod {
 }
 
 impl Debuginfod {
-    /// Asks nobody yet.
+    /// Contacts no server yet.
     #[must_use]
     pub fn new(settings: Settings, watch: Box<dyn Watch>) -> Self {
         let server = |url: &String| Server { url: url.clone(), is_dropped: false };
@@ -124,7 +124,7 @@ impl Debuginfod {
             return None;
         }
         if self.request_count >= MAX_ASKED {
-            self.end(&format!("{MAX_ASKED} files were asked for, which is as many as may be"));
+            self.end(&format!("the limit of {MAX_ASKED} requested files is reached"));
             return None;
         }
         self.request_count = self.request_count.saturating_add(1);
@@ -196,25 +196,27 @@ impl Debuginfod {
             Failure::NotThere => return,
             Failure::TooLarge => {
                 let max = self.settings.most_file_bytes;
-                format!("{server}: the debug file of {name} has more than {max} bytes")
+                format!("{server}: the debug file of {name} is larger than {max} bytes")
             }
-            // A server that had what was left of the time to answer in is not at fault.
+            // A server that got only the remaining time is not at fault.
             Failure::TooLong | Failure::Server(_) if self.bounds().time.is_zero() => {
                 let seconds = self.settings.most_time.as_secs();
-                self.end(&format!("the {seconds} s for all downloads are over"));
+                self.end(&format!("the time for all downloads, {seconds} s, is over"));
                 return;
             }
-            Failure::TooLong => format!("{server}: the debug file of {name} takes too long"),
+            Failure::TooLong => {
+                format!("{server}: the debug file of {name} takes too long to download to download")
+            }
             Failure::Here(why) => {
                 let folder = self.cache.folder().display().to_string();
-                self.end(&format!("{folder} can't be written: {why}"));
+                self.end(&format!("cannot write to {folder}: {why}"));
                 return;
             }
             Failure::Server(why) => {
                 if let Some(server) = self.servers.get_mut(at) {
                     server.is_dropped = true;
                 }
-                format!("{server} is not asked any more: {why}")
+                format!("{server} is ignored from now on: {why}")
             }
         };
         self.watch.warn(&line);
@@ -223,10 +225,10 @@ impl Debuginfod {
         }
     }
 
-    /// Nobody is asked any more; what is in the cache is used.
+    /// Stops all requests; files in the cache are still used.
     fn end(&mut self, why: &str) {
         self.is_over = true;
-        self.watch.warn(&format!("nothing more is downloaded: {why}"));
+        self.watch.warn(&format!("downloads stop: {why}"));
     }
 }
 
@@ -236,8 +238,12 @@ fn check_build_id(file: &NamedTempFile, build_id: &BuildId) -> Result<(), Failur
     let found = map.ok().and_then(|map| ElfFunctions::build_id_of(&map));
     match found {
         Some(found) if found == *build_id => Ok(()),
-        Some(found) => Err(Failure::Server(format!("it sent {found} for {build_id}"))),
-        None => Err(Failure::Server(format!("what it sent for {build_id} has no build id"))),
+        Some(found) => {
+            Err(Failure::Server(format!("it sent the file {found} instead of {build_id}")))
+        }
+        None => {
+            Err(Failure::Server(format!("the file that it sent for {build_id} has no build id")))
+        }
     }
 }
 

@@ -10,9 +10,9 @@ use ureq::{Agent, Body};
 
 /// A server that takes longer than its timeout for this many bytes is given up: as elfutils has it.
 const STEP_BYTES: u64 = 100 << 10;
-/// How long a connection may take to come about.
+/// Maximum time to establish a connection.
 const MAX_CONNECT_TIME: Duration = Duration::from_secs(15);
-/// Addresses that a server sends us on to, one after the other.
+/// Maximum number of consecutive redirects.
 const MAX_REDIRECTS: usize = 5;
 /// Bytes that are read at once.
 const PART_BYTES: usize = 64 << 10;
@@ -79,7 +79,7 @@ pub(crate) fn download(
         404 => return Err(Failure::NotThere),
         // Its own bound, or the one that it was asked for.
         406 | 413 => return Err(Failure::TooLarge),
-        other => return Err(Failure::Server(format!("it answers with status {other}"))),
+        other => return Err(Failure::Server(format!("it answered with status {other}"))),
     }
     let body = response.into_body();
     let total = body.content_length();
@@ -137,12 +137,12 @@ fn answer(
         match location.and_then(|to| of_same_server(&url, to)) {
             Some(next) => url = next,
             None => {
-                let text = "it sends on to another server, which isn't asked unless DEBUGINFOD_URLS names it";
+                let text = "it redirects to another server, which is not used unless DEBUGINFOD_URLS names it";
                 return Ok(Err(Failure::Server(text.into())));
             }
         }
     }
-    let text = format!("it sends on to more than {MAX_REDIRECTS} addresses");
+    let text = format!("it redirects more than {MAX_REDIRECTS} times");
     Ok(Err(Failure::Server(text)))
 }
 

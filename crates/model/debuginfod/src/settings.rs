@@ -1,4 +1,4 @@
-//! What the environment says, under the names that elfutils' client gave it, and bounds of our own.
+//! Settings from the environment, with the variable names of elfutils' client, and bounds of our own.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ const MAX_TIME: Duration = Duration::from_secs(4 * 60);
 /// How long a server may take for 100 KiB, where the environment doesn't say.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What is asked of whom, and where it is kept.
+/// The servers, the limits of downloads, and the folder of the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Servers in the order in which they are asked, as addresses without a slash at the end.
@@ -31,7 +31,9 @@ pub struct Settings {
 
 /// There is no folder for what is downloaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("DEBUGINFOD_URLS is set, but no folder for what comes: set DEBUGINFOD_CACHE_PATH or HOME")]
+#[error(
+    "DEBUGINFOD_URLS is set, but there is no folder for downloads: set DEBUGINFOD_CACHE_PATH or HOME"
+)]
 pub struct NoCache;
 
 impl Settings {

@@ -101,7 +101,7 @@ impl DebugFiles {
     }
 }
 
-/// What was found of a file.
+/// The result of the search for a file.
 #[derive(Debug, Default)]
 pub(crate) struct FoundFiles {
     /// The file itself.

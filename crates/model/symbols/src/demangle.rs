@@ -9,7 +9,7 @@ use cpp_demangle::{DemangleOptions, ParseOptions, Symbol};
 /// what it is made of.
 const MAX_BYTES: usize = 4096;
 
-/// How deep names are nested: what takes them apart calls itself.
+/// Maximum nesting depth of names: the parser is recursive.
 const MAX_DEPTH: u32 = 64;
 
 /// The name of a function in Rust or C++ as its source has it, without hash, parameters and return type; any

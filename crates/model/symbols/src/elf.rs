@@ -13,7 +13,7 @@ use perfdata::BuildId;
 /// Functions of a file: the largest browsers have a million.
 const MAX_FUNCTIONS: usize = 1 << 21;
 
-/// Parts of a file that are mapped.
+/// Maximum number of mapped segments of a file.
 const MAX_SEGMENTS: usize = 64;
 
 /// Functions before an address that are looked at: those in front of it may be inside a larger one.

@@ -1,4 +1,5 @@
-//! Who gets files from elsewhere, such as a server: the program decides that once, for all of it.
+//! The source of files that this system lacks, such as a server: the program sets it once, for all
+//! its code.
 
 use std::path::PathBuf;
 
@@ -23,8 +24,8 @@ pub trait Fetch: Send {
 
 static INSTALLED: Mutex<Option<Box<dyn Fetch>>> = Mutex::new(None);
 
-/// From now on files that this system lacks come from there, for whoever names code by
-/// [`DebugFiles::of_this_system`](crate::DebugFiles::of_this_system). Without it they come from nowhere.
+/// From now on files that this system lacks come from there, for all callers of
+/// [`DebugFiles::of_this_system`](crate::DebugFiles::of_this_system). Without a source they stay missing.
 pub fn fetch_by(fetch: Box<dyn Fetch>) {
     *INSTALLED.lock() = Some(fetch);
 }

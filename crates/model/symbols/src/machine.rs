@@ -1,4 +1,4 @@
-//! A machine's own tables, and what they make of its addresses.
+//! A machine's own tables, and the names that they give its addresses.
 
 use ftrace::eventfmt::Kallsyms;
 

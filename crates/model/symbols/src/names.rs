@@ -55,7 +55,7 @@ pub struct FileCode<'n> {
     pub bytes: &'n [u8],
 }
 
-/// What was found of a file, and the names that it gave.
+/// The result of the search for a file, and the names from it.
 #[derive(Debug, Default)]
 struct Table {
     found: FoundFiles,
@@ -87,7 +87,7 @@ impl Names {
         Self::new(DebugFiles::of_this_system())
     }
 
-    /// What a place of a machine is called.
+    /// The name of a machine's address.
     pub fn name(&mut self, machine: &Machine<'_>, place: Place) -> Name {
         match place {
             Place::Kernel(address) => kernel(machine, address),

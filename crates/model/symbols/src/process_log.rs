@@ -82,7 +82,8 @@ impl ProcessLog {
         if task.pid == task.parent_pid {
             return;
         }
-        // perf says of processes that were there before it who began them; they have their own programs.
+        // For processes that existed before it started, perf reports their parents, although they have executed
+        // programs of their own since.
         let of_perf = misc & misc::FORK_EXEC != 0;
         let change = if of_perf { Change::Exec } else { Change::Fork { parent: task.parent_pid } };
         self.push(Event { time_ns, pid: task.pid, change });

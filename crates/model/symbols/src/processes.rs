@@ -58,7 +58,7 @@ impl Program {
     }
 }
 
-/// What the processes of a machine had mapped when.
+/// The mappings of a machine's processes over time.
 #[derive(Clone, Debug, Default)]
 pub struct Processes {
     programs: Vec<Program>,
@@ -102,7 +102,7 @@ impl Processes {
     }
 }
 
-/// What happened to the memory of a process.
+/// A change of a process's memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Change {
     /// It mapped a file.

@@ -218,8 +218,8 @@ impl Isa {
         self.codes().is_some_and(|codes| code & codes.flag_bits != 0)
     }
 
-    /// The flags of a code for which the kernel's print fmt has no table, as one would be written; those without a name in
-    /// hex.
+    /// The flags of a code for which the kernel's print fmt has no table, as one would be written; those
+    /// without a name in hex.
     #[must_use]
     pub fn flags_without_table(self, code: u64) -> String {
         let Some(codes) = self.codes() else { return String::new() };
@@ -284,7 +284,7 @@ pub fn rule(tag: u16) -> Option<&'static Rule> {
     ALL.get(tag / MAX_RULES)?.rules.get(tag % MAX_RULES)
 }
 
-/// What events of this format say of an exit besides its reason.
+/// Fields of this format's events that describe an exit besides its reason.
 #[must_use]
 pub fn detail_for(format: &EventFormat) -> Option<(Detail, &'static Rule)> {
     let mut details = ALL.iter().flat_map(|arch| arch.details);

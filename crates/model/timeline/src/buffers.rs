@@ -1,9 +1,9 @@
 //! Which buffer a thread's exits are taken from, where a recording has several.
 //!
-//! An event that is enabled in two buffers is recorded twice, moments apart, and the second time
-//! still before whatever the thread does next. Most events say the same again and do no harm: who
-//! is off the CPU goes off once. Exits, entries and wake-ups of a halted vCPU are taken from their
-//! *giver*, the buffer in which the thread was first seen with an event of that kind.
+//! An event that is enabled in two buffers is recorded twice, a short time apart, and the second
+//! record still comes before the thread's next action. Most repeated events are harmless: a thread
+//! that is off CPU cannot go off CPU again. Exits, entries and wake-ups of a halted vCPU are taken
+//! from their *giver*, the buffer in which the thread first had an event of that kind.
 //!
 //! EventSources are found per thread, since instances may each record the threads of one VM, and per
 //! kind, since an instance may record exits without entries.
@@ -19,7 +19,7 @@ use crate::thread_event::{Kind, ThreadEvent};
 /// In place of a stream: of another CPU than any event of the thread.
 const ELSEWHERE: u16 = u16::MAX;
 
-/// What a stream is a part of.
+/// The machine and buffer of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct StreamOrigin {
     buffer: usize,
@@ -134,7 +134,7 @@ impl EventSources {
             return;
         }
         if !was_vcpu {
-            // A vCPU begins with this event, and hears of nothing before.
+            // This event is the first of a vCPU: it gets nothing earlier.
             out.push(event);
         }
         if self.source(event.kind).is_none() {
@@ -168,7 +168,8 @@ impl EventSources {
             return Some(loss);
         }
         self.keep(origin, loss);
-        // Until it is known who gives the thread's switches, a buffer that repeats its exits may.
+        // Until the giver of the thread's switches is known, it may be a buffer that repeats its
+        // exits.
         let repeats =
             self.source(Kind::SchedOut).is_some() && self.repeats.contains(&origin.buffer);
         (!repeats).then_some(ThreadEvent { stream: ELSEWHERE, ..loss })

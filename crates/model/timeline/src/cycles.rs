@@ -1,4 +1,4 @@
-//! What vCPU threads did when, to the nanosecond: from trace events in the order of their times to the
+//! What vCPU threads did over time, to the nanosecond: from trace events in the order of their times to the
 //! cycles that each vCPU takes, into its guest and back.
 //!
 //! The state machine is that of the exits (`vcpu`), so that the intervals of all cycles add up to
@@ -148,11 +148,16 @@ impl VcpuCycles {
     /// what was seen until now.
     pub fn emit_all(&mut self, now_ns: u64, sink: &mut impl CycleSink) {
         for thread in self.vcpus.threads() {
-            let Some(vcpu) = self.vcpus.of_thread(thread) else { continue };
-            if let Some(journal) = self.journals.get_mut(vcpu.index) {
-                journal.continue_to(vcpu, now_ns);
-                journal.emit_part(vcpu, thread, sink);
-            }
+            self.emit_thread(thread, now_ns, sink);
+        }
+    }
+
+    /// [`VcpuCycles::emit_all`] of the vCPU that a thread is, if it is one.
+    pub fn emit_thread(&mut self, thread: u32, now_ns: u64, sink: &mut impl CycleSink) {
+        let Some(vcpu) = self.vcpus.of_thread(thread) else { return };
+        if let Some(journal) = self.journals.get_mut(vcpu.index) {
+            journal.continue_to(vcpu, now_ns);
+            journal.emit_part(vcpu, thread, sink);
         }
     }
 

@@ -12,7 +12,7 @@ pub struct DelayCounts {
     pub by_reason: Vec<ReasonCounts>,
 }
 
-/// What they counted of exits of one reason.
+/// Their counts for exits of one reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReasonCounts {
     /// Exits delayed.
@@ -48,7 +48,7 @@ impl DelayCounts {
         }
     }
 
-    /// What was counted of exits of the reason at this place; zeros for one that was not counted.
+    /// The counts for exits of the reason at this index; zeros for a reason that was not counted.
     #[must_use]
     pub fn of_reason(&self, reason: usize) -> ReasonCounts {
         self.by_reason.get(reason).copied().unwrap_or_default()

@@ -11,25 +11,23 @@ use crate::trace_cmd_forms::TraceCmdForm;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
     /// A text that is not a list of CPUs.
-    #[error("\"{0}\" is no list of CPUs; write 0,2-3")]
+    #[error("\"{0}\" is not a list of CPUs; write it as in 0,2-3")]
     Cpus(String),
     /// A text that is not a condition.
     #[error("\"{0}\" is not a condition; write FIELD OP VALUE with one of == != < <= > >= & ~")]
     Condition(String),
     /// `=` between field and value.
-    #[error("\"{0}\": = does not compare; write == for equal, or ~ for a pattern with * and ?")]
+    #[error("\"{0}\": = is not a comparison; write == for equal, or ~ for a pattern with * and ?")]
     Assignment(String),
     /// Several conditions in one.
-    #[error(
-        "\"{0}\": one condition stands here; give --where several times, and all of them have to hold"
-    )]
+    #[error("\"{0}\": give one condition per --where; an event must satisfy all of them")]
     Several(String),
     /// A number where text is compared, or the other way round.
     #[error("\"{0}\": only == != and ~ compare text")]
     TextOrder(String),
 }
 
-/// What trace-cmd puts before the kernel's names of AMD's exit reasons.
+/// The prefix that trace-cmd adds to the kernel's names of AMD exit reasons.
 const PREFIX: &str = "exit_";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +73,7 @@ pub enum Unfit {
     #[error("no event has a field {0}")]
     NoField(String),
     /// The field is a number that is shown by no name.
-    #[error("{field} is a number, and {wanted} is none")]
+    #[error("{field} is a number, but {wanted} is not")]
     NotANumber {
         /// The field.
         field: String,
@@ -93,7 +91,7 @@ pub enum Unfit {
         names: Vec<String>,
     },
     /// The number does not fit the field.
-    #[error("{field} holds {least} to {most}: it is never {wanted}")]
+    #[error("{field} ranges from {least} to {most}: it is never {wanted}")]
     OutOfRange {
         /// The field.
         field: String,
@@ -105,10 +103,10 @@ pub enum Unfit {
         wanted: String,
     },
     /// Text has no order.
-    #[error("{0} is a text: only == != and ~ compare texts")]
+    #[error("{0} is text: only == != and ~ compare text")]
     TextOrder(String),
     /// The field is neither a number nor a text.
-    #[error("{0} is neither a number nor a text: nothing can be compared with it")]
+    #[error("{0} is neither a number nor text: it cannot be compared")]
     NoValue(String),
 }
 
@@ -148,8 +146,8 @@ impl Condition {
         &self.text
     }
 
-    /// Makes the condition ready for events of a format. Its field goes by its name, or by the word that
-    /// stands before it where events are printed.
+    /// Prepares the condition for events of a format. The field is found by its name, or by the word before it
+    /// in the printed event.
     ///
     /// # Errors
     /// When no such event can meet it.
@@ -167,7 +165,7 @@ impl Condition {
         Ok(CompiledCondition { compare: self.compare, test })
     }
 
-    /// The field, and what is shown of events where that is needed.
+    /// The field, and the printed values of events if they are needed.
     fn field_of(&self, format: &EventFormat, abi: Abi) -> Result<(Field, Vec<ShownValue>), Unfit> {
         let own_field = format.field(&self.field).cloned();
         // The kernel's texts are compiled where a number alone does not say what is meant.
@@ -225,7 +223,7 @@ impl Condition {
     }
 }
 
-/// What is shown of events: by their kernel, and by trace-cmd.
+/// The printed values of events: by their kernel, and by trace-cmd.
 fn shown(format: &EventFormat, abi: Abi) -> Vec<ShownValue> {
     let kernels = PrintProgram::compile(format, abi).ok();
     let trace_cmds = TraceCmdForm::for_event(format, abi);

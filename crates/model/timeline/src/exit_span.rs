@@ -1,9 +1,9 @@
 //! One exit: from `kvm_exit` to the `kvm_entry` that follows on the same vCPU, and its parts.
 
-/// What guests' memory has pages of, at least.
+/// The smallest page size of guests.
 const PAGE: u64 = 1 << 12;
 
-/// What tells exits of one reason apart, taken from the events between exit and entry.
+/// The detail that distinguishes exits of one reason, from the events between exit and entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Detail {
@@ -76,7 +76,7 @@ impl Parts {
     }
 }
 
-/// Who dealt with an exit.
+/// The part of the system that handled an exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Handler {
     /// The recorded host's kernel alone.
@@ -87,7 +87,7 @@ pub enum Handler {
     L1,
 }
 
-/// What became of an exit.
+/// How an exit ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Its entry was seen: the exit has a duration.
@@ -115,7 +115,7 @@ pub struct ExitSpan {
     pub level: u8,
     /// Whether an entry was seen, and whether it can be trusted.
     pub outcome: Outcome,
-    /// Who dealt with it.
+    /// The part of the system that handled it.
     pub handler: Handler,
     /// The code injected into level 1, when `handler` is [`Handler::L1`].
     pub injected_as: u64,

@@ -76,8 +76,8 @@ pub(crate) fn finish<S: ExitSink>(
     ExitPass { vcpus, switches_unseen, seen, losses, repeated_buffers, sink }
 }
 
-/// Gives `sink` every exit of `recording`. `details` are read if asked for; `tick` hears of the
-/// bytes done.
+/// Gives `sink` every exit of `recording`. `details` are read if requested; `tick` is called with
+/// the number of bytes done.
 pub fn each_exit<S: ExitSink + Send>(
     recording: &Recording,
     details: bool,

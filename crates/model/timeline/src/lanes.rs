@@ -19,7 +19,7 @@ use crate::thread_batch::{Run, ThreadBatch};
 use crate::thread_event::{Kind, KindSet, ThreadEvent};
 use crate::vcpus::Vcpus;
 
-/// What becomes of the events of vCPU threads.
+/// The receiver of the events of vCPU threads.
 pub(crate) trait Follow {
     /// Takes the next events of a thread, in time order.
     fn feed(&mut self, thread: u32, events: &[ThreadEvent]);

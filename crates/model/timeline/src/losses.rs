@@ -20,7 +20,7 @@ pub struct Losses {
     pub resolution_ns: Option<u64>,
     /// What recorded, and may have dropped, its events.
     pub tracer: Tracer,
-    /// What a reader of the recording has to know besides.
+    /// Facts that a reader of the recording needs besides.
     pub notes: Vec<String>,
     /// Events that the kernel kept, by its counts of whole CPUs, and that are not in the recording.
     pub events_missing: u64,
@@ -60,7 +60,7 @@ impl BufferCounts {
 }
 
 impl Losses {
-    /// What a recording says of its losses outside the pages, before any was read.
+    /// A recording's losses according to data outside its pages, before any page is read.
     #[must_use]
     pub fn of_container(recording: &Recording) -> Self {
         let (ending, info) = (recording.ending(), recording.info());

@@ -1,4 +1,4 @@
-//! Which intervals of an exit the thread ran in the kernel: what halt-polling is cut out of.
+//! The intervals of an exit in which the thread ran in the kernel; halt polling is subtracted from them.
 
 /// An interval of running in the kernel.
 #[derive(Clone, Copy, Debug)]

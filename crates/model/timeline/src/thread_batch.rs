@@ -1,4 +1,4 @@
-//! What one block of pages becomes: events of threads, and what was lost between its pages.
+//! The content of one block of pages: events of threads, and losses between the pages.
 
 use ftrace::ringbuf::{Missed, StepBack};
 use sources::Damage;

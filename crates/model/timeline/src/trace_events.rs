@@ -1,9 +1,9 @@
 //! Events of all recordings in the order of their times, each with the few numbers asked for.
 //!
-//! Exits need no global order (see `lanes`); what spans threads and machines does: who woke whom,
-//! which state a vCPU left for which, which way a request took. A caller says which events it wants
-//! and which of their fields ([`Wanted`]); a moment is then 64 bytes, whatever the kernel, its byte
-//! order and its field names. Guests whose recordings were aligned stand among the events of their
+//! Exits need no global order (see `lanes`). Relations between threads and machines do: which
+//! thread woke which, which state a vCPU left for which, which path a request took. A caller
+//! chooses events and their fields ([`EventRequest`]); an event then takes 64 bytes, whatever the kernel,
+//! its byte order and its field names. The events of aligned guests are merged with those of their
 //! host.
 
 mod batch;
@@ -53,7 +53,7 @@ pub struct TraceEvent {
     pub recording: u16,
     /// CPU it was recorded on.
     pub cpu: u16,
-    /// See [`Wanted::tag`].
+    /// See [`EventRequest::tag`].
     pub tag: u16,
     has: u8,
     /// A bit for each field that its format has and the record is too short for.
@@ -64,7 +64,7 @@ pub struct TraceEvent {
 const _: () = assert!(size_of::<TraceEvent>() == 64);
 
 impl TraceEvent {
-    /// The number in field `at` of [`Wanted::fields`], with its sign extended where it has one;
+    /// The number in field `at` of [`EventRequest::fields`], with its sign extended where it has one;
     /// `None` if the event has no such field.
     #[inline]
     #[must_use]

@@ -50,7 +50,7 @@ impl<S: ExitSink> ExitSink for Option<S> {
     }
 }
 
-/// What comes after an interval of time that is accounted for.
+/// The state after an interval whose time is accounted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SliceEnd {
     GoesOn,

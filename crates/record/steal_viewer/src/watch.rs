@@ -265,7 +265,10 @@ mod tests {
             };
             let error = watch(&options, &mut out, &mut wait).unwrap_err();
             let cause = error.source().map(ToString::to_string).unwrap_or_default();
-            assert!(cause.contains("was cut while it was mapped"), "{to_bytes}: {error}: {cause}");
+            assert!(
+                cause.contains("was truncated while it was mapped"),
+                "{to_bytes}: {error}: {cause}"
+            );
             assert_eq!(waits, 3, "{to_bytes}: at once");
             assert!(std::fs::metadata(&recording).unwrap().len() > 0);
         }

@@ -40,7 +40,7 @@ impl UnixPair {
 
 fn converted(ticks: u64, by: TscConversion) -> u64 {
     let scaled = (u128::from(ticks) * u128::from(by.mult)).checked_shr(by.shift).unwrap_or(0);
-    // As the kernel does: the time at tick 0 may lie before the clock's own zero.
+    // As the kernel does: the time at tick 0 may lie before the clock's zero.
     by.zero_ns.wrapping_add(scaled as u64)
 }
 

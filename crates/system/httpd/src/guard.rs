@@ -13,7 +13,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Characters that a token has at least: 128 bits where they are hexadecimal digits that nobody guesses.
+/// Minimum length of a token in characters: 128 bits in hexadecimal digits, which cannot be guessed.
 const MIN_TOKEN: usize = 32;
 /// Bytes of a file with a token, a key or certificates.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -27,7 +27,7 @@ pub struct Guard {
     pub tls: Option<Tls>,
 }
 
-/// A secret that whoever asks must know.
+/// A secret that each request must contain.
 #[derive(Clone)]
 pub struct Token(String);
 
@@ -42,7 +42,8 @@ impl std::fmt::Debug for Token {
 }
 
 impl Token {
-    /// The first line of a regular file of this user's or root's that nobody else can read.
+    /// The first line of a regular file that belongs to this user or root and that other users
+    /// cannot read.
     ///
     /// # Errors
     /// When it can't be read, others can read it, it is another user's, or what it has is short enough to be guessed.
@@ -53,8 +54,8 @@ impl Token {
         let is_plain = token.bytes().all(|byte| byte.is_ascii_graphic());
         if token.len() < MIN_TOKEN || !is_plain {
             return Err(invalid(format!(
-                "{} has no token: a line of {MIN_TOKEN} or more letters, digits and signs, such as that of \
-                 \"openssl rand -hex 32\"",
+                "{} has no token: it needs one line of at least {MIN_TOKEN} letters, digits and signs, such as \
+                 the output of \"openssl rand -hex 32\"",
                 path.display()
             )));
         }
@@ -89,7 +90,7 @@ impl Tls {
             .with_single_cert(chain, secret)
             .map_err(|why| {
                 let (certificates, key) = (certificates.display(), key.display());
-                invalid(format!("{certificates} and {key} make no identity of a server: {why}"))
+                invalid(format!("{certificates} and {key} are not a valid server certificate with its key: {why}"))
             })?;
         Ok(Self(Arc::new(config)))
     }
@@ -100,19 +101,19 @@ pub(crate) fn is_same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 
-/// A file of this user's or root's that nobody else can read.
+/// A file that belongs to this user or root and that other users cannot read.
 fn secret(path: &Path) -> io::Result<Vec<u8>> {
     let file = open(path)?;
     let metadata = file.metadata()?;
     let (owner, path) = (metadata.uid(), path.display());
     if owner != 0 && owner != geteuid().as_raw() {
         return Err(invalid(format!(
-            "{path} belongs to another user (id {owner}), who can read and change it: chown root {path}"
+            "{path} belongs to user {owner}, who can read and change it: chown root {path}"
         )));
     }
     if metadata.permissions().mode() & 0o077 != 0 {
         return Err(invalid(format!(
-            "{path} is open to other users of this machine: chmod go= {path}"
+            "other users of this machine can access {path}: chmod go= {path}"
         )));
     }
     bounded(file)
@@ -124,7 +125,7 @@ fn open(path: &Path) -> io::Result<File> {
     let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path);
     let file = file.map_err(|why| at(path, &why))?;
     if !file.metadata()?.is_file() {
-        return Err(invalid(format!("{} is no regular file", path.display())));
+        return Err(invalid(format!("{} is not a regular file", path.display())));
     }
     Ok(file)
 }

@@ -1,10 +1,11 @@
-//! Answers browsers and programs: HTTP/1.1, GET alone unless [`Bounds::body_bytes`] lets programs post JSON; on the
-//! loopback address to those who know it, to other machines only by TLS and with a token.
+//! Answers browsers and programs over HTTP/1.1: only GET, unless [`Bounds::body_bytes`] lets programs post
+//! JSON; on a secret loopback address, and for other machines only over TLS with a token.
 //!
-//! Whoever runs a program on this machine can connect, and any web page can make a browser do so. So the address
-//! has a token that can't be guessed, requests must name this server as their host (a page of another name that was
-//! resolved to this machine does not), a request has a deadline as a whole and a few kilobytes, and no more
-//! connections are served at once than [`Bounds`] allows. Every connection has one request and its answer.
+//! Any program on this machine can connect, and any web page can make a browser do so. So the address contains
+//! a token that cannot be guessed, requests must name this server as their host (a page of another name that
+//! resolves to this machine does not), a request has a deadline and a size limit of a few kilobytes, and
+//! [`Bounds`] limits the number of simultaneous connections. Each connection carries one request and its
+//! answer.
 //!
 //! What any user of this machine may know, such as metrics for a collector that can't learn a token, has an
 //! address without one ([`Server::open`]); all else holds there, too. Where a [`Guard`] asks for a token in a header
@@ -34,7 +35,7 @@ use request::{Refusal, Rules};
 pub struct Bounds {
     /// Connections at once; each of more gets that as an answer and is closed, unless places become free just then.
     pub connections: usize,
-    /// Bytes of JSON that may be posted; 0: only GET is answered. A page in a browser can't post it: browsers ask
+    /// Bytes of JSON that may be posted; 0: only GET is allowed. A page in a browser can't post it: browsers ask
     /// before (OPTIONS), and are refused.
     pub body_bytes: usize,
     /// Time for a request as a whole, however its bytes trickle in.
@@ -82,14 +83,14 @@ impl Server {
         Ok(Self { listener, address, path_token: Some(token()?), guard: Guard::default(), bounds })
     }
 
-    /// Listens where whoever knows what `guard` asks for may ask, and without any whoever runs a program on this
-    /// machine; port 0 is any that is free.
+    /// Listens for requests that satisfy `guard`; without a guard, for any program on this machine. Port 0
+    /// selects a free port.
     ///
     /// # Errors
     /// When other machines could reach the address and the guard lacks TLS or a token, or its port is taken.
     pub fn open(address: SocketAddr, guard: Guard, bounds: Bounds) -> io::Result<Self> {
         if !address.ip().is_loopback() && (guard.tls.is_none() || guard.token.is_none()) {
-            let words = format!("{address} is not a loopback address: it takes TLS and a token");
+            let words = format!("{address} is not a loopback address: it requires TLS and a token");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
         }
         let listener = TcpListener::bind(address)?;
@@ -125,7 +126,8 @@ impl Server {
                 };
                 // Without a thread the place is free again, and the connection closed.
                 let _ = std::thread::Builder::new().spawn_scoped(scope, move || {
-                    // The client has gone, or was too slow: nobody is left to hear of it.
+                    // The client has disconnected or was too slow: an error cannot be reported to
+                    // it.
                     let _ = self.serve_connection(stream, handler);
                     drop(place);
                 });
@@ -173,7 +175,7 @@ fn refuse_at_once(mut stream: TcpStream) {
     let _ = stream.write(&Refusal::Busy.answer().head());
 }
 
-/// Hexadecimal digits that nobody guesses.
+/// Hexadecimal digits that cannot be guessed.
 fn token() -> io::Result<String> {
     let mut bytes = [0u8; TOKEN_BYTES];
     let mut filled = 0;

@@ -1,8 +1,8 @@
 //! Places for connections that are served at once.
 //!
-//! Whoever comes while all are taken waits for one as long as places become free again and again: many short
-//! requests, as of one program that floods the server, are answered in turn, and so is everybody among them.
-//! Where nothing becomes free, as behind clients that say nothing, nobody waits.
+//! A client that finds all places taken waits for one as long as places become free: many short requests, as of
+//! a program that floods the server, are answered in turn, and so are the other clients. If no place becomes
+//! free, as behind clients that send nothing, no client waits.
 
 use std::time::{Duration, Instant};
 

@@ -69,18 +69,18 @@ pub(crate) enum Refusal {
 impl Refusal {
     pub(crate) fn answer(self) -> Answer {
         let (status, words) = match self {
-            Self::Malformed => (400, "this is no request"),
+            Self::Malformed => (400, "this is not an HTTP request"),
             Self::TooLong => (431, "the request is too long"),
-            Self::TooSlow => (408, "the request did not come in time"),
-            Self::Method => (405, "only GET is answered"),
-            Self::Body => (400, "a request for a page has no body"),
-            Self::TooMuch => (413, "that is more than may be posted"),
+            Self::TooSlow => (408, "the request did not arrive in time"),
+            Self::Method => (405, "only GET is allowed"),
+            Self::Body => (400, "a request for a page must not have a body"),
+            Self::TooMuch => (413, "the posted data is too large"),
             Self::Type => (415, "only application/json may be posted"),
-            Self::Host => (421, "this server answers only for its own address"),
+            Self::Host => (421, "this server answers only requests for its own address"),
             Self::Unauthorized => {
-                (401, "Authorization: Bearer TOKEN is missing, or has another token")
+                (401, "Authorization: Bearer TOKEN is missing or has the wrong token")
             }
-            Self::Unknown => (404, "there is nothing here"),
+            Self::Unknown => (404, "there is no such page"),
             Self::Busy => (503, "too many connections"),
         };
         let body = Body::Bytes(format!("{words}\n").into_bytes());
@@ -88,7 +88,7 @@ impl Refusal {
     }
 }
 
-/// Who may ask, for what.
+/// Checks the rights of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules<'s> {
     /// The server's own address.
@@ -115,7 +115,7 @@ pub(crate) struct Head {
     content_type: String,
 }
 
-/// Reads a request up to the end of its headers, with what came of its body by then.
+/// Reads a request up to the end of its headers, with the part of the body that has arrived by then.
 pub(crate) fn read(
     stream: &mut Connection,
     until: Instant,
@@ -277,7 +277,7 @@ impl Head {
         }
     }
 
-    /// What is asked for, of who may ask.
+    /// The requested page, if the client may have it.
     pub(crate) fn query(&self, rules: &Rules<'_>) -> Result<Query, Refusal> {
         match rules.bearer {
             // A page in a browser can't send that, whatever name it has this machine under.

@@ -51,7 +51,7 @@ fn server_of(bounds: Bounds) -> (String, String) {
                 content_type: "text/plain",
                 body: Body::File(Arc::clone(&large), LARGE as u64),
             },
-            _ => Answer::sentence(404, "there is nothing here"),
+            _ => Answer::sentence(404, "there is no such page"),
         });
     });
     let rest = address.strip_prefix("http://").unwrap();

@@ -1,4 +1,4 @@
-//! What threads may ask of the kernel: capabilities they keep, and system calls they may make.
+//! Rights of threads: the capabilities that they keep, and the system calls that they may make.
 //!
 //! Both belong to a thread. Threads of one process share memory, so this is no wall between them: it
 //! keeps a mistake in what reads strangers' bytes from being a way to files, programs and kernel

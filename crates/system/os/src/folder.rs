@@ -1,10 +1,10 @@
 //! A folder that is written by its descriptor: links are not followed, existing files not replaced.
 //!
-//! What runs as root writes into places that others may have prepared: a symbolic link where a file
-//! is to be, a folder of somebody else's, a file that another user can open. A [`Folder`] is opened
-//! once, without following a link, and checked by `fstat`: this user's, and writable for nobody else.
-//! All in it is made relative to its descriptor, so renaming it, or a folder above it, changes
-//! nothing. An [`Observer`] sees each operation before it is done and may have it fail: tests only.
+//! A program that runs as root writes to places that other users may have prepared: a symbolic link in place of
+//! a file, another user's folder, a file that another user can open. A [`Folder`] is opened once, without
+//! following a link, and checked by `fstat`: it belongs to this user, and no other user can write to it. All
+//! its files are created relative to its descriptor, so renaming it, or a folder above it, changes nothing. An
+//! [`Observer`] sees each operation in advance and can make it fail; only tests use that.
 
 mod file;
 mod modes;

@@ -4,4 +4,5 @@
 
 pub mod confine;
 pub mod folder;
+pub mod programs;
 pub mod waits;

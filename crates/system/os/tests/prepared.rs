@@ -64,7 +64,7 @@ fn folders_of_others_are_refused() {
     fs::create_dir(&session).unwrap();
     fs::set_permissions(&session, fs::Permissions::from_mode(0o777)).unwrap();
     let error = Folder::open(&session, Modes::default()).unwrap_err().to_string();
-    assert!(error.contains("others may write"), "{error}");
+    assert!(error.contains("others can write"), "{error}");
     fs::set_permissions(&session, fs::Permissions::from_mode(0o755)).unwrap();
     symlink(&session, place.path().join("link")).unwrap();
     assert!(Folder::open(&place.path().join("link"), Modes::default()).is_err());

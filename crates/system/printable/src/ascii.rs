@@ -22,8 +22,8 @@ const STANDS_FOR: [(char, &str); 16] = [
     ('\u{b7}', "."),
 ];
 
-/// Whether text in UTF-8 is shown as it is under a locale: the first of `LC_ALL`, `LC_CTYPE` and `LANG` that is set.
-/// Without any of them it is taken to be: terminals show UTF-8 unless somebody chose otherwise.
+/// Whether UTF-8 text is shown unchanged in a locale: the first of `LC_ALL`, `LC_CTYPE` and `LANG` that is set.
+/// Without any of them it is: terminals show UTF-8 by default.
 #[must_use]
 pub fn locale_has_utf8<'v>(variables: impl IntoIterator<Item = Option<&'v OsStr>>) -> bool {
     let set = variables.into_iter().flatten().find(|value| !value.is_empty());

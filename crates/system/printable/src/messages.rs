@@ -41,7 +41,7 @@ pub fn messages() -> Messages<io::StderrLock<'static>> {
     Messages(io::stderr().lock())
 }
 
-/// Writes a message to standard error. When that is gone, nobody is left to read it.
+/// Writes a message to standard error. If that is closed, the message cannot be reported.
 pub fn print_message(message: fmt::Arguments<'_>) {
     let _ = writeln!(messages(), "{message}");
 }

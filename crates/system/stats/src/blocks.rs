@@ -90,8 +90,8 @@ impl Resamples {
 
     /// The sum of values that are given by slice, in each resample.
     ///
-    /// Here and not with who asks, so that tests run it optimised: it is most of what a comparison computes. A group with few
-    /// events has them in few slices: the others are passed over.
+    /// Here and not in the caller's crate, so that tests run it optimised: it is most of the work of a
+    /// comparison. A group with few events has them in few slices; the other slices are skipped.
     #[must_use]
     pub fn sums(&self, values: &[f64]) -> Vec<f64> {
         let (places, held): (Vec<usize>, Vec<f64>) =

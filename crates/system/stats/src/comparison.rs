@@ -3,7 +3,7 @@
 use crate::estimate::{mean, standard_deviation};
 use crate::student;
 
-/// What is known of one side.
+/// The statistics of one side.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Side {
     /// The number.
@@ -27,9 +27,9 @@ impl Side {
 /// In what terms sides are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// By what b is of a.
+    /// The ratio of b to a.
     Ratio,
-    /// By what b is more than a: where one of them is zero.
+    /// The difference of b and a, if one of them is zero.
     Difference,
 }
 

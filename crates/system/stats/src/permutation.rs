@@ -11,7 +11,7 @@ pub struct Permutation {
     pub least: f64,
 }
 
-/// Parted in more ways than this, values are parted at random as often.
+/// Maximum number of permutations that are all evaluated; with more, this many random ones are used.
 const MAX_WAYS: u64 = 20_000;
 
 /// Compares the means of two groups of runs. None where a group is empty.
@@ -23,7 +23,7 @@ pub fn permute(a: &[f64], b: &[f64], seed: u64) -> Option<Permutation> {
     let all: Vec<f64> = a.iter().chain(b).copied().collect();
     let total: f64 = all.iter().sum();
     let (n, k) = (all.len() as f64, a.len() as f64);
-    // What the sum of the first group would be if both had the same mean.
+    // The sum of the first group if both groups had the same mean.
     let expected = total * k / n;
     let size = all.iter().map(|value| value.abs()).sum::<f64>();
     // Sums in another order differ in their last digits.
@@ -46,8 +46,8 @@ pub fn permute(a: &[f64], b: &[f64], seed: u64) -> Option<Permutation> {
     })
 }
 
-/// Whether changes lie to one side of none: how often they would as much if each could as well have the other sign. None
-/// of none.
+/// Whether changes lie to one side of none: how often they would as much if each could as well have the other
+/// sign. None of none.
 #[must_use]
 pub fn flip_signs(changes: &[f64], seed: u64) -> Option<Permutation> {
     if changes.is_empty() {
@@ -138,8 +138,8 @@ mod tests {
         assert!(permute(&[], &[1.0], 1).is_none());
     }
 
-    /// By hand: of 1, 2, 3 and -0.5, the sum is 5.5 or 6.5 with two of the 16 choices of signs, and their negatives with
-    /// two.
+    /// By hand: of 1, 2, 3 and -0.5, the sum is 5.5 or 6.5 with two of the 16 choices of signs, and their
+    /// negatives with two.
     #[test]
     fn signs_are_flipped_in_all_ways() {
         let test = flip_signs(&[1.0, 2.0, 3.0, -0.5], 1).unwrap();

@@ -1,9 +1,9 @@
 //! Survives that a mapped file is cut short: a handler for SIGBUS, and what it found.
 //!
-//! An access to a page that its file doesn't have any more raises SIGBUS, and anybody who may write to
-//! the file can cut it. The handler puts zeros in place of what is missing and notes where that was;
-//! whoever uses the mapping asks for the note, and ends with an error. A SIGBUS of any other address
-//! goes where it went before.
+//! An access to a page that its file no longer has raises SIGBUS, and any user who can write to the file can
+//! truncate it. The handler maps zeros in place of the missing bytes and notes their offset; the user of the
+//! mapping checks that note, and fails with an error. A SIGBUS at any other address goes to the previous
+//! handler.
 
 use std::ffi::{c_int, c_void};
 use std::io;
@@ -29,7 +29,7 @@ struct Range {
 
 /// The newest range; each knows the one before.
 static NEWEST: AtomicPtr<Range> = AtomicPtr::new(ptr::null_mut());
-/// What SIGBUS did before, and the size of a page.
+/// The previous handler of SIGBUS, and the size of a page.
 static BEFORE: OnceLock<(libc::sigaction, usize)> = OnceLock::new();
 
 /// A mapping that survives its file being cut. Dropped before the mapping is taken away.

@@ -1,7 +1,7 @@
 //! A whole file as a byte slice, mapped where the system can; what comes out of a pipe is put into a
 //! file first.
 //!
-//! Whoever may write to a file may cut it short while it is read. The process survives that, and
+//! A user who can write to a file can truncate it while it is read. The process survives that, and
 //! [`check_mapped_files`] reports it.
 
 use std::fs::File;
@@ -17,7 +17,7 @@ use crate::cut::Watched;
 use crate::open_error::{OpenError, OpenFault};
 use crate::spool::{Spooled, spool};
 
-/// A file lost bytes while it was read: what was read of it since may be zeros.
+/// A file was truncated while it was read: bytes read since may be zeros.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} {}", path.display(), self.what())]
 pub struct CutShort {
@@ -36,8 +36,8 @@ impl CutShort {
         let Self { offset, was_bytes, is_bytes, .. } = self;
         if is_bytes < was_bytes {
             return format!(
-                "was cut from {was_bytes} to {is_bytes} bytes while it was read: nothing is known from \
-                 offset {offset} on"
+                "was truncated from {was_bytes} to {is_bytes} bytes while it was read: data from offset \
+                 {offset} on is missing"
             );
         }
         format!("could not be read at offset {offset} while it was mapped")

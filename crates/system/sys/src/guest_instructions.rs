@@ -33,7 +33,7 @@ mod x86 {
         [0x6874_7541, 0x6f67_7948].contains(&__cpuid(0).ebx)
     }
 
-    /// Who made the processor, as it says itself: `AuthenticAMD`.
+    /// The processor's vendor, as the processor reports it: `AuthenticAMD`.
     #[must_use]
     pub fn processor() -> String {
         let who = __cpuid(0);

@@ -100,7 +100,7 @@ impl TinyVm {
             .map_err(failed("open /dev/kvm"))?;
         let version = plain(kvm.as_fd(), "KVM_GET_API_VERSION", request::GET_API_VERSION, 0)?;
         if version != 12 {
-            let source = io::Error::other(format!("version {version}, 12 is known"));
+            let source = io::Error::other(format!("version {version}, but only 12 is supported"));
             return Err(KvmError { call: "KVM_GET_API_VERSION", source });
         }
         let vm = made(plain(kvm.as_fd(), "KVM_CREATE_VM", request::CREATE_VM, 0)?);

@@ -104,9 +104,9 @@ fn end(size: usize, in_use: usize, is_bound: bool) -> ! {
     let _ = if is_bound {
         writeln!(
             line,
-            "hyperscope: this needs more memory than --max-memory {given}M allows ({in_use} MiB are \
-             in use, {size} bytes more are needed): a damaged file may ask for any amount; for a \
-             sound one give a larger --max-memory, or read less of it"
+            "hyperscope: this needs more memory than --max-memory {given}M allows ({in_use} MiB in use, {size} \
+             bytes more needed): a damaged file can request any amount; for an intact file give a larger \
+             --max-memory, or read less of it"
         )
     } else {
         writeln!(

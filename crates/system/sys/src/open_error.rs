@@ -25,7 +25,7 @@ pub enum OpenFault {
     TooLong(u64),
 }
 
-/// What a message says of a file.
+/// A message about a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SaidOfFile {
     /// It can't be read; the cause says why.
@@ -69,15 +69,15 @@ impl SaidOfFile {
 }
 
 impl OpenFault {
-    /// What messages say of a file with this fault.
+    /// The message about a file with this fault.
     #[must_use]
     pub fn describe(&self) -> SaidOfFile {
         match self {
             Self::Io(_) => SaidOfFile::CannotRead,
             Self::Directory => SaidOfFile::Is("is a directory".to_owned()),
             Self::TooLong(limit) => SaidOfFile::Is(format!(
-                "is a pipe or compressed, and gives more than the {limit} bytes that --max-spool allows: save it \
-                 to a file, unpacked, or give a larger --max-spool"
+                "is a pipe or compressed, and yields more than the {limit} bytes that --max-spool allows: save \
+                 it unpacked to a file, or give a larger --max-spool"
             )),
         }
     }
@@ -93,7 +93,7 @@ impl OpenFault {
 }
 
 impl OpenError {
-    /// For `map_err`: what the system said of a file.
+    /// For `map_err`: the system's error for a file.
     pub fn io(path: &Path) -> impl Fn(std::io::Error) -> Self + use<> {
         let path = path.to_owned();
         move |source| Self { path: path.clone(), fault: OpenFault::Io(source) }

@@ -36,7 +36,7 @@ fn page_bytes() -> usize {
     usize::try_from(bytes).unwrap_or(4096)
 }
 
-/// An event on a CPU, whoever runs there, with the ring that it is recorded into.
+/// An event on a CPU, for all threads that run there, with the ring that it is recorded into.
 #[derive(Debug)]
 pub struct PerfRing {
     file: File,
@@ -95,7 +95,7 @@ impl PerfRing {
         let size = usize::try_from(ring.word(DATA_SIZE).load(Ordering::Relaxed));
         let size = size.ok().filter(|&size| size != 0).unwrap_or(ring_bytes);
         if !size.is_power_of_two() || offset.checked_add(size).is_none_or(|end| end > len) {
-            return Err(io::Error::other("a ring of the kernel that lies outside its mapping"));
+            return Err(io::Error::other("the kernel's ring lies outside its mapping"));
         }
         (ring.data, ring.data_len) = (ring.map.as_ptr().wrapping_add(offset), size);
         Ok(ring)
@@ -216,7 +216,7 @@ mod tests {
         let mut ring = match PerfRing::open(&attr(), 0, ring_bytes) {
             Ok(ring) => ring,
             Err(error) => {
-                testkit::skip!("no performance events here: {error}");
+                testkit::skip!("performance events are not available: {error}");
                 return;
             }
         };

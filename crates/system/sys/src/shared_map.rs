@@ -1,4 +1,4 @@
-//! Memory that somebody else changes at any time: another process, or a guest that is not trusted.
+//! Memory that others change at any time: another process, or an untrusted guest.
 //!
 //! No reference to such memory is ever lent. Words are loaded and stored as atomics, bytes are copied
 //! by atomics too, and the kernel reads and writes the memory through raw pointers. So whatever the
@@ -45,8 +45,8 @@ pub struct SharedMap {
 impl SharedMap {
     /// Maps the file at `path` whole, and touches every page of it: no access faults later.
     ///
-    /// What somebody truncates while it is mapped becomes memory of this process alone, of zeros:
-    /// [`SharedMap::check`] reports it.
+    /// Pages that are truncated while mapped become private memory of zeros: [`SharedMap::check`]
+    /// reports that.
     ///
     /// # Errors
     /// When the file can't be opened or mapped.
@@ -66,8 +66,8 @@ impl SharedMap {
         Ok(map)
     }
 
-    /// Maps an open file of somebody who is not trusted. Pages that its owner has not written are not
-    /// touched, as [`SharedMap::of_file`] does: their memory would be this process's to pay for.
+    /// Maps an open file of an untrusted owner. Unlike [`SharedMap::of_file`], it does not touch pages that the
+    /// owner has not written: their memory would be charged to this process.
     ///
     /// # Errors
     /// As [`SharedMap::of_file`].
@@ -142,7 +142,7 @@ impl SharedMap {
         };
         let path = self.path.display();
         Err(io::Error::other(format!(
-            "the shared memory {path} was cut while it was mapped: offset {offset:#x} is missing"
+            "the shared memory {path} was truncated while it was mapped: offset {offset:#x} is missing"
         )))
     }
 
@@ -182,8 +182,8 @@ impl SharedMap {
         self.word(at).map_or(0, |word| u64::from_le(word.load(Ordering::Acquire)))
     }
 
-    /// Stores a word. Who loads it sees everything stored before (release); for memory that is
-    /// mapped write-combining [`SharedMap::publish`] must come between.
+    /// Stores a word. A thread that loads it sees everything stored before (release); for memory
+    /// that is mapped write-combining, [`SharedMap::publish`] must come between.
     pub fn store(&self, at: usize, value: u64) {
         debug_assert!(self.word(at).is_some(), "word at {at:#x} of {:#x}", self.map.len());
         if let Some(word) = self.word(at).filter(|_| self.is_writable()) {
@@ -212,8 +212,8 @@ impl SharedMap {
     /// Copies words out of the mapping; the offset must be a multiple of eight, the last word may be
     /// cut. What is outside the mapping leaves `into` as it is.
     ///
-    /// The bytes may be of different moments: whoever needs to know looks at a sequence number before
-    /// and after.
+    /// The bytes may be from different times: a caller that must know compares a sequence number before and
+    /// after.
     pub fn copy_out(&self, at: usize, into: &mut [u8]) {
         let len = into.len().next_multiple_of(WORD);
         let Some(from) = self.range(at, len).filter(|_| at.is_multiple_of(WORD)) else {

@@ -1,4 +1,4 @@
-//! What comes out of a pipe or is unpacked, as a file: it is written to one that has no name, and mapped like any other.
+//! The output of a pipe or an unpacker as a file: it is written to an unnamed file, and mapped like any other.
 
 use std::env;
 use std::fs::{self, File, OpenOptions};
@@ -71,7 +71,7 @@ fn without_name(folder: &Path) -> io::Result<File> {
     if made.is_ok() {
         return made;
     }
-    // Not every file system can: there it has a name for a moment, which nobody else chose.
+    // Not every file system supports this: there the file has a random name for a short time.
     let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
     for number in 0..100 {
         let path = folder.join(format!("hyperscope-spool-{}-{number}", process::id()));

@@ -46,7 +46,7 @@ pub fn tsc_conversion() -> Option<(u32, u16, u64)> {
     has_time.then_some((page.time_mult, page.time_shift, page.time_zero))
 }
 
-/// How often the kernel may change the page while it is copied, before nobody waits any longer.
+/// Attempts to copy the page while the kernel changes it, before the copy fails.
 const ATTEMPTS: u32 = 1000;
 
 /// A copy of the page that is of one moment: the kernel counts `lock` up before and after each change.

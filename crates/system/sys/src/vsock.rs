@@ -20,8 +20,8 @@ pub const CID_HOST: u32 = 2;
 /// VMADDR_PORT_ANY: the kernel chooses a port for the listener.
 pub const PORT_ANY: u32 = u32::MAX;
 
-/// LAST_RESERVED_PORT of `net/vmw_vsock/af_vsock.c`: binding ports up to this one takes
-/// CAP_NET_BIND_SERVICE, so whoever comes from there is no ordinary user of its machine.
+/// LAST_RESERVED_PORT of `net/vmw_vsock/af_vsock.c`: binding ports up to this one requires
+/// CAP_NET_BIND_SERVICE, so the peer is not an ordinary user of its machine.
 pub const LAST_PRIVILEGED_PORT: u32 = 1023;
 /// The first of those that connections are made from; below are ports that services listen on.
 const FIRST_PRIVILEGED_PORT: u32 = 512;
@@ -80,7 +80,8 @@ impl Listener {
         Ok(Self(socket))
     }
 
-    /// Waits for a connection: it, and who it is from. The CID in that is the hypervisor's word.
+    /// Waits for a connection, and returns it with its peer. The peer's CID comes from the
+    /// hypervisor.
     ///
     /// # Errors
     /// What `accept` says; [`io::ErrorKind::WouldBlock`] when the descriptor was set not to wait.
@@ -162,7 +163,7 @@ impl Stream {
         Ok(stream)
     }
 
-    /// Who is at the other end. Its CID is the hypervisor's word, so a host can trust it.
+    /// The peer of the connection. Its CID comes from the hypervisor, so a host can trust it.
     ///
     /// # Errors
     /// When the connection has ended.
@@ -330,7 +331,7 @@ fn bind_privileged(socket: BorrowedFd<'_>) -> io::Result<()> {
     Err(io::ErrorKind::AddrInUse.into())
 }
 
-/// Who is at the other end of a vsock connection; None for what is no such connection.
+/// The peer of a vsock connection; None if it is not a vsock connection.
 #[must_use]
 pub fn peer_of(socket: BorrowedFd<'_>) -> Option<Address> {
     let kernel = kernel_address_by(libc::getpeername, socket).ok()?;

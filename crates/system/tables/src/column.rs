@@ -1,4 +1,4 @@
-//! Columns: what a number of a report is called, what it means, how it is shown and where it comes
+//! Columns: the name of a report's number, its meaning, how it is shown and where it comes
 //! from, defined once for table, CSV, JSON, schema and page.
 
 mod cell;

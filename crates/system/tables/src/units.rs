@@ -51,7 +51,7 @@ pub fn counted(number: u64, singular: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { singular } else { many })
 }
 
-/// What stands for a number of things in a sentence that has named them.
+/// The words for a number of things that the sentence has named.
 #[must_use]
 pub fn them(number: usize) -> &'static str {
     if number == 1 { "it" } else { "them" }

@@ -1,4 +1,4 @@
-//! System calls of all kinds, and signals: what a profile of its own records.
+//! System calls of all kinds, and signals, which a separate profile records.
 
 use super::Shape;
 

@@ -19,12 +19,12 @@ use super::failed;
 pub(super) struct Writer {
     path: PathBuf,
     /// Once its columns are known.
-    begun: Option<ArrowWriter<File>>,
+    file_writer: Option<ArrowWriter<File>>,
 }
 
 impl Writer {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, begun: None }
+        Self { path, file_writer: None }
     }
 
     /// Writes rows.
@@ -48,11 +48,11 @@ impl Writer {
         let fields = fields.map(|(column, kind)| Field::new(&column.name, kind.clone(), true));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)?;
-        let writer = match &mut self.begun {
+        let writer = match &mut self.file_writer {
             Some(writer) => writer,
-            begun => {
+            file_writer => {
                 let file = File::create_new(&self.path)?;
-                begun.insert(ArrowWriter::try_new(file, schema, None)?)
+                file_writer.insert(ArrowWriter::try_new(file, schema, None)?)
             }
         };
         Ok(writer.write(&batch)?)
@@ -63,7 +63,7 @@ impl Writer {
     /// # Errors
     /// When nothing was answered, or it can't be written.
     pub(super) fn end(self) -> Result<()> {
-        let Some(writer) = self.begun else {
+        let Some(writer) = self.file_writer else {
             return Err(failed("Trino answers without columns: is it a query?".to_owned()));
         };
         writer.close().map(drop).map_err(DataFusionError::from)
@@ -86,15 +86,15 @@ fn array<'v>(kind: &DataType, values: impl Iterator<Item = &'v Value>) -> Result
     /// Null, or what `of` makes of a value; else it is none of its type.
     fn each<'v, T>(
         values: impl Iterator<Item = &'v Value>,
-        of: impl Fn(&Value) -> Option<T>,
+        convert: impl Fn(&Value) -> Option<T>,
     ) -> Result<Vec<Option<T>>> {
-        let one = |value: &Value| match value {
+        let nullable = |value: &Value| match value {
             Value::Null => Ok(None),
-            value => of(value)
+            value => convert(value)
                 .map(Some)
                 .ok_or_else(|| failed(format!("Trino: {value} is no value of its column's type"))),
         };
-        values.map(one).collect()
+        values.map(nullable).collect()
     }
     Ok(match kind {
         DataType::Int64 => Arc::new(Int64Array::from(each(values, Value::as_i64)?)),

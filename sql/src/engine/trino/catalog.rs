@@ -29,7 +29,7 @@ impl Catalog {
     ///
     /// # Errors
     /// When it names no catalog.
-    pub(crate) fn of(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let url =
             Url::parse(text).map_err(|error| format!("what trino= names is no URL: {error}"))?;
         if !["http", "https"].contains(&url.scheme()) || url.host().is_none() {
@@ -102,20 +102,21 @@ impl Catalog {
 
     /// Who asks: as is said, or who runs this.
     pub(super) fn user_or_own(&self) -> String {
-        let own = || std::env::var("USER").ok().filter(|user| is_plain(user) && !user.is_empty());
-        self.user.clone().or_else(own).unwrap_or_else(|| "hyperscope".to_owned())
+        let current_user =
+            || std::env::var("USER").ok().filter(|user| is_plain(user) && !user.is_empty());
+        self.user.clone().or_else(current_user).unwrap_or_else(|| "hyperscope".to_owned())
     }
 }
 
 /// A name that needs no quotes.
 fn is_name(text: &str) -> bool {
-    let is_part = |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_';
-    text.starts_with(|one: char| one.is_ascii_lowercase()) && text.chars().all(is_part)
+    let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(is_part)
 }
 
 /// Whether it can be in a header.
 fn is_plain(text: &str) -> bool {
-    text.chars().all(|one| one.is_ascii_graphic())
+    text.chars().all(|c| c.is_ascii_graphic())
 }
 
 #[cfg(test)]
@@ -124,12 +125,12 @@ mod tests {
 
     #[test]
     fn a_catalog_is_one_of_a_server() {
-        let catalog = Catalog::of("http://c:8080/lake?at=s3://b/fleet&user=ann").unwrap();
+        let catalog = Catalog::parse("http://c:8080/lake?at=s3://b/fleet&user=ann").unwrap();
         assert_eq!(catalog.server.as_str(), "http://c:8080/");
         assert_eq!((&*catalog.name, catalog.user.as_deref()), ("lake", Some("ann")));
         assert_eq!(catalog.at.as_deref(), Some("s3://b/fleet"));
-        assert_eq!(Catalog::of("http://c").unwrap().name, "hive");
-        let catalog = Catalog::of("https://c:8443/lake?ca=/a/b.pem&token-file=t").unwrap();
+        assert_eq!(Catalog::parse("http://c").unwrap().name, "hive");
+        let catalog = Catalog::parse("https://c:8443/lake?ca=/a/b.pem&token-file=t").unwrap();
         assert_eq!(catalog.server.as_str(), "https://c:8443/");
         assert_eq!(catalog.ca, Some(PathBuf::from("/a/b.pem")));
         assert_eq!(catalog.secret, Some(SecretFile::Token("t".into())));
@@ -148,8 +149,8 @@ mod tests {
             ("http://c/?ca=a", "for https://"),
             ("c", "is no URL"),
         ] {
-            let said = Catalog::of(text).unwrap_err();
-            assert!(said.contains(why) && !said.contains("hush"), "{text}: {said}");
+            let error = Catalog::parse(text).unwrap_err();
+            assert!(error.contains(why) && !error.contains("hush"), "{text}: {error}");
         }
     }
 }

@@ -16,15 +16,15 @@ use super::connection::{agent, in_words};
 use super::credentials::Credentials;
 
 /// How long all statements of a question may take.
-const MOST_TIME: Duration = Duration::from_secs(3600);
+const MAX_TIME: Duration = Duration::from_secs(3600);
 /// How long it may take to have a query end that nobody waits for.
-const MOST_CANCEL_TIME: Duration = Duration::from_secs(5);
+const MAX_CANCEL_TIME: Duration = Duration::from_secs(5);
 /// Bytes of one page; Trino's own are of 1 MB, or of one row.
-const MOST_PAGE_BYTES: u64 = 32 << 20;
+const MAX_PAGE_BYTES: u64 = 32 << 20;
 /// Bytes of all pages of an answer.
-const MOST_ANSWER_BYTES: u64 = 4 << 30;
+const MAX_ANSWER_BYTES: u64 = 4 << 30;
 /// Characters of a text of the server's that a message has.
-const MOST_SHOWN: usize = 200;
+const MAX_SHOWN: usize = 200;
 /// How long to wait before a server is asked once more that is busy, as the protocol has it.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -95,9 +95,9 @@ impl Client {
         Ok(Self {
             agent: agent(catalog)?,
             catalog: catalog.clone(),
-            credentials: Credentials::of(catalog, |name| std::env::var(name).ok())?,
+            credentials: Credentials::for_catalog(catalog, |name| std::env::var(name).ok())?,
             schema: schema.to_owned(),
-            until: Instant::now() + MOST_TIME,
+            until: Instant::now() + MAX_TIME,
             next: Mutex::new(None),
         })
     }
@@ -133,7 +133,7 @@ impl Client {
         let (mut page, mut bytes) = self.page(&post)?;
         let mut columns = Vec::new();
         loop {
-            let next = page.next_uri.take().map(|uri| self.own(&uri)).transpose()?;
+            let next = page.next_uri.take().map(|uri| self.checked_url(&uri)).transpose()?;
             self.next.lock().clone_from(&next);
             if let Some(fault) = page.error {
                 return Err(self.refused(fault));
@@ -147,8 +147,8 @@ impl Client {
             let read;
             (page, read) = self.page(&get)?;
             bytes += read;
-            if bytes > MOST_ANSWER_BYTES {
-                let gib = MOST_ANSWER_BYTES >> 30;
+            if bytes > MAX_ANSWER_BYTES {
+                let gib = MAX_ANSWER_BYTES >> 30;
                 self.cancel();
                 return Err(Refusal::Failed(format!(
                     "the answer has more than {gib} GiB: ask for fewer rows, or for sums of them"
@@ -165,7 +165,7 @@ impl Client {
         loop {
             if Instant::now() >= self.until {
                 self.cancel();
-                let minutes = MOST_TIME.as_secs() / 60;
+                let minutes = MAX_TIME.as_secs() / 60;
                 return Err(Refusal::Failed(format!(
                     "Trino did not answer within {minutes} minutes"
                 )));
@@ -173,7 +173,7 @@ impl Client {
             let unreached = |error: ureq::Error| self.failed(&in_words(&error, &self.catalog));
             let mut response = ask().map_err(unreached)?;
             let status = response.status().as_u16();
-            let body = response.body_mut().with_config().limit(MOST_PAGE_BYTES).read_to_vec();
+            let body = response.body_mut().with_config().limit(MAX_PAGE_BYTES).read_to_vec();
             let body = body.map_err(unreached)?;
             match status {
                 200 => {
@@ -213,7 +213,7 @@ impl Client {
     }
 
     /// An address that the server sends us on to, which must be one of its own.
-    fn own(&self, uri: &str) -> std::result::Result<Url, Refusal> {
+    fn checked_url(&self, uri: &str) -> std::result::Result<Url, Refusal> {
         let server = &self.catalog.server;
         let next = Url::parse(uri).ok();
         if let Some(next) = next.as_ref().filter(|next| {
@@ -239,7 +239,7 @@ impl Client {
 
     /// A text of the server's as a message has it.
     fn shown(&self, text: &str) -> String {
-        self.credentials.without_secrets(text).chars().take(MOST_SHOWN).collect()
+        self.credentials.without_secrets(text).chars().take(MAX_SHOWN).collect()
     }
 
     /// What answers may be no Trino.
@@ -261,7 +261,7 @@ impl Client {
         let next = self.next.lock().take();
         if let Some(next) = next {
             let request = self.signed(self.agent.delete(next.as_str()));
-            let request = request.config().timeout_global(Some(MOST_CANCEL_TIME)).build();
+            let request = request.config().timeout_global(Some(MAX_CANCEL_TIME)).build();
             // Trino forgets a query by itself, if nobody asks for more of it.
             let _: io::Result<()> = request.call().map(drop).map_err(|error| error.into_io());
         }

@@ -16,11 +16,11 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use super::catalog::Catalog;
 
 /// How long a connection may take to come about, TLS and all.
-const MOST_CONNECT_TIME: Duration = Duration::from_secs(10);
+const MAX_CONNECT_TIME: Duration = Duration::from_secs(10);
 /// How long one page may take to come: while a query runs, a page without rows comes every second.
-const MOST_PAGE_TIME: Duration = Duration::from_secs(60);
+const MAX_PAGE_TIME: Duration = Duration::from_secs(60);
 /// Bytes of a file of certificates; a system's own have a quarter of it.
-const MOST_FILE_BYTES: u64 = 1 << 20;
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// What asks a catalog's server, and no other.
 ///
@@ -32,9 +32,9 @@ pub(super) fn agent(catalog: &Catalog) -> Result<Agent, String> {
         .max_redirects(0)
         // A proxy of the environment is one to the internet.
         .proxy(None)
-        .timeout_connect(Some(MOST_CONNECT_TIME))
-        .timeout_resolve(Some(MOST_CONNECT_TIME))
-        .timeout_global(Some(MOST_PAGE_TIME))
+        .timeout_connect(Some(MAX_CONNECT_TIME))
+        .timeout_resolve(Some(MAX_CONNECT_TIME))
+        .timeout_global(Some(MAX_PAGE_TIME))
         .user_agent(concat!("hyperscope/", env!("CARGO_PKG_VERSION")));
     if catalog.server.scheme() != "https" {
         return Ok(config.build().new_agent());
@@ -43,7 +43,8 @@ pub(super) fn agent(catalog: &Catalog) -> Result<Agent, String> {
         Some(path) => certificates(path)?,
         None => system_certificates()?,
     };
-    let trusted = trusted.iter().map(|one| Certificate::from_der(one.as_ref()).to_owned());
+    let trusted =
+        trusted.iter().map(|certificate| Certificate::from_der(certificate.as_ref()).to_owned());
     let tls = TlsConfig::builder()
         .root_certs(RootCerts::from(trusted))
         .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()))
@@ -55,7 +56,7 @@ pub(super) fn agent(catalog: &Catalog) -> Result<Agent, String> {
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let shown = path.display();
     let mut text = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MOST_FILE_BYTES).read_to_end(&mut text));
+    let read = File::open(path).and_then(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut text));
     read.map_err(|error| format!("cannot read {shown}: {error}"))?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     let found = found.ok().filter(|found| !found.is_empty());

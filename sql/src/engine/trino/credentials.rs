@@ -14,7 +14,7 @@ use super::catalog::Catalog;
 const PASSWORD: &str = "HYPERSCOPE_TRINO_PASSWORD";
 const TOKEN: &str = "HYPERSCOPE_TRINO_TOKEN";
 /// Bytes of either.
-const MOST_BYTES: u64 = 16 << 10;
+const MAX_BYTES: u64 = 16 << 10;
 
 /// A file that has a password or a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,17 +44,17 @@ impl Credentials {
     ///
     /// # Errors
     /// When a file is open to others, there are two of them, or one would be sent so that others can read it.
-    pub(super) fn of(
+    pub(super) fn for_catalog(
         catalog: &Catalog,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, String> {
-        let of = |name: &str| variable(name).filter(|text| !text.is_empty());
+        let value_of = |name: &str| variable(name).filter(|text| !text.is_empty());
         let (password, token, from) = match &catalog.secret {
             Some(SecretFile::Password(path)) => {
                 (Some(read(path)?), None, path.display().to_string())
             }
             Some(SecretFile::Token(path)) => (None, Some(read(path)?), path.display().to_string()),
-            None => match (of(PASSWORD), of(TOKEN)) {
+            None => match (value_of(PASSWORD), value_of(TOKEN)) {
                 (Some(_), Some(_)) => {
                     return Err(format!("{PASSWORD} and {TOKEN} are set: unset one"));
                 }
@@ -87,7 +87,7 @@ impl Credentials {
     }
 
     fn by_token(catalog: &Catalog, token: String, from: &str) -> Result<Self, String> {
-        if !token.chars().all(|one| one.is_ascii_graphic()) {
+        if !token.chars().all(|c| c.is_ascii_graphic()) {
             return Err(format!("what {from} has is no token: it is one word of ASCII"));
         }
         let header = Some(format!("Bearer {token}"));
@@ -98,7 +98,7 @@ impl Credentials {
     pub(super) fn without_secrets(&self, text: &str) -> String {
         let coded = self.header.as_deref().and_then(|header| header.split(' ').next_back());
         let known = [coded, self.secret.as_deref()];
-        known.into_iter().flatten().fold(text.to_owned(), |text, one| text.replace(one, "…"))
+        known.into_iter().flatten().fold(text.to_owned(), |text, secret| text.replace(secret, "…"))
     }
 }
 
@@ -115,10 +115,10 @@ fn read(path: &Path) -> Result<String, String> {
         return Err(format!("{shown} is open to other users of this machine: chmod 600 {shown}"));
     }
     let mut text = String::new();
-    let read = file.take(MOST_BYTES + 1).read_to_string(&mut text);
+    let read = file.take(MAX_BYTES + 1).read_to_string(&mut text);
     let read = read.map_err(|error| failed(&error))?;
     let line = text.lines().next().unwrap_or_default();
-    if line.is_empty() || read as u64 > MOST_BYTES {
+    if line.is_empty() || read as u64 > MAX_BYTES {
         return Err(format!("{shown} has no password or token in its first line"));
     }
     Ok(line.to_owned())
@@ -131,24 +131,24 @@ mod tests {
 
     use super::*;
 
-    fn of(url: &str, variables: &[(&str, &str)]) -> Result<Credentials, String> {
+    fn credentials_for(url: &str, variables: &[(&str, &str)]) -> Result<Credentials, String> {
         let variable = |name: &str| {
-            let found = variables.iter().find(|(one, _)| *one == name);
+            let found = variables.iter().find(|(key, _)| *key == name);
             found.map(|(_, text)| (*text).to_owned())
         };
-        Credentials::of(&Catalog::of(url).unwrap(), variable)
+        Credentials::for_catalog(&Catalog::parse(url).unwrap(), variable)
     }
 
     #[test]
     fn a_password_and_a_token_become_a_header_that_is_not_shown() {
-        let found = of("https://c/?user=ann", &[(PASSWORD, "s3:cret")]).unwrap();
+        let found = credentials_for("https://c/?user=ann", &[(PASSWORD, "s3:cret")]).unwrap();
         assert_eq!(found.header.as_deref(), Some("Basic YW5uOnMzOmNyZXQ="));
         assert_eq!(found.user.as_deref(), Some("ann"));
         assert!(!format!("{found:?}").contains("cret"));
         assert_eq!(found.without_secrets("a s3:cret b YW5uOnMzOmNyZXQ= c"), "a … b … c");
-        let found = of("https://c/", &[(TOKEN, "t0ken"), (PASSWORD, "")]).unwrap();
+        let found = credentials_for("https://c/", &[(TOKEN, "t0ken"), (PASSWORD, "")]).unwrap();
         assert_eq!((found.header.as_deref(), found.user), (Some("Bearer t0ken"), None));
-        let found = of("http://c/?user=ann", &[]).unwrap();
+        let found = credentials_for("http://c/?user=ann", &[]).unwrap();
         assert_eq!((found.header, found.user.as_deref()), (None, Some("ann")));
     }
 
@@ -162,11 +162,11 @@ mod tests {
             ("https://c/", &[(TOKEN, "x\r\nY: z")], "is no token"),
             ("https://c/?user=a:b", &[(PASSWORD, "x")], "no name with a colon"),
         ] {
-            let said = of(url, variables).unwrap_err();
-            assert!(said.contains(why), "{said}");
+            let error = credentials_for(url, variables).unwrap_err();
+            assert!(error.contains(why), "{error}");
         }
         for url in ["http://127.0.0.1:8080", "http://localhost", "http://[::1]"] {
-            assert!(of(url, &[(PASSWORD, "x")]).is_ok(), "{url}");
+            assert!(credentials_for(url, &[(PASSWORD, "x")]).is_ok(), "{url}");
         }
     }
 
@@ -175,7 +175,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("password");
         let url = format!("https://c/?user=ann&password-file={}", path.display());
-        assert!(of(&url, &[]).unwrap_err().contains("cannot read"));
+        assert!(credentials_for(&url, &[]).unwrap_err().contains("cannot read"));
         for (text, mode, why) in [
             ("secret\n", 0o640, "chmod 600"),
             ("secret\n", 0o604, "chmod 600"),
@@ -184,12 +184,12 @@ mod tests {
         ] {
             fs::write(&path, text).unwrap();
             fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
-            let said = of(&url, &[]).unwrap_err();
-            assert!(said.contains(why) && !said.contains("secret"), "{said}");
+            let error = credentials_for(&url, &[]).unwrap_err();
+            assert!(error.contains(why) && !error.contains("secret"), "{error}");
         }
         fs::write(&path, "secret\r\nmore\n").unwrap();
         // A file that is named comes before what is set.
-        let found = of(&url, &[(TOKEN, "x")]).unwrap();
+        let found = credentials_for(&url, &[(TOKEN, "x")]).unwrap();
         assert_eq!(found.header.as_deref(), Some("Basic YW5uOnNlY3JldA=="));
     }
 }

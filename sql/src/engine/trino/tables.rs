@@ -29,11 +29,11 @@ impl Tables {
     ///
     /// # Errors
     /// When they can't be.
-    pub(super) fn of(catalog: &Catalog, asked: &Asked<'_>, folder: &Path) -> Result<Self> {
-        let place = Place::of(catalog, asked, folder)?;
+    pub(super) fn prepare(catalog: &Catalog, request: &Asked<'_>, folder: &Path) -> Result<Self> {
+        let place = Place::new(catalog, request, folder)?;
         let (name, schema) = (&catalog.name, place.schema());
         let mut statements = vec![format!("CREATE SCHEMA IF NOT EXISTS {name}.{schema}")];
-        for named in needed(asked.tables, asked.query) {
+        for named in needed(request.tables, request.query) {
             let mut rows = Vec::new();
             let parts = place.parts(named)?;
             for (at, part) in parts.iter().enumerate() {
@@ -52,7 +52,7 @@ impl Tables {
             let all_count = *named.table == SESSIONS || !parts.iter().any(|part| part.has_days);
             statements.push(view_of(Dialect::Trino, named.table, rows.as_deref(), all_count));
         }
-        statements.extend(views_in(Dialect::Trino, asked.query));
+        statements.extend(views_in(Dialect::Trino, request.query));
         let dropped = format!("DROP SCHEMA IF EXISTS {name}.{schema} CASCADE");
         let is_kept = place.lake.is_some() || place.store.is_some();
         let dropped = (!is_kept).then_some(dropped);
@@ -95,8 +95,8 @@ struct Part {
 }
 
 impl<'a> Place<'a> {
-    fn of(catalog: &'a Catalog, asked: &Asked<'a>, folder: &'a Path) -> Result<Self> {
-        let (lake, store, at) = (asked.lake, asked.store, catalog.at.as_deref());
+    fn new(catalog: &'a Catalog, request: &Asked<'a>, folder: &'a Path) -> Result<Self> {
+        let (lake, store, at) = (request.lake, request.store, catalog.at.as_deref());
         if at.is_some() && lake.is_none() {
             return Err(failed(
                 "at=LOCATION is that of a lake in a folder; this is none".to_owned(),
@@ -209,7 +209,7 @@ mod tests {
 
     use super::*;
 
-    fn asked<'q>(tables: &'q [Named], lake: Option<&'q Path>) -> Asked<'q> {
+    fn exits_request<'q>(tables: &'q [Named], lake: Option<&'q Path>) -> Asked<'q> {
         Asked { tables, query: "SELECT * FROM exits", memory_mib: 1, lake, store: None }
     }
 
@@ -231,9 +231,13 @@ mod tests {
                 ],
             ),
         ];
-        let catalog = Catalog::of("http://c/lake?at=s3://b/").unwrap();
-        let found =
-            Tables::of(&catalog, &asked(&tables, Some(Path::new("/l"))), Path::new("/t")).unwrap();
+        let catalog = Catalog::parse("http://c/lake?at=s3://b/").unwrap();
+        let found = Tables::prepare(
+            &catalog,
+            &exits_request(&tables, Some(Path::new("/l"))),
+            Path::new("/t"),
+        )
+        .unwrap();
         let text: Vec<&str> = found.statements().collect();
         assert!(found.dropped().is_none());
         assert_eq!(text.len(), 9, "{text:#?}");
@@ -256,19 +260,23 @@ mod tests {
             text[8].contains("FROM exits_files_cold UNION ALL SELECT")
                 && text[8].contains("JOIN (SELECT DISTINCT")
         );
-        let other = Catalog::of("http://c/lake?at=s3://c/").unwrap();
-        let other =
-            Tables::of(&other, &asked(&tables, Some(Path::new("/l"))), Path::new("/t")).unwrap();
+        let other = Catalog::parse("http://c/lake?at=s3://c/").unwrap();
+        let other = Tables::prepare(
+            &other,
+            &exits_request(&tables, Some(Path::new("/l"))),
+            Path::new("/t"),
+        )
+        .unwrap();
         assert_ne!(other.schema(), schema);
     }
 
     #[test]
     fn a_lake_in_a_store_has_its_tables_there_whatever_their_files_are() {
-        let lake = StoredLake::of(Path::new("s3://b/l")).unwrap();
+        let lake = StoredLake::parse(Path::new("s3://b/l")).unwrap();
         let tables = StoredLake::unlisted();
-        let catalog = Catalog::of("http://c").unwrap();
-        let asked = Asked { store: Some(&lake), ..asked(&tables, None) };
-        let found = Tables::of(&catalog, &asked, Path::new("/t")).unwrap();
+        let catalog = Catalog::parse("http://c").unwrap();
+        let request = Asked { store: Some(&lake), ..exits_request(&tables, None) };
+        let found = Tables::prepare(&catalog, &request, Path::new("/t")).unwrap();
         let text: Vec<&str> = found.statements().collect();
         assert_eq!((text.len(), found.dropped()), (9, None), "{text:#?}");
         for (at, location) in [(1, "sessions"), (4, "exits/hot"), (6, "exits/cold")] {
@@ -284,8 +292,9 @@ mod tests {
         let file = folder.path().join("exits.parquet");
         fs::write(&file, "x").unwrap();
         let tables = [Named { table: &EXITS, files: vec![file], all_count: true }];
-        let catalog = Catalog::of("http://c").unwrap();
-        let found = Tables::of(&catalog, &asked(&tables, None), folder.path()).unwrap();
+        let catalog = Catalog::parse("http://c").unwrap();
+        let found =
+            Tables::prepare(&catalog, &exits_request(&tables, None), folder.path()).unwrap();
         assert!(folder.path().join("tables/exits/0.parquet").is_file());
         assert!(found.dropped().unwrap().starts_with("DROP SCHEMA IF EXISTS hive.hyperscope_"));
         let text: Vec<&str> = found.statements().collect();
@@ -293,7 +302,7 @@ mod tests {
             text[1].contains("external_location = 'local:///") && !text[2].contains("JOIN"),
             "{text:#?}"
         );
-        let catalog = Catalog::of("http://c/?at=s3://b/").unwrap();
-        assert!(Tables::of(&catalog, &asked(&tables, None), folder.path()).is_err());
+        let catalog = Catalog::parse("http://c/?at=s3://b/").unwrap();
+        assert!(Tables::prepare(&catalog, &exits_request(&tables, None), folder.path()).is_err());
     }
 }

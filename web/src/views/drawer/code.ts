@@ -25,7 +25,7 @@ export interface AskedCode {
 
 export function code(asked: AskedCode): HTMLElement[] {
   const { report, range, focus, stacks } = asked;
-  if (!stacks) return [el("p", {}, "Nothing in this recording says which code ran: no vCPU was seen.")];
+  if (!stacks) return [el("p", {}, "This recording does not show which code ran: it has no vCPU.")];
   const { info } = stacks.profile;
   if (!info.slices) return [el("p", { class: "note" }, `The page holds code of the whole recording only. That of the selection: ${command("profile", report, range)}`)];
   const slices = slicesOf(info, range);
@@ -39,7 +39,7 @@ export function code(asked: AskedCode): HTMLElement[] {
   const [from, to] = [Math.max(0, of.from), Math.min(of.to, report.length_ns)];
   const which = slices ? `Of the slices of ${time(info.slices.slice_ns, report.nanoseconds)} that hold the selection, from ${timestampOf(report, from)} to ${timestampOf(report, to)}` : "Of the whole recording";
   const note = `${which}: ${time(whole, report.nanoseconds)} ${ofVcpus ? "of vCPUs’ time, idle time left out" : "of threads’ time, by samples"}; for ${share(known, whole)} of it the function is known. The same: ${command("profile", report, { from, to })}`;
-  return [el("p", { class: "note" }, note), functions.length > 0 ? table(asked, functions, whole) : el("p", {}, "No function is known of what ran.")];
+  return [el("p", { class: "note" }, note), functions.length > 0 ? table(asked, functions, whole) : el("p", {}, "No functions are known for this code.")];
 }
 
 function table({ report, open }: AskedCode, all: FunctionTime[], whole: number): HTMLElement {

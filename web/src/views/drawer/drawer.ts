@@ -66,7 +66,7 @@ export class Drawer {
     const tab = ([key, title]: (typeof TABS)[number]) =>
       [key, el("button", { type: "button", role: "tab", id: `drawer-${key}`, "aria-controls": "drawer-panel", onclick: () => this.choose(key) }, title)] as const;
     this.tabs = new Map(TABS.map(tab));
-    const list = el("div", { class: "tabs", role: "tablist", "aria-label": "What to show of the selection", onkeydown: (event) => this.key(event as KeyboardEvent) }, ...this.tabs.values());
+    const list = el("div", { class: "tabs", role: "tablist", "aria-label": "View of the selection", onkeydown: (event) => this.key(event as KeyboardEvent) }, ...this.tabs.values());
     this.element.append(this.head, list, this.body);
     this.element.addEventListener("keydown", (event) => {
       if (event.key !== "Escape") return;
@@ -143,7 +143,7 @@ export class Drawer {
     };
     this.head.replaceChildren(
       el("p", {}, el("b", {}, time(range.to - range.from, report.nanoseconds)), ` selected, from ${timestampOf(report, range.from)}`),
-      ...(only ? [el("button", { type: "button", class: "chip", "aria-label": `Exits are only those of ${only}: show all`, onclick: () => focus.set(EVERYTHING) }, `${only}  ✕`)] : []),
+      ...(only ? [el("button", { type: "button", class: "chip", "aria-label": `Only exits of ${only} are shown: show all`, onclick: () => focus.set(EVERYTHING) }, `${only}  ✕`)] : []),
       el("span", { class: "gap" }),
       el("button", { type: "button", onclick: () => this.actions.zoom(range) }, "Zoom to it"),
       el("button", { type: "button", "aria-pressed": String(tall), onclick: grow }, "Tall"),
@@ -180,7 +180,7 @@ export class Drawer {
     const unwanted = new Set(all.filter((row) => row.info.kind === "vcpu" && !wanted.includes(row)).map(({ info }) => `${info.vm}\0${info.name}`));
     const isShown = ({ vm, vcpu }: ExitGroupInfo) => !unwanted.has(`${vm}\0vCPU ${vcpu}`);
     const parts = exitsOf({ report, range, focus: focus.value, isShown, lists: this.lists, heat: this.of.heat });
-    if (unwanted.size > 0 && this.lists.length > 0) parts.unshift(el("p", { class: "note" }, `Of the vCPUs whose lanes are shown; ${unwanted.size} more are left out.`));
+    if (unwanted.size > 0 && this.lists.length > 0) parts.unshift(el("p", { class: "note" }, `Only vCPUs whose lanes are shown; ${unwanted.size} more are omitted.`));
     return parts;
   }
 }

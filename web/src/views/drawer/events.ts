@@ -25,9 +25,9 @@ export function eventsAround(report: Report, { row, at }: Match, held: Held): HT
       const table = plainTable(`Events around it${of}`, ["at", "where", "thread", "event", "text"], lines);
       // Which of them lie in the span itself.
       events.forEach((one, line) => table.tBodies[0]!.rows[line]!.classList.toggle("within", one.at >= from && one.at <= to));
-      place.replaceChildren(events.length > 0 ? table : el("p", { class: "note" }, "No events around it are in this page."));
+      place.replaceChildren(events.length > 0 ? table : el("p", { class: "note" }, "This page has no events around it."));
     },
-    (error: unknown) => place.replaceChildren(el("p", { class: "note" }, `Events are not there: ${error instanceof Error ? error.message : String(error)}`)),
+    (error: unknown) => place.replaceChildren(el("p", { class: "note" }, `Events are not available: ${error instanceof Error ? error.message : String(error)}`)),
   );
   return place;
 }

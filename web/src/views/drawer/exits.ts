@@ -53,8 +53,8 @@ function exact(asked: Asked): HTMLElement[] {
   const lines = rows.map((row) => lineOf(row, report, all));
   const open = rows.reduce((sum, row) => sum + row.count - row.paired, 0);
   const note = [
-    "Exact: of each exit that begins in the selection.",
-    open > 0 ? `${count(open)} without an end in it are counted, and have no time.` : "",
+    "Exact: counts each exit that begins in the selection.",
+    open > 0 ? `${count(open)} without an end in it are counted without a time.` : "",
     ns ? `The same: ${command("exits", report, asked.range)}` : "",
   ];
   return [el("p", { class: "note" }, note.filter(Boolean).join(" ")), table(lines, "Exits in the selection, by cost")];

@@ -42,7 +42,7 @@ export function requests(asked: AskedRequests): HTMLElement[] {
   if (asked.drawn) return drawn(report, asked.drawn);
   if (!report.path) return [el("p", {}, "No requests were found in this recording.")];
   if (!all) {
-    const words = "There are too many requests for the page to hold each: “Paths of requests” has those of the whole recording together. Those of the selection: ";
+    const words = "There are too many requests to store each in this page: “Paths of requests” summarises the whole recording. For the selection: ";
     return [el("p", { class: "note" }, words + pathCommand(asked))];
   }
   return within(asked, all);
@@ -55,9 +55,9 @@ function within(asked: AskedRequests, all: EachRequest): HTMLElement[] {
   const { from, to } = toTheEnd(report, asked.range);
   const { sums, cut } = requestsWithin(all, from, to, (group) => vm === null || group.vm === vm, SLOWEST_OF_PATH);
   const note = [
-    "Exact: of each request that begins and ends in the selection.",
-    cut > 0 ? `${count(cut)} that only begin or end in it are left out.` : "",
-    `The same: ${pathCommand(asked)}, which may put ways that differ by optional steps together in another way.`,
+    "Exact: counts each request that begins and ends in the selection.",
+    cut > 0 ? `${count(cut)} that only begin or end in it are omitted.` : "",
+    `The same: ${pathCommand(asked)}, which may group paths that differ in optional steps differently.`,
   ];
   const notes = el("p", { class: "note" }, note.filter(Boolean).join(" "));
   if (sums.length === 0) return [notes, el("p", {}, "No request begins and ends in the selection.")];
@@ -87,7 +87,7 @@ function byPath(report: Report, sums: RequestSums[]): HTMLElement {
     );
   });
   const titles = ["path", "requests", "time", "time%", "p50", "p90", "p99", "max"];
-  return rowsTable(`${count(requests)} requests in the selection by path, those first that took longest together`, titles, rows, 1, "picked");
+  return rowsTable(`${count(requests)} requests in the selection by path, longest total time first`, titles, rows, 1, "picked");
 }
 
 /** Each leads to its time in the timeline; what is selected stays. */

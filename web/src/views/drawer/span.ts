@@ -87,7 +87,7 @@ function aboutArrows(report: Report, { more }: ShownArrows): HTMLElement[] {
   const { left_out, left_out_below_ns } = report.arrows;
   const notes = [
     more > 0 ? `${count(more)} more arrows of this span are not drawn.` : "",
-    left_out > 0 ? `Of wake-ups and injections ${count(left_out)} that took less than ${time(left_out_below_ns, report.nanoseconds)} are not in this page.` : "",
+    left_out > 0 ? `${count(left_out)} wake-ups and injections that took less than ${time(left_out_below_ns, report.nanoseconds)} are not in this page.` : "",
   ];
   return notes.some(Boolean) ? [el("p", { class: "note" }, notes.filter(Boolean).join(" "))] : [];
 }
@@ -98,7 +98,7 @@ export interface SpanActions {
 }
 
 export function span(report: Report, match: Match | null, lists: EachExit[], actions: SpanActions, shown: ShownArrows): HTMLElement[] {
-  if (!match) return [el("p", { class: "note" }, "No span is chosen: click one, or go to one with ↑ ↓ , and .")];
+  if (!match) return [el("p", { class: "note" }, "No span is selected: click one, or go to one with ↑ ↓ , and .")];
   const { of, exit, parts } = linesOf(report, match, lists);
   const words = match.row.lane!.state[match.at] === MERGED ? "" : (report.timeline.labels[match.row.lane!.label[match.at]!] ?? "");
   const button = (title: string, press: () => void) => el("button", { type: "button", onclick: press }, title);

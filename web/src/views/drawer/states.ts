@@ -14,7 +14,7 @@ export function states(report: Report, range: Range, rows: LaneRow[]): HTMLEleme
   const note =
     uncertain > 0
       ? `The selection begins or ends within spans that were merged: times are rounded, by ${time(uncertain, report.nanoseconds)} a lane at most.`
-      : "Exact. hyperscope cpu --from --to says the same but for what went on already when the selection begins, which it does not know.";
+      : "Exact. hyperscope cpu --from --to prints the same, except for states that began before the selection, which it does not know.";
   return [el("p", { class: "note" }, note), sumsTable(report, range, rows)];
 }
 

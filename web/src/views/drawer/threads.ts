@@ -53,10 +53,10 @@ export function threads(report: Report, range: Range, rows: LaneRow[]): HTMLElem
     }),
   );
   const parts: HTMLElement[] = [];
-  if (merged > 0) parts.push(el("p", { class: "note rounded" }, `${time(merged, report.nanoseconds)} of the CPUs’ time is in spans that were merged: whose it was is not in this page, and in no number here.`));
+  if (merged > 0) parts.push(el("p", { class: "note rounded" }, `${time(merged, report.nanoseconds)} of the CPUs’ time is in merged spans: this page does not know which threads ran, and no number here includes it.`));
   if (ran.length > 0) parts.push(table(report, range, "Threads on the CPUs", ran));
   if (tasks.length > 0) parts.push(table(report, range, "Tasks of guests, as their vCPUs had them", tasks));
-  return parts.length > 0 ? parts : [el("p", {}, "Which threads ran was not recorded, or none ran in the selection.")];
+  return parts.length > 0 ? parts : [el("p", {}, "The recording does not show which threads ran, or none ran in the selection.")];
 }
 
 function table(report: Report, range: Range, caption: string, all: Ran[]): HTMLElement {

@@ -133,8 +133,8 @@ export class EventList {
     this.say();
     const notes = [
       matching > events.length ? `The first ${count(events.length)} are listed: zoom in, or filter.` : "",
-      more ? "There are more events than are looked at for one answer: zoom in." : "",
-      report.served ? "" : "Of what this page holds: exits, entries, switches, wake-ups. All events: hyperscope report --serve.",
+      more ? "Too many events for one search: zoom in." : "",
+      report.served ? "" : "Only events in this page: exits, entries, switches, wake-ups. For all events: hyperscope report --serve.",
     ];
     this.note.textContent = notes.filter(Boolean).join(" ");
   }

@@ -19,7 +19,7 @@ export class Code {
   private readonly functions: Functions;
   private readonly panel: SandwichPanel;
   private readonly summary = el("p", { class: "note code-summary", role: "status" });
-  private readonly legend = el("ul", { class: "legend acts-on-states", "aria-label": "Colours of code; a click makes one stand out" });
+  private readonly legend = el("ul", { class: "legend acts-on-states", "aria-label": "Colours of code; click to highlight one" });
   private readonly crumbs = el("nav", { class: "crumbs", "aria-label": "Enlarged" });
   private readonly about = el("div", { class: "code-about" });
   private readonly words = el("span", { role: "status" });
@@ -104,7 +104,7 @@ export class Code {
       owners.length > 1 ? choice("Thread", String(this.view.owner ?? ""), [["", this.hasVcpus ? "All vCPUs" : "All threads"], ...named], (value) => this.change({ owner: value === "" ? null : Number(value), zoom: 0 })) : "",
       toggle("up", "Callees above", "Callers at the bottom, as flames; else at the top, as icicles"),
       this.hasVcpus ? toggle("idle", "Idle time", "Time in which guests had nothing to do: halted, polling, in their idle threads") : "",
-      this.hasVcpus && owners.some((one) => one.vcpu === null) ? toggle("threads", "Other threads", "What the VMM’s other threads and the kernel’s ran for VMs, which comes on top of the vCPUs’ time") : "",
+      this.hasVcpus && owners.some((one) => one.vcpu === null) ? toggle("threads", "Other threads", "Code that other threads of the VMM and the kernel ran for VMs, in addition to the vCPUs’ time") : "",
     );
   }
 
@@ -141,7 +141,7 @@ export class Code {
     const match = this.view.find === "" ? null : matcher(this.view.find);
     const marks = match ? this.stacks.matches(match, total) : null;
     if (this.view.find === "") this.found.textContent = "";
-    else this.found.textContent = marks ? `${share(marks.time, total[0]!)}, ${time(marks.time, this.ns)}` : "This is no expression";
+    else this.found.textContent = marks ? `${share(marks.time, total[0]!)}, ${time(marks.time, this.ns)}` : "Invalid regular expression";
     this.picture.show({ tree: this.stacks, total, zoom, up: this.view.up, found: marks?.found ?? null, out: this.view.out.filter((one) => (LAYERS as readonly string[]).includes(one)) });
     this.functions.show(this.stacks.functions(this.sums), total[0]!, match);
     this.panel.show(this.stacks, total, this.view.of);
@@ -170,7 +170,7 @@ export class Code {
     if (this.slices) {
       const { from, to } = this.slices;
       const { slice_ns } = this.profile.info.slices!;
-      parts.push(`from ${timestampOf(report, Math.max(0, from))} to ${timestampOf(report, Math.min(to, report.length_ns))}: the slices of ${time(slice_ns, this.ns)} that hold what is selected in the timeline`);
+      parts.push(`from ${timestampOf(report, Math.max(0, from))} to ${timestampOf(report, Math.min(to, report.length_ns))}: the slices of ${time(slice_ns, this.ns)} that contain the timeline's selection`);
     }
     const cut = this.profile.info.cut_ns;
     if (cut > 0) parts.push(`stacks of ${time(cut, this.ns)} end in “…”, as the page has no room for all their frames`);
@@ -195,7 +195,7 @@ export class Code {
     const hasTime = slicesOf(this.profile.info, view.value.selection) !== null;
     const all = [
       only ? el("button", { type: "button", class: "chip", "aria-label": `Only ${only}: show everything`, onclick: () => focus.set(EVERYTHING) }, `${only}  ✕`) : null,
-      hasTime ? el("button", { type: "button", "aria-pressed": String(!always), title: "Of what is selected in the timeline, or all of it", onclick: () => this.change({ always: !always }) }, "Selected time only") : null,
+      hasTime ? el("button", { type: "button", "aria-pressed": String(!always), title: "The timeline's selection, or everything", onclick: () => this.change({ always: !always }) }, "Selected time only") : null,
       hasTime ? el("button", { type: "button", onclick: () => this.context.deselect() }, "Clear the selection") : null,
     ];
     this.chips.replaceChildren(...all.filter((one) => one !== null));

@@ -55,7 +55,7 @@ export class Functions {
       el("caption", {}, `${count(shown.length)} of ${count(this.all.length)} functions`),
       el("thead", {}, el("tr", {}, this.heading("name", "function", "By name"), el("th", { scope: "col" }, el("span", { class: "plain" }, "whose")),
         this.heading("own", "self", "In the function itself"), el("th", { scope: "col", class: "number" }, el("span", { class: "plain" }, "self%")),
-        this.heading("total", "total", "With all that it called, once for each stack"), el("th", { scope: "col", class: "number" }, el("span", { class: "plain" }, "total%")))),
+        this.heading("total", "total", "Including all callees, once per stack"), el("th", { scope: "col", class: "number" }, el("span", { class: "plain" }, "total%")))),
       el("tbody", {}, ...rows),
     );
   }

@@ -9,11 +9,11 @@ export const TITLES: Record<Layer, string> = {
   guest_user: "guest: user space",
   guest_kernel: "guest: kernel",
   nested_guest: "nested guest",
-  guest: "guest, nothing says where",
+  guest: "guest, code unknown",
   host_kernel: "host’s kernel",
   vmm: "VMM",
   host_user: "host’s programs",
-  not_split: "exits, nothing says who",
+  not_split: "exits, code unknown",
   waits: "not running",
 };
 
@@ -82,7 +82,7 @@ export function legend(there: Set<Layer>, now: LegendState, change: (to: LegendS
     return el(
       "li",
       { class: hidden ? "left-out" : null },
-      el("button", { type: "button", "aria-pressed": String(out), "aria-label": `${title}: let this code stand out`, title: "Let it stand out", onclick: stand }, el("i", { style: `background: var(${VARIABLES[layer]})` }), title),
+      el("button", { type: "button", "aria-pressed": String(out), "aria-label": `${title}: highlight this code`, title: "Highlight it", onclick: stand }, el("i", { style: `background: var(${VARIABLES[layer]})` }), title),
       el("button", { type: "button", class: "hide", "aria-pressed": String(hidden), "aria-label": `${hidden ? "show" : "hide"} code: ${title}`, title: hidden ? "Show its time again" : "Leave its time out", onclick: hide }, hidden ? "show" : "hide"),
     );
   };

@@ -22,7 +22,7 @@ export class SandwichPanel {
   ) {
     const picture = (at: number, title: string) =>
       new Picture(title, { words: (node) => this.describe(at, node), open: (node) => this.openNode(at, node), choose: (node) => (this.words.textContent = this.describe(at, node).join(" · ")), key: (event) => this.key(event) });
-    this.callers = picture(0, "Callers, the nearest at the bottom");
+    this.callers = picture(0, "Callers, nearest at the bottom");
     this.callees = picture(1, "What it calls");
     const close = el("button", { type: "button", "aria-label": "Close callers and callees", onclick: () => this.open("") }, "Close");
     this.element.append(el("div", { class: "controls" }, this.title, close), this.callers.element, this.callees.element, this.words);
@@ -37,14 +37,14 @@ export class SandwichPanel {
     for (const one of [this.callers, this.callees]) one.element.hidden = made === null;
     this.title.textContent = name;
     if (!made) {
-      this.words.textContent = "It is in nothing that is shown.";
+      this.words.textContent = "It does not occur in the code shown.";
       return;
     }
     this.whole = total[0]!;
     this.isFunction = (one) => sandwich(stacks, total, one) !== null;
     this.drawn = [{ tree: made.callers, total: made.callersTotal }, { tree: made.callees, total: made.calleesTotal }];
     this.title.textContent = `${name}: ${time(made.callersTotal[0]!, this.ns)}, ${share(made.callersTotal[0]!, this.whole)} of all`;
-    this.words.textContent = "Callers above, what it calls below; a click on a function shows that one.";
+    this.words.textContent = "Callers above, callees below; click a function to show it instead.";
     this.callers.show({ tree: made.callers, total: made.callersTotal, zoom: 0, up: true, found: null, out: [] });
     this.callees.show({ tree: made.callees, total: made.calleesTotal, zoom: 0, up: false, found: null, out: [] });
   }

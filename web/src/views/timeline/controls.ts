@@ -29,12 +29,12 @@ export function note({ timeline, nanoseconds }: Report): HTMLElement {
   const { spans, merged_below_ns, lanes_left_out } = timeline;
   const notes = [
     `${count(spans)} spans.`,
-    "A column of pixels shows all of its time: colours are as high as the shares of their states.",
+    "Each pixel column shows its whole time: the height of each colour is the share of its state.",
     "Drag selects, Ctrl + wheel zooms, Shift + wheel or a drag in the strip above moves.",
     merged_below_ns > 0
       ? `Neighbours below ${time(merged_below_ns, nanoseconds)} are merged: the times of their states are exact, their order and labels are not kept.`
       : "",
-    lanes_left_out > 0 ? `Lanes of ${count(lanes_left_out)} threads and tasks that ran least are not in this page.` : "",
+    lanes_left_out > 0 ? `Lanes of ${count(lanes_left_out)} threads and tasks that ran least are omitted.` : "",
   ];
   return el("p", { class: "note" }, notes.filter(Boolean).join(" "));
 }

@@ -52,7 +52,7 @@ export const KEYS: [string, string][] = [
   ["↑ ↓", "go to the lane above or below"],
   [", .", "go to the span before or after"],
   ["Enter", "zoom to the chosen span"],
-  ["I", "show all that is known of it"],
+  ["I", "show all details of it"],
   ["M", "select it, or what is shown"],
   ["T", "pin its lane to the top, or put it back"],
   ["H", "hide its lane"],

@@ -6,7 +6,7 @@ import type { Context } from "../../focus";
 import type { LaneRow } from "./rows";
 
 export class Legend {
-  readonly element = el("ul", { class: "legend acts-on-states", "aria-label": "Colours of states; a click makes one stand out" });
+  readonly element = el("ul", { class: "legend acts-on-states", "aria-label": "Colours of states; click to highlight one" });
 
   constructor(
     private readonly context: Context,
@@ -22,7 +22,7 @@ export class Legend {
     const nameless = (words: string | null | undefined) => words?.replace(/^(show|hide) /, "* ") ?? null;
     const focused = this.element.contains(document.activeElement) ? nameless(document.activeElement?.getAttribute("aria-label")) : null;
     const items = entries.map(({ key, title }) => this.entry(key, title, states.includes(key), without.includes(key)));
-    const all = el("button", { type: "button", class: "all", "aria-label": "All states as they were", onclick: () => this.update([], []) }, "All states");
+    const all = el("button", { type: "button", class: "all", "aria-label": "Reset all states", onclick: () => this.update([], []) }, "All states");
     this.element.replaceChildren(...items, ...(states.length + without.length > 0 ? [el("li", {}, all)] : []));
     const again = focused ? [...this.element.querySelectorAll("button")].find((one) => nameless(one.getAttribute("aria-label")) === focused) : null;
     again?.focus({ preventScroll: true });
@@ -37,7 +37,7 @@ export class Legend {
     return el(
       "li",
       { class: hidden ? "left-out" : null },
-      el("button", { type: "button", "aria-pressed": String(out), "aria-label": `${title}: let it stand out`, title: "Let it stand out", onclick: stand }, el("i", { style: `background: var(${variableOf(key)})` }), title),
+      el("button", { type: "button", "aria-pressed": String(out), "aria-label": `${title}: highlight it`, title: "Highlight it", onclick: stand }, el("i", { style: `background: var(${variableOf(key)})` }), title),
       el("button", { type: "button", class: "hide", "aria-pressed": String(hidden), "aria-label": `${hidden ? "show" : "hide"} ${title}`, title: hidden ? "Draw it again" : "Don’t draw it", onclick: hide }, hidden ? "show" : "hide"),
     );
   }

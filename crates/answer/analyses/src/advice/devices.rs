@@ -56,23 +56,23 @@ fn at_address(
 ) -> Option<Advice> {
     let place = if detail == Detail::Port { "port" } else { "guest physical address" };
     let mut advice = measured.on(places)?;
-    advice.title = format!("The VMM deals with accesses to {place} {value:#x}");
-    advice.why = "KVM has no handler for these accesses to a device, so the VMM deals with each in the vCPU's thread, and the vCPU \
-                  waits for it. At a register by which a guest notifies a device (virtio's queue notify) the kernel could signal \
-                  an eventfd and go on. The recording has the address, not the device."
+    advice.title = format!("The VMM handles accesses to {place} {value:#x}");
+    advice.why = "KVM has no handler for this device address, so the vCPU exits to the VMM and waits while the VMM emulates each \
+                  access. If the guest notifies the device through this register (virtio's queue notify), KVM could signal an \
+                  eventfd and let the vCPU continue. The recording holds the address, not the device."
         .to_owned();
     advice.helps = texts(&[
-        "See which device it is: info mtree in QEMU's monitor, /proc/iomem or /proc/ioports in the guest",
-        "Notifications of virtio: ioeventfd=on (the default of virtio-pci), with iothread=… for disks, so that the vCPU goes on while the device works",
-        "virtio-net: -netdev tap,…,vhost=on: the kernel takes packets without the VMM",
-        "Interrupt status and acknowledgement of virtio-mmio (offsets 0x60 and 0x64 of the device): virtio-pci with MSI-X has neither",
-        "A console, timer or emulated card: a virtio device in its place, or less output to it",
+        "Identify the device: info mtree in QEMU's monitor, or /proc/iomem or /proc/ioports in the guest",
+        "For virtio notifications: ioeventfd=on (the default of virtio-pci), with iothread=… for disks, so that the vCPU \
+         continues while the device works",
+        "For virtio-net: -netdev tap,…,vhost=on, so that the kernel moves packets without the VMM",
+        "For interrupt status and acknowledgement of virtio-mmio (offsets 0x60 and 0x64 of the device): use virtio-pci with \
+         MSI-X, which needs neither",
+        "For a console, timer or emulated card: use a virtio device instead, or write less to it",
     ]);
     let user_ns = sums.user_ns(measured.recorded);
-    advice
-        .evidence
-        .push(Fact::new("of them dealt with in user space", Amount::Count(sums.by_user)));
-    advice.evidence.push(Fact::new("of it in user space", Amount::Time(user_ns)));
+    advice.evidence.push(Fact::new("exits handled in user space", Amount::Count(sums.by_user)));
+    advice.evidence.push(Fact::new("cost in user space", Amount::Time(user_ns)));
     // Where the guest needs them no more, the exits are gone altogether; where the kernel takes them over they stay, and the
     // device, which works next to the vCPU then, may interrupt it once more for each.
     let more_ns = interrupts_ns(measured, sums);

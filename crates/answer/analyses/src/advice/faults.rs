@@ -27,29 +27,33 @@ pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
     let early = places.iter().copied().filter(is_early).map(|place| &place.sums);
     let early = ExitSums::of_all(early).count;
     let Some(mut advice) = measured.on(&places) else { return Vec::new() };
-    let page = "Memory in huge pages: -object memory-backend-memfd,hugetlb=on,hugetlbsize=… (one fault for 2 MB or 1 GB), or transparent ones (/sys/kernel/mm/transparent_hugepage/enabled: always, or madvise, which QEMU does)";
-    let first = "Memory given before the guest starts: prealloc=on of QEMU's memory backend, with prealloc-threads=…; each page still takes a fault, a cheaper one, to enter the VM's page tables";
+    let page = "Back the guest with huge pages: -object memory-backend-memfd,hugetlb=on,hugetlbsize=… (one fault per 2 MB or 1 \
+                GB), or transparent huge pages (/sys/kernel/mm/transparent_hugepage/enabled: always, or madvise, which QEMU \
+                requests)";
+    let first = "Allocate memory before the guest starts: prealloc=on of QEMU's memory backend, with prealloc-threads=…; each \
+                 page still takes one cheaper fault to enter the VM's page tables";
     if is_most(early, all.count) {
-        advice.title = "Memory is given page by page as the guest begins".to_owned();
-        advice.why = "A guest's memory is given when it is touched for the first time, one fault for each page; most of \
-                      them lie in the first tenth of the VM's time here."
+        advice.title = "The host allocates memory page by page while the guest starts".to_owned();
+        advice.why = "The host allocates each page of guest memory when the guest first touches it, with one fault per page. \
+                      Most of these faults are in the first tenth of the VM's time."
             .to_owned();
         advice.helps = texts(&[page, first]);
     } else {
-        advice.title = "Memory is faulted in all along".to_owned();
-        advice.why = "Faults go on after the beginning: the guest touches memory for the first time, or the host took pages \
-                      away or write-protected them (swap, balloon, KSM, NUMA balancing, a migration that logs dirty pages)."
+        advice.title = "The guest keeps faulting on memory".to_owned();
+        advice.why = "Faults continue after startup: either the guest still touches new memory, or the host removed or \
+                      write-protected pages (swap, balloon, KSM, NUMA balancing, dirty-page logging during migration)."
             .to_owned();
         advice.helps = texts(&[
             page,
-            "See what takes pages away: swap and reclaim of the VM's memory cgroup, balloon and free page reporting, /sys/kernel/mm/ksm/run, kernel.numa_balancing",
+            "Find what removes pages: swap and reclaim in the VM's memory cgroup, balloon and free page reporting, \
+             /sys/kernel/mm/ksm/run, kernel.numa_balancing",
             first,
         ]);
     }
     advice.saving_at_least_ns = a_third(advice.saving_at_most_ns);
     advice
         .evidence
-        .push(Fact::new("of them in the first tenth of the VM's time", Amount::Count(early)));
+        .push(Fact::new("exits in the first tenth of the VM's time", Amount::Count(early)));
     advice.evidence.push(Fact::new("addresses", Amount::Count(places.len() as u64)));
     vec![advice]
 }

@@ -19,27 +19,28 @@ pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
         return Vec::new();
     }
     vec![Advice {
-        title: "Halt polling mostly ends in sleep".to_owned(),
-        why: "The host polls for work when the guest halts. Most of these polls found none, and the thread slept all the same: \
-              the guest's idles are longer than the time for which it polls."
+        title: "Most halt polling finds no work".to_owned(),
+        why: "When the guest halts, the host polls for work. Most of these polls found none and the thread slept anyway: the \
+              guest's idle periods are longer than the polling time."
             .to_owned(),
         helps: texts(&[
-            "Host: a smaller /sys/module/kvm/parameters/halt_poll_ns, 0 to stop it for VMs that start from then on; other threads get that time",
-            "For this VM alone: the capability KVM_CAP_HALT_POLL, where the VMM sets it",
-            "A guest that polls by itself (cpuidle_haltpoll) stops the host's polling for its vCPUs: not both",
+            "On the host: reduce /sys/module/kvm/parameters/halt_poll_ns, or set it to 0 to disable polling for VMs that start \
+             later; other threads can then use the time",
+            "For this VM only: the capability KVM_CAP_HALT_POLL, if the VMM sets it",
+            "If the guest polls by itself (cpuidle_haltpoll), the host stops polling for its vCPUs, so use only one of the two",
         ]),
         evidence: vec![
             Fact::new("polls", Amount::Count(polls)),
-            Fact::new("of them ended in sleep", Amount::Count(idles.polls_lost)),
-            Fact::new("polled for those", Amount::Time(idles.lost_ns)),
-            Fact::new("polled for the others", Amount::Time(idles.won_ns)),
+            Fact::new("polls that ended in sleep", Amount::Count(idles.polls_lost)),
+            Fact::new("time in those polls", Amount::Time(idles.lost_ns)),
+            Fact::new("time in the other polls", Amount::Time(idles.won_ns)),
             Fact::new(
-                "of the time that the vCPUs had CPUs",
+                "share of the vCPUs' time on CPU",
                 Amount::Share(idles.lost_ns as f64 / on_cpu_ns.max(1) as f64),
             ),
         ],
         saving_at_least_ns: a_third(idles.lost_ns),
-        // Who stops polling stops that which finds work, too.
+        // Without polling, polls that find work disappear as well.
         saving_at_most_ns: idles.lost_ns.saturating_add(idles.won_ns),
         saving_of: SavingOf::Polling,
         ..measured.about(About::HaltPolling)

@@ -20,20 +20,23 @@ pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
     }
     let waiting: Vec<&Place> = measured.own_exits(|place| place.waiting);
     let Some(mut advice) = measured.on(&waiting) else { return Vec::new() };
-    advice.title = "Idles are short, and the host doesn't poll for their end".to_owned();
-    advice.why = "The guest halts and has work again within the time for which KVM could poll. Without polling each of these idles \
-                  puts the vCPU's thread to sleep and wakes it, which costs more than the wait and delays the guest."
+    advice.title = "The guest idles briefly and the host does not poll".to_owned();
+    advice.why = "The guest halts and gets new work within the time that KVM could poll. Without polling, each of these halts \
+                  puts the vCPU's thread to sleep and wakes it again, which costs more than the wait and delays the guest."
         .to_owned();
     advice.helps = texts(&[
-        "Host: echo 200000 > /sys/module/kvm/parameters/halt_poll_ns, where CPUs are free to be polled on",
-        "Guest: cpuidle_haltpoll with the haltpoll governor (guest_halt_poll_ns): it polls without an exit",
-        "CPUs that the VM has to itself: -overcommit cpu-pm=on, and the guest's idle doesn't exit at all",
+        "On the host: echo 200000 > /sys/module/kvm/parameters/halt_poll_ns, if CPUs have time for polling",
+        "In the guest: cpuidle_haltpoll with the haltpoll governor (guest_halt_poll_ns), which polls without an exit",
+        "If the VM has dedicated CPUs: -overcommit cpu-pm=on, so that the idle guest does not exit at all",
     ]);
     advice.evidence = vec![
         Fact::new("idles", Amount::Count(idles.count)),
-        Fact::new(format!("of them below {} us", SHORT_IDLE_NS / 1000), Amount::Count(idles.short)),
-        Fact::new("polls of the host", Amount::Count(polled)),
-        Fact::new("cost of the short ones", Amount::Time(idles.short_cost_ns)),
+        Fact::new(
+            format!("exits shorter than {} us", SHORT_IDLE_NS / 1000),
+            Amount::Count(idles.short),
+        ),
+        Fact::new("halt polls by the host", Amount::Count(polled)),
+        Fact::new("cost of the short exits", Amount::Time(idles.short_cost_ns)),
     ];
     advice.saving_at_most_ns = idles.short_cost_ns;
     advice.saving_of = SavingOf::Cost;

@@ -41,19 +41,23 @@ pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
     }
     let Some(mut advice) = measured.on(&places) else { return Vec::new() };
     advice.title = "Accesses to the interrupt controller leave the guest".to_owned();
-    advice.why = "The guest ends interrupts and sends them to its other vCPUs by writing to its local APIC, and each write exits: \
-                  the processor doesn't virtualise it here, or KVM was not allowed to let it."
+    advice.why = "The guest writes to its local APIC to end interrupts and to send them to its other vCPUs, and each write \
+                  exits: the processor cannot virtualise the APIC, or KVM was not allowed to use that feature."
         .to_owned();
     advice.helps = texts(&[
-        "Intel: load kvm_intel with enable_apicv=1 (the default where the processor has it; /sys/module/kvm_intel/parameters/enable_apicv says what is)",
-        "AMD: load kvm_amd with avic=1; a VM that uses x2APIC needs a processor with x2AVIC, or -cpu …,-x2apic",
-        "QEMU: an APIC in the kernel (-machine kernel-irqchip=on or split), and kvm-pv-eoi left on: guests then end most interrupts without a write",
-        "Fewer interrupts: fewer queues or larger coalescing of devices, a slower tick of the guest's kernel",
+        "Intel: load kvm_intel with enable_apicv=1 (the default on processors that support it; see \
+         /sys/module/kvm_intel/parameters/enable_apicv)",
+        "AMD: load kvm_amd with avic=1; if the VM uses x2APIC, use a processor with x2AVIC, or -cpu …,-x2apic",
+        "QEMU: keep the APIC in the kernel (-machine kernel-irqchip=on or split) and leave kvm-pv-eoi on, so that guests end \
+         most interrupts without a write",
+        "Reduce interrupts: fewer device queues, more interrupt coalescing, or a slower tick in the guest's kernel",
     ]);
     advice.saving_at_least_ns = a_third(sums(is_kernels).taken_ns(measured.recorded));
-    advice.evidence.push(Fact::new("of them ends of interrupts (EOI)", Amount::Count(ends.count)));
+    advice.evidence.push(Fact::new("exits that end interrupts (EOI)", Amount::Count(ends.count)));
     let sent = sums(is_sent).count;
-    advice.evidence.push(Fact::new("of them interrupts to other vCPUs (ICR)", Amount::Count(sent)));
+    advice
+        .evidence
+        .push(Fact::new("exits that send interrupts to other vCPUs (ICR)", Amount::Count(sent)));
     vec![advice]
 }
 

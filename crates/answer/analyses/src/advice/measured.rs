@@ -22,7 +22,7 @@ pub(super) struct Measured<'m> {
     pub(super) running_ns: u64,
     /// Exits of guests inside it, the costliest first.
     pub(super) nested: Vec<&'m NestedRow>,
-    /// Who had the CPUs that its vCPUs waited for, those first that had them longest.
+    /// Threads that had the CPUs that its vCPUs waited for, longest first.
     pub(super) takers: Vec<&'m TakenCpu>,
 }
 

@@ -15,18 +15,18 @@ struct Spared {
 static SPARED: [Spared; 3] = [
     Spared {
         reasons: &["VMREAD", "VMWRITE"],
-        what: "of them reads and writes of the VMCS",
-        how: "VMCS shadowing: kvm_intel's enable_shadow_vmcs=1 on the host (the default where the processor has it)",
+        what: "exits for reads and writes of the VMCS",
+        how: "Use VMCS shadowing: kvm_intel's enable_shadow_vmcs=1 on the host (the default on processors that support it)",
     },
     Spared {
         reasons: &["vmload", "vmsave"],
-        what: "of them VMLOAD and VMSAVE",
-        how: "Virtual VMLOAD and VMSAVE: kvm_amd's vls=1 on the host (the default where the processor has it)",
+        what: "exits for VMLOAD and VMSAVE",
+        how: "Use virtual VMLOAD and VMSAVE: kvm_amd's vls=1 on the host (the default on processors that support it)",
     },
     Spared {
         reasons: &["stgi", "clgi"],
-        what: "of them STGI and CLGI",
-        how: "A virtual global interrupt flag: kvm_amd's vgif=1 on the host (the default where the processor has it)",
+        what: "exits for STGI and CLGI",
+        how: "Use a virtual global interrupt flag: kvm_amd's vgif=1 on the host (the default on processors that support it)",
     },
 ];
 
@@ -47,9 +47,9 @@ pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
     let per_exit = |number: u64, exit_count: u64| number as f64 / exit_count.max(1) as f64;
     let count = brought.iter().map(|row| row.count).sum();
     let mut evidence = vec![
-        Fact::new("exits of nested guests that go to their own hypervisor", Amount::Count(exits)),
-        Fact::new("exits of that hypervisor for each", Amount::Ratio(per_exit(count, exits))),
-        Fact::new("time of those", Amount::Time(brought_ns)),
+        Fact::new("reflected exits of nested guests", Amount::Count(exits)),
+        Fact::new("ancillary exits for each of them", Amount::Ratio(per_exit(count, exits))),
+        Fact::new("time of the ancillary exits", Amount::Time(brought_ns)),
     ];
     evidence.extend(rows.iter().take(MAX_NAMED).map(|row| {
         let ratio = per_exit(row.ancillary_count(), row.reflected);
@@ -65,13 +65,14 @@ pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
         }
     }
     helps.extend(texts(&[
-        "Fewer exits of the nested guest: virtio with ioeventfd and vhost inside, huge pages for its memory, fewer timers",
-        "No nesting for what needs the I/O: a device of the host passed through, or the guest at level 1",
+        "Reduce exits of the nested guest: virtio with ioeventfd and vhost inside the VM, huge pages for the nested guest, fewer timers",
+        "Avoid nesting for I/O-heavy workloads: pass a host device through, or run the guest at level 1",
     ]));
     vec![Advice {
-        title: "Exits of nested guests take several of their parent's".to_owned(),
-        why: "An exit of a guest inside this VM that its own hypervisor has to handle is handed to it by the host, and that \
-              hypervisor exits itself, for each privileged instruction that hardware doesn't virtualise, until its guest runs again."
+        title: "Each exit of a nested guest causes several exits of its parent".to_owned(),
+        why: "When a nested guest exits and its own hypervisor has to handle it, the host hands the exit to that hypervisor. \
+              Until the nested guest runs again, the hypervisor itself exits for each privileged instruction that the hardware \
+              does not virtualise."
             .to_owned(),
         helps,
         evidence,

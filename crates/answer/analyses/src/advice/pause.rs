@@ -21,17 +21,18 @@ pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
         return Vec::new();
     }
     let Some(mut advice) = measured.on(&spins) else { return Vec::new() };
-    advice.title = "vCPUs spin while others of the VM wait for a CPU".to_owned();
-    advice.why = "A vCPU that spins for a lock exits when it has executed PAUSE for long. As vCPUs of this VM also wait in the run \
-                  queue, the one that holds the lock has likely no CPU: there are more vCPUs than CPUs for them."
+    advice.title = "vCPUs spin while other vCPUs of the VM wait for a CPU".to_owned();
+    advice.why = "A vCPU that spins on a lock exits after a long series of PAUSE instructions. Other vCPUs of this VM wait in \
+                  the run queue, so the lock holder probably has no CPU: there are more vCPUs than CPUs for them."
         .to_owned();
     advice.helps = texts(&[
-        "Fewer vCPUs, or more CPUs for them: as many as can run at the same time",
-        "-cpu …,+kvm-pv-unhalt,+kvm-steal-time and a guest's kernel with CONFIG_PARAVIRT_SPINLOCKS: waiters halt in place of spinning",
-        "-cpu …,+kvm-pv-tlb-flush,+kvm-pv-ipi: a vCPU doesn't spin for others to flush their TLBs",
-        "The window of kvm_intel's or kvm_amd's ple_gap and ple_window, where exits cost more than the spinning",
+        "Use fewer vCPUs or more CPUs, so that all vCPUs can run at the same time",
+        "Use -cpu …,+kvm-pv-unhalt,+kvm-steal-time and a guest kernel with CONFIG_PARAVIRT_SPINLOCKS: waiters then halt instead \
+         of spinning",
+        "Use -cpu …,+kvm-pv-tlb-flush,+kvm-pv-ipi: a vCPU then does not spin until other vCPUs have flushed their TLBs",
+        "If the exits cost more than the spinning, tune ple_gap and ple_window of kvm_intel or kvm_amd",
     ]);
-    advice.evidence.push(Fact::new("waited in the run queue", Amount::Time(waited_ns)));
+    advice.evidence.push(Fact::new("run-queue wait", Amount::Time(waited_ns)));
     vec![advice]
 }
 

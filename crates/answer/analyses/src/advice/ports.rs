@@ -19,78 +19,79 @@ static LEGACY: [Legacy; 9] = [
     Legacy {
         ports: &[0x3f8..=0x3ff, 0x2f8..=0x2ff, 0x3e8..=0x3ef, 0x2e8..=0x2ef],
         name: "the serial port",
-        why: "Each character costs an exit or more: one to write it, others to ask whether the last is gone.",
+        why: "Each character costs at least one exit: one to write it, and more to check whether the previous one was sent.",
         helps: &[
-            "console=hvc0 with -device virtio-serial -device virtconsole: one exit for a whole buffer",
-            "Less text: quiet or loglevel=… on the guest's command line",
+            "Use console=hvc0 with -device virtio-serial -device virtconsole: one exit per buffer",
+            "Print less: quiet or loglevel=… on the guest's command line",
         ],
     },
     Legacy {
         ports: &[0x70..=0x71],
         name: "the real-time clock (CMOS)",
-        why: "Reading the clock takes several accesses, and each exits to the VMM.",
+        why: "Reading this clock takes several accesses, and each one exits to the VMM.",
         helps: &[
-            "-cpu …,+kvmclock (the default of QEMU's CPU models) and clocksource=kvm-clock or tsc in the guest",
-            "Find who reads it: hwclock in a loop, a Windows guest without hv-time (-cpu …,hv-time)",
+            "Use -cpu …,+kvmclock (the default of QEMU's CPU models) and clocksource=kvm-clock or tsc in the guest",
+            "Find the reader: a loop that runs hwclock, or a Windows guest without hv-time (-cpu …,hv-time)",
         ],
     },
     Legacy {
         ports: &[0x40..=0x43, 0x61..=0x61],
         name: "the interval timer (PIT)",
-        why: "The guest programs or reads the PIT, which mostly happens before it has found a better clock.",
+        why: "The guest programs or reads the PIT, usually before it has found a better clock.",
         helps: &[
-            "-cpu …,+kvmclock,+tsc-deadline, and no clocksource=pit, notsc or nolapic on the guest's command line",
-            "At boot: lpj=… spares calibration; tsc_early_khz=… and no_timer_check go with it",
+            "Use -cpu …,+kvmclock,+tsc-deadline, and remove clocksource=pit, notsc and nolapic from the guest's command line",
+            "For a faster boot: lpj=… skips calibration; combine it with tsc_early_khz=… and no_timer_check",
         ],
     },
     Legacy {
         ports: &[0x608..=0x60b, 0xb008..=0xb00b],
         name: "the ACPI PM timer",
-        why: "The guest's clock is the ACPI PM timer: each time that it asks for the time is an exit to the VMM.",
+        why: "The guest uses the ACPI PM timer as its clock, so each time it reads the clock it exits to the VMM.",
         helps: &[
-            "clocksource=kvm-clock or tsc on the guest's command line; -cpu host,+invtsc lets it trust the TSC",
-            "Windows: -cpu …,hv-time",
-            "See /sys/devices/system/clocksource/clocksource0/current_clocksource and the guest's log for why TSC was given up",
+            "Use clocksource=kvm-clock or tsc on the guest's command line; -cpu host,+invtsc lets the guest trust the TSC",
+            "For Windows guests: -cpu …,hv-time",
+            "Check /sys/devices/system/clocksource/clocksource0/current_clocksource, and the guest's log for the reason why it \
+             rejected the TSC",
         ],
     },
     Legacy {
         ports: &[0x1f0..=0x1f7, 0x170..=0x177, 0x3f6..=0x3f6, 0x376..=0x376],
         name: "an IDE disk or CD drive",
-        why: "An IDE controller takes several accesses for a request, and without DMA one for each word.",
+        why: "An IDE controller needs several accesses per request, and without DMA one per word.",
         helps: &[
-            "-drive if=virtio or -device virtio-scsi-pci in place of IDE",
-            "An empty CD drive that the guest asks all the time: remove it, or -nodefaults",
+            "Use -drive if=virtio or -device virtio-scsi-pci instead of IDE",
+            "If the guest keeps polling an empty CD drive: remove the drive, or use -nodefaults",
         ],
     },
     Legacy {
         ports: &[0xcf8..=0xcff],
         name: "PCI configuration by port",
-        why: "The guest goes through PCI configuration two ports at a time; it mostly does while it looks for devices.",
+        why: "The guest accesses PCI configuration space through a pair of ports, mostly while it probes for devices.",
         helps: &[
-            "-machine q35: memory-mapped configuration (MMCONFIG) takes one exit in place of two",
-            "Fewer devices and bridges (-nodefaults); -machine microvm has no PCI unless asked",
+            "Use -machine q35: memory-mapped configuration (MMCONFIG) takes one exit instead of two",
+            "Use fewer devices and bridges (-nodefaults); -machine microvm has no PCI by default",
         ],
     },
     Legacy {
         ports: &[0x20..=0x21, 0xa0..=0xa1, 0x4d0..=0x4d1],
         name: "the old interrupt controller (PIC)",
-        why: "The guest uses the 8259 PIC where it could use its APIC.",
+        why: "The guest uses the 8259 PIC although it could use its APIC.",
         helps: &[
-            "No noapic or nolapic on the guest's command line; -machine kernel-irqchip=on keeps it in the kernel",
+            "Remove noapic and nolapic from the guest's command line; -machine kernel-irqchip=on keeps the PIC in the kernel",
         ],
     },
     Legacy {
         ports: &[0x80..=0x80],
-        name: "port 0x80, by which old drivers wait",
-        why: "Writes to port 0x80 are delays for devices of the last century; in a guest each is an exit.",
-        helps: &["io_delay=none on the guest's command line"],
+        name: "port 0x80, which old drivers write to as a delay",
+        why: "Old drivers write to port 0x80 to wait for slow hardware; in a guest, each write is an exit.",
+        helps: &["Use io_delay=none on the guest's command line"],
     },
     Legacy {
         ports: &[0x402..=0x402, 0xe9..=0xe9, 0x510..=0x511],
         name: "the firmware's ports",
-        why: "The firmware writes its log, or reads its configuration word by word.",
+        why: "The firmware writes its log or reads its configuration one word at a time.",
         helps: &[
-            "A build of the firmware without debug output; -kernel with qemu's DMA interface of fw_cfg (on by default since 2.9)",
+            "Use a firmware build without debug output; for -kernel, use the DMA interface of fw_cfg (on by default since QEMU 2.9)",
         ],
     },
 ];
@@ -108,7 +109,7 @@ fn of_device(measured: &Measured<'_>, device: &Legacy) -> Option<Advice> {
         return None;
     }
     let mut advice = measured.on(&places)?;
-    advice.title = format!("The guest talks to {}", device.name);
+    advice.title = format!("The guest accesses {}", device.name);
     advice.why = device.why.to_owned();
     advice.helps = texts(device.helps);
     advice.saving_at_least_ns = a_third(advice.saving_at_most_ns);
@@ -118,10 +119,10 @@ fn of_device(measured: &Measured<'_>, device: &Legacy) -> Option<Advice> {
     if ends.count > 0 {
         let ends_ns = ends.taken_ns(measured.recorded);
         advice.saving_at_most_ns = advice.saving_at_most_ns.saturating_add(ends_ns);
-        advice.evidence.push(Fact::new("ends of interrupts that exit", Amount::Time(ends_ns)));
+        advice.evidence.push(Fact::new("cost of exits that end interrupts", Amount::Time(ends_ns)));
     }
     if measured.recorded.user {
-        let fact = Fact::new("of them dealt with in user space", Amount::Count(sums.by_user));
+        let fact = Fact::new("exits handled in user space", Amount::Count(sums.by_user));
         advice.evidence.push(fact);
     }
     Some(advice)

@@ -14,7 +14,7 @@ const OWN: [&str; 4] = ["qemu-", "vhost-", "worker", "IO "];
 
 /// Waits for a CPU that others had; how long an idle CPU takes to wake is none of it.
 pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
-    // What the recording itself takes is gone when nobody records.
+    // The recording's own CPU time is only used while recording.
     let (recorders, takers): (Vec<&&TakenCpu>, Vec<&&TakenCpu>) = measured
         .takers
         .iter()
@@ -32,33 +32,33 @@ pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
         return Vec::new();
     }
     let mut evidence = vec![
-        Fact::new("waited in the run queue", Amount::Time(waited_ns)),
-        Fact::new("of that, others had the CPU", Amount::Time(taken_ns)),
+        Fact::new("run-queue wait", Amount::Time(waited_ns)),
+        Fact::new("CPU taken by other threads", Amount::Time(taken_ns)),
         Fact::new(
-            "of the time that the vCPUs wanted CPUs",
+            "share of the time in which vCPUs could run",
             Amount::Share(taken_ns as f64 / wanted_ns.max(1) as f64),
         ),
     ];
     if recorders_ns > 0 {
         evidence.push(Fact::new(
-            "the recording itself had it for, which is left out",
+            "CPU taken by the recording itself (not counted)",
             Amount::Time(recorders_ns),
         ));
     }
     evidence.extend(takers.iter().take(MAX_NAMED).map(|taker| {
         let name = taker.name.as_deref().unwrap_or("<...>");
-        Fact::new(format!("{name}-{} had it for", taker.thread), Amount::Time(taker.ns))
+        Fact::new(format!("CPU taken by {name}-{}", taker.thread), Amount::Time(taker.ns))
     }));
     vec![Advice {
-        title: "Other threads have the CPUs that vCPUs wait for".to_owned(),
-        why: "The scheduler let other threads run on the CPU while a vCPU of this VM could have: the guest sees it as steal time, \
-              and an exit of any reason lasts longer when it hits."
+        title: "Other threads use the CPUs that vCPUs wait for".to_owned(),
+        why: "The scheduler ran other threads while a vCPU of this VM could have run. The guest sees this as steal time, and it \
+              makes any exit during which it happens longer."
             .to_owned(),
         helps: texts(&[
-            "CPUs of their own for vCPUs: taskset or cgroup cpusets (libvirt: vcpupin, emulatorpin), with what had them elsewhere",
-            "More weight: cpu.weight of the VM's cgroup (libvirt: cputune shares); no cpu.max that throttles it",
-            "Take others off: isolcpus= or isolated cpuset partitions, irqbalance and housekeeping threads on other CPUs",
-            "VMM's and vhost threads of the VM itself: iothreads and emulatorpin on CPUs that no vCPU has",
+            "Give vCPUs dedicated CPUs: taskset or cgroup cpusets (libvirt: vcpupin, emulatorpin), and move the other threads elsewhere",
+            "Raise the VM's weight: cpu.weight of its cgroup (libvirt: cputune shares); check that no cpu.max throttles it",
+            "Keep other work off these CPUs: isolcpus= or isolated cpuset partitions; irqbalance and housekeeping threads on other CPUs",
+            "Move the VM's own VMM and vhost threads: pin iothreads and the emulator (emulatorpin) to CPUs without vCPUs",
         ]),
         evidence,
         saving_at_least_ns: a_third(strangers_ns.min(taken_ns)),

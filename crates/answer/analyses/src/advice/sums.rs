@@ -85,7 +85,11 @@ pub(super) const fn kind_of(recorded: &RecordedParts) -> SavingOf {
 /// How many exits, what they take, and what part of the VM's time that is.
 pub(super) fn facts(sums: &ExitSums, recorded: &RecordedParts, running_ns: u64) -> Vec<Fact> {
     let taken_ns = sums.taken_ns(recorded);
-    let name = if recorded.off_cpu { "their cost" } else { "their time, waiting included" };
+    let name = if recorded.off_cpu {
+        "cost of these exits"
+    } else {
+        "time of these exits, waiting included"
+    };
     vec![
         Fact::new("exits", Amount::Count(sums.count)),
         Fact::new(name, Amount::Time(taken_ns)),
@@ -96,5 +100,5 @@ pub(super) fn facts(sums: &ExitSums, recorded: &RecordedParts, running_ns: u64) 
 /// What part of the VM's time something is.
 pub(super) fn share_fact(part_ns: u64, running_ns: u64) -> Fact {
     let share = part_ns as f64 / running_ns.max(1) as f64;
-    Fact::new("of the time that the VM's vCPUs had CPUs", Amount::Share(share.min(1.0)))
+    Fact::new("share of the vCPUs' time on CPU", Amount::Share(share.min(1.0)))
 }

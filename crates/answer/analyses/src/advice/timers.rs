@@ -22,21 +22,23 @@ pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
     }
     let (set, due) = (sums(&is_set).count, sums(&is_due).count);
     let Some(mut advice) = measured.on(&places) else { return Vec::new() };
-    advice.title = "The guest sets timers often".to_owned();
-    advice.why = "Each time the guest's kernel sets its timer it writes a register, which exits, and the timer's end is one more: \
-                  ticks, short sleeps and network timers of the guest come at this rate."
+    advice.title = "The guest sets timers frequently".to_owned();
+    advice.why = "Each time the guest's kernel sets its timer, it writes a register, which exits; the timer's expiry causes \
+                  another exit. Ticks, short sleeps and network timers in the guest add up to this rate."
         .to_owned();
     let mut helps = vec![
-        "Fewer timers in the guest: idle vCPUs without a tick (CONFIG_NO_HZ_IDLE), nohz_full=… for vCPUs that run one task, a lower CONFIG_HZ, a larger timer slack",
-        "Programs that sleep or poll for microseconds in the guest: larger intervals, or wait for an event",
+        "Use fewer timers in the guest: no tick on idle vCPUs (CONFIG_NO_HZ_IDLE), nohz_full=… for vCPUs that run one task, a \
+         lower CONFIG_HZ, a larger timer slack",
+        "Change guest programs that sleep or poll for microseconds: use longer intervals, or wait for an event",
     ];
     if due > 0 {
-        helps.push("Host: kvm.pi_inject_timer=1 with nohz_full and housekeeping CPUs, on processors with posted interrupts: ends of timers come without an exit");
+        helps.push("On the host: kvm.pi_inject_timer=1 with nohz_full and housekeeping CPUs, on processors with posted \
+                    interrupts; timers then expire without an exit");
     }
     advice.helps = texts(&helps);
     advice.evidence.push(Fact::new("timers set", Amount::Count(set)));
     if due > 0 {
-        advice.evidence.push(Fact::new("ends of timers (PREEMPTION_TIMER)", Amount::Count(due)));
+        advice.evidence.push(Fact::new("timer expiries (PREEMPTION_TIMER)", Amount::Count(due)));
     }
     vec![advice]
 }

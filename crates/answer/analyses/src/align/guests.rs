@@ -52,7 +52,7 @@ pub(super) fn guests(recordings: &[Recording], progress: &(dyn Fn(u64) + Sync)) 
 struct Identities<'r> {
     /// Recordings by their own identity, the first given first.
     hosts: HashMap<u64, Vec<usize>>,
-    /// By a guest's identity who names it, and what it says of it.
+    /// For each guest identity: the recording that contains it, and what that recording states about the guest.
     named: HashMap<u64, Vec<(usize, &'r Guest)>>,
 }
 

@@ -42,9 +42,11 @@ impl Solved {
         let lonely: Vec<String> = self.lonely.iter().map(u32::to_string).collect();
         let cpus = (!lonely.is_empty()).then(|| lonely.join(", "))?;
         Some(if self.gave_up {
-            format!("no vCPU was found for CPU {cpus} of the guest before the search was ended")
+            format!(
+                "the search reached its limit before it found a vCPU for CPU {cpus} of the guest"
+            )
         } else {
-            format!("no vCPU fits CPU {cpus} of the guest")
+            format!("no vCPU matches CPU {cpus} of the guest")
         })
     }
 }

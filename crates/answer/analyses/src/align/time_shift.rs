@@ -14,14 +14,14 @@ pub(super) fn relation(question: &Question<'_>, cpus: &[CpuOnVcpu]) -> Result<Re
         return Err("the guest's recording has no TIME_SHIFT".to_owned());
     };
     if question.host_recording.trace_id().is_some_and(|id| id != peer) {
-        return Err("TIME_SHIFT of the guest aims at another recording".to_owned());
+        return Err("the guest's TIME_SHIFT refers to another recording".to_owned());
     }
     let known: Vec<&CpuStamps> =
         cpus.iter().filter_map(|cpu| question.guest.cpu_stamps(cpu.guest_cpu)).collect();
     let segments = known.iter().map(|cpu| (cpu.cpu, segments(guest, peer, cpu)));
     let cpus: Vec<_> = segments.filter(|(_, segments)| !segments.is_empty()).collect();
     if cpus.is_empty() {
-        return Err("no vCPU of the host is known to be a CPU of the guest".to_owned());
+        return Err("no vCPU of the host is known to match a CPU of the guest".to_owned());
     }
     Ok(Relation { cpus, recorded: true })
 }

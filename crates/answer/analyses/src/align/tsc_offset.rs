@@ -79,7 +79,9 @@ pub(super) fn relation(question: &Question<'_>, cpus: &[CpuOnVcpu]) -> Result<Re
         }
     }
     if related.is_empty() {
-        return Err("neither kvm_write_tsc_offset nor the guest's file has a TSC offset".to_owned());
+        return Err(
+            "neither kvm_write_tsc_offset nor the guest's file contains a TSC offset".to_owned()
+        );
     }
     Ok(Relation { cpus: related, recorded: false })
 }

@@ -55,7 +55,7 @@ pub(super) struct BootEvents {
     pub(super) buffer: Option<usize>,
 }
 
-/// Reads it; `tick` hears of the bytes done.
+/// Reads it; `tick` receives the number of bytes read.
 pub(super) fn read(guest: &Recording, progress: &(dyn Fn(u64) + Sync)) -> BootEvents {
     let reader = Reader::new(guest);
     let mut consumer = BootEventConsumer::default();

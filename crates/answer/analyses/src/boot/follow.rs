@@ -94,7 +94,7 @@ impl<'g> Calls<'g> {
             self.level.clone().filter(|_| event.thread == self.of_level && loaded.is_none());
         let symbol = self.guest.kallsyms().lookup(address).filter(|symbol| symbol.offset == 0);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        // Where a module's function was may be somebody else's by the time symbols are read.
+        // The address of a module's function may belong to another function by the time symbols are read.
         let is_its = |owner: Option<&[u8]>| match &loaded {
             Some(module) => owner == Some(module.as_bytes()),
             None => owner.is_none() && level.is_some(),

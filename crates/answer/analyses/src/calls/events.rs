@@ -21,17 +21,17 @@ pub(super) const CALLTIME: usize = 3;
 pub(super) const RETTIME: usize = 4;
 
 /// What is wanted of an event. Fields go by their names: kernels move them, and add others (a return
-/// value since 6.5, arguments since 6.15).
+/// value since 6.5, arguments since 6.15), and a text has addresses of its own.
 pub(super) fn wanted(format: &EventFormat) -> Option<EventRequest> {
     let want = |tag, fields| Some(EventRequest { tag, fields });
     match (format.system(), format.name()) {
         ("ftrace", "funcgraph_entry" | "funcgraph_retaddr_entry") => {
-            want(ENTRY, &["func", "depth"])
+            want(ENTRY, &["text_func|func", "depth"])
         }
         ("ftrace", "funcgraph_exit") => {
-            want(EXIT, &["func", "depth", "overrun", "calltime", "rettime"])
+            want(EXIT, &["text_func|func", "depth", "overrun", "calltime", "rettime"])
         }
-        ("ftrace", "function") => want(CALL, &["ip", "parent_ip"]),
+        ("ftrace", "function") => want(CALL, &["text_ip|ip", "text_parent_ip|parent_ip"]),
         ("sched", "sched_switch") => want(SWITCH, &["prev_pid", "next_pid"]),
         _ => None,
     }

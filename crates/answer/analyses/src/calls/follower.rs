@@ -21,7 +21,7 @@ const fn key(thread: u32, cpu: u16) -> ThreadKey {
     (thread, if thread == 0 { cpu } else { 0 })
 }
 
-/// Adds times that nobody vouches for.
+/// Adds unverified times.
 fn add(sum_ns: &mut u64, ns: u64) {
     *sum_ns = sum_ns.saturating_add(ns);
 }

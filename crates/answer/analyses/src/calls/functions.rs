@@ -40,7 +40,7 @@ pub struct Function {
     pub without_call: u64,
     /// Events that the tracer wrote for it.
     pub events: u64,
-    /// Who called it and how often, the most first; of the function tracer alone.
+    /// Callers and their counts, most frequent first. Only for the function tracer.
     pub callers: Vec<(u32, u64)>,
 }
 
@@ -129,7 +129,7 @@ impl<'k> Functions<'k> {
     }
 }
 
-/// What the tracer itself costs for each call, as somebody measured it.
+/// The measured cost of the tracer per call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerCall {
     /// The part of it within the time of the call.

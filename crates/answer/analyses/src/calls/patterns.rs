@@ -13,7 +13,7 @@ use super::functions::Function;
 pub struct Saving {
     /// The pattern, as `trace-cmd record -n` takes it.
     pub pattern: String,
-    /// Whether somebody asked for it; else it was found.
+    /// Whether the caller asked for it; otherwise it was found.
     pub is_requested: bool,
     /// Functions that it matches, of those that were called.
     pub functions: u64,

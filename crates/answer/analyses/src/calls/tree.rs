@@ -1,4 +1,4 @@
-//! Who called whom: stacks as a tree, of which there are no more nodes than a bound.
+//! Call stacks as a tree with a bounded number of nodes.
 
 use rustc_hash::FxHashMap;
 

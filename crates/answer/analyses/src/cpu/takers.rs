@@ -1,4 +1,4 @@
-//! Who had a CPU while a vCPU's thread waited for it in the run queue.
+//! Threads that had a CPU while a vCPU's thread waited for it in the run queue.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -41,7 +41,7 @@ pub(super) struct Had {
     pub(super) spread: Spread,
 }
 
-/// By who waited and who ran.
+/// By waiting thread and running thread.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     pub(super) all: BTreeMap<(VcpuRef, u32), Had>,
@@ -69,7 +69,7 @@ const MAX_KEPT: usize = 1 << 14;
 #[derive(Debug, Default)]
 pub(super) struct Takers {
     cpus: BTreeMap<GuestCpu, Cpu>,
-    /// By who waited and who ran.
+    /// By waiting thread and running thread.
     pub(super) sums: Sums,
 }
 

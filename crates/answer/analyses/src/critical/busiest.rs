@@ -15,7 +15,7 @@ use crate::view::View;
 pub struct BusyThread {
     /// Its machine: `host`, or the name of the VM.
     pub machine: String,
-    /// Its name; a vCPU's thread goes by its vCPU.
+    /// Its name; for a vCPU's thread, the name of the vCPU.
     pub thread: String,
     /// How often it got a CPU of its machine, or lost one.
     pub switches: u64,
@@ -30,7 +30,7 @@ pub struct Busiest {
     pub losses: Vec<Losses>,
 }
 
-/// All threads; `tick` hears of the bytes done.
+/// All threads; `tick` receives the number of bytes read.
 #[must_use]
 pub fn busiest(view: View<'_>, progress: &(dyn Fn(u64) + Sync)) -> Busiest {
     let View { recordings, guests } = view;

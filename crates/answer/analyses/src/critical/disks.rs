@@ -1,6 +1,6 @@
-//! Requests of disks under way: who issued each, and when, until it completes.
+//! Disk requests in flight: the thread that issued each, and when, until it completes.
 
-use rustc_hash::FxHashMap;
+use crate::by_recording::ByRecording;
 
 /// Requests under way that are known at most; of more the disk is known, and not who issued them.
 const MAX_UNDER_WAY: usize = 1 << 16;
@@ -19,23 +19,24 @@ pub(super) struct Issued {
 
 /// Those under way, by disk and first sector.
 #[derive(Debug, Default)]
-pub(super) struct Disks(FxHashMap<(Disk, u64), Issued>);
+pub(super) struct Disks(ByRecording<(u32, u64), Issued>);
 
 impl Disks {
-    pub(super) fn issue(&mut self, disk: Disk, sector: u64, issued: Issued) {
-        if self.0.len() < MAX_UNDER_WAY || self.0.contains_key(&(disk, sector)) {
-            self.0.insert((disk, sector), issued);
+    pub(super) fn issue(&mut self, (recording, dev): Disk, sector: u64, issued: Issued) {
+        let request = (recording, (dev, sector));
+        if self.0.len() < MAX_UNDER_WAY || self.0.contains(request) {
+            self.0.set(request, issued);
         }
     }
 
     /// Where the request that completes began; `None`: that was not seen.
-    pub(super) fn complete(&mut self, disk: Disk, sector: u64) -> Option<Issued> {
-        self.0.remove(&(disk, sector))
+    pub(super) fn complete(&mut self, (recording, dev): Disk, sector: u64) -> Option<Issued> {
+        self.0.take((recording, (dev, sector)))
     }
 
     /// Events of a machine were lost: a request may have completed, and another one begun at its sector.
     pub(super) fn lose(&mut self, recording: u16) {
-        self.0.retain(|((disk_recording, _), _), _| *disk_recording != recording);
+        self.0.forget(recording);
     }
 }
 

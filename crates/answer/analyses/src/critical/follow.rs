@@ -98,9 +98,19 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
         let is_seen = matches!(activity, Activity::Runs { .. } | Activity::Gone);
         let until_ns = self.lost_until_ns.get(usize::from(thread.0)).copied().unwrap_or(0);
         let activity = if !is_seen && now_ns < until_ns { Activity::Lost } else { activity };
+        self.catch_up(thread);
         self.history.set_thread(thread, now_ns, activity);
         if let Some(walked) = self.targets.get_mut(&thread) {
             walked.get_or_insert(now_ns);
+        }
+    }
+
+    /// Takes in the losses that a thread has not seen. A vCPU's does something unknown from then on.
+    fn catch_up(&mut self, thread: Thread) {
+        if let Some(lost_ns) = self.history.catch_up(thread)
+            && let Some(vcpu) = self.machines.vcpu_of(thread)
+        {
+            self.history.set_mode(vcpu.index, lost_ns, Mode::Lost);
         }
     }
 
@@ -247,6 +257,7 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
     /// The thread of an event runs, whatever was seen of it.
     fn runs(&mut self, event: &TraceEvent) {
         let thread = (event.recording, event.thread);
+        self.catch_up(thread);
         if event.thread != 0 && matches!(self.activity(thread), None | Some(Activity::Lost)) {
             self.history.set_cpu((event.recording, event.cpu), event.stamp_ns, Some(event.thread));
             self.set(thread, event.stamp_ns, Activity::Runs { cpu: event.cpu });
@@ -304,7 +315,9 @@ impl<S: WaitSink + PieceSink + Send> TraceEventSink for Follower<'_, S> {
         match meaning {
             Meaning::Switch => {
                 self.switch(event);
-                self.history.tidy(self.needed_from_ns(event.stamp_ns), event.stamp_ns);
+                if self.history.is_full() {
+                    self.history.tidy(self.needed_from_ns(event.stamp_ns), event.stamp_ns);
+                }
             }
             Meaning::Waking => self.wake(event, false),
             Meaning::Wakeup | Meaning::Born => self.wake(event, true),
@@ -326,11 +339,6 @@ impl<S: WaitSink + PieceSink + Send> TraceEventSink for Follower<'_, S> {
         }
         self.contexts.remove(&(gap.recording, gap.cpu));
         self.disks.lose(gap.recording);
-        self.early.clear();
-        for (index, vcpu) in self.machines.vcpu_threads().enumerate() {
-            if vcpu.0 == gap.recording && self.activity(vcpu) == Some(Activity::Lost) {
-                self.history.set_mode(index, gap.from_ns, Mode::Lost);
-            }
-        }
+        self.early = FxHashMap::default();
     }
 }

@@ -6,9 +6,10 @@ use rustc_hash::FxHashMap;
 
 use super::context::InterruptKind;
 use super::disks::{Disk, Issued};
+use crate::loss_log::LossLog;
 use crate::path::Thread;
 
-/// States that are kept of all logs together before those that nobody needs are let go.
+/// States kept in all logs together before unneeded ones are discarded.
 const FEW: usize = 1 << 16;
 
 /// States that are kept at most: of 40 bytes and less each.
@@ -122,9 +123,65 @@ impl<S: Copy> Log<S> {
     }
 }
 
+/// A thread's states, and the losses of its recording that are in them.
+#[derive(Debug)]
+struct ThreadLog {
+    log: Log<Activity>,
+    losses_seen: usize,
+}
+
+impl ThreadLog {
+    /// When the first loss began that it has not seen and that may have been of its events: on the CPU on which it ran,
+    /// on any while it had none.
+    fn unseen_loss(&self, losses: Option<&LossLog>) -> Option<u64> {
+        let losses = losses.filter(|losses| losses.count() != self.losses_seen)?;
+        let cpu = match self.log.last()? {
+            (_, Activity::Gone) => return None,
+            (_, Activity::Runs { cpu }) => Some(cpu),
+            _ => None,
+        };
+        losses.first_after(self.losses_seen, cpu)
+    }
+
+    fn is_lost(&self) -> bool {
+        matches!(self.log.last(), Some((_, Activity::Lost)))
+    }
+}
+
+/// What a thread did, with the loss that its log does not have yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ThreadHistory<'h> {
+    log: &'h Log<Activity>,
+    lost: Option<(u64, Activity)>,
+}
+
+impl<'h> ThreadHistory<'h> {
+    /// The latest state.
+    pub(super) fn last(self) -> Option<(u64, Activity)> {
+        self.lost.or_else(|| self.log.last())
+    }
+
+    /// The state just before a moment.
+    pub(super) fn before(self, now_ns: u64) -> Option<At<Activity>> {
+        match self.lost {
+            Some((from_ns, state)) if from_ns < now_ns => Some(At { from_ns, state, next: None }),
+            lost => self.log.before(now_ns).map(|at| At { next: at.next.or(lost), ..at }),
+        }
+    }
+
+    /// The states before a moment, the latest first.
+    pub(super) fn backwards(self, now_ns: u64) -> impl Iterator<Item = (u64, Activity)> + 'h {
+        let lost = self.lost.filter(|(from_ns, _)| *from_ns < now_ns);
+        lost.into_iter().chain(self.log.backwards(now_ns))
+    }
+}
+
+/// All of it.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    threads: FxHashMap<Thread, Log<Activity>>,
+    threads: FxHashMap<Thread, ThreadLog>,
+    /// By recording. Threads learn of losses at their next events: there may be as many of both as lines.
+    losses: Vec<LossLog>,
     /// By recording and CPU, the thread that has it; `None`: not known.
     cpus: FxHashMap<(u16, u16), Log<Option<u32>>>,
     /// By vCPU.
@@ -149,8 +206,16 @@ impl History {
         Self { modes, raised, injected, room: FEW, ..Self::default() }
     }
 
-    pub(super) fn thread(&self, thread: Thread) -> Option<&Log<Activity>> {
-        self.threads.get(&thread)
+    pub(super) fn thread(&self, thread: Thread) -> Option<ThreadHistory<'_>> {
+        let known = self.threads.get(&thread)?;
+        let unseen_ns = known.unseen_loss(self.losses(thread.0)).filter(|_| !known.is_lost());
+        let (last_ns, _) = known.log.last()?;
+        let lost = unseen_ns.map(|from_ns| (from_ns.max(last_ns), Activity::Lost));
+        Some(ThreadHistory { log: &known.log, lost })
+    }
+
+    fn losses(&self, recording: u16) -> Option<&LossLog> {
+        self.losses.get(usize::from(recording))
     }
 
     pub(super) fn cpu(&self, recording: u16, cpu: u16) -> Option<&Log<Option<u32>>> {
@@ -175,8 +240,24 @@ impl History {
     }
 
     pub(super) fn set_thread(&mut self, thread: Thread, now_ns: u64, activity: Activity) {
-        self.threads.entry(thread).or_default().push(now_ns, activity);
+        let losses_seen = self.losses(thread.0).map_or(0, LossLog::count);
+        let new = || ThreadLog { log: Log::default(), losses_seen };
+        self.threads.entry(thread).or_insert_with(new).log.push(now_ns, activity);
         self.entry_count += 1;
+    }
+
+    /// Takes in the losses that a thread has not seen, as has to be done before its next event. Returns since when its events
+    /// may be missing.
+    pub(super) fn catch_up(&mut self, thread: Thread) -> Option<u64> {
+        let losses = self.losses.get(usize::from(thread.0))?;
+        let known = self.threads.get_mut(&thread)?;
+        let lost_ns = known.unseen_loss(Some(losses));
+        known.losses_seen = losses.count();
+        if let Some(from_ns) = lost_ns.filter(|_| !known.is_lost()) {
+            known.log.push(from_ns, Activity::Lost);
+            self.entry_count += 1;
+        }
+        lost_ns
     }
 
     pub(super) fn set_cpu(&mut self, cpu: (u16, u16), now_ns: u64, thread: Option<u32>) {
@@ -216,28 +297,23 @@ impl History {
     /// Events of a CPU were lost: what any thread of its machine did that was not on another CPU is not
     /// known from then on.
     pub(super) fn lose(&mut self, (recording, cpu): (u16, u16), now_ns: u64) {
-        let of_it = self
-            .threads
-            .iter_mut()
-            .filter(|((thread_recording, _), _)| *thread_recording == recording);
-        for (_, log) in of_it {
-            match log.last() {
-                Some((_, Activity::Runs { cpu: other })) if other != cpu => {}
-                Some((_, Activity::Lost | Activity::Gone)) | None => {}
-                Some(_) => {
-                    log.push(now_ns, Activity::Lost);
-                    self.entry_count += 1;
-                }
-            }
+        let at = usize::from(recording);
+        if self.losses.len() <= at {
+            self.losses.resize_with(at + 1, LossLog::default);
+        }
+        if let Some(losses) = self.losses.get_mut(at) {
+            losses.add(cpu, now_ns);
         }
         self.set_cpu((recording, cpu), now_ns, None);
     }
 
-    /// Lets go of what lies before a moment, once there is much; of more where there is too much.
+    /// Whether there is so much that old states are to be [let go of](Self::tidy).
+    pub(super) fn is_full(&self) -> bool {
+        self.entry_count >= self.room
+    }
+
+    /// Lets go of what lies before a moment; of more where there is too much.
     pub(super) fn tidy(&mut self, needed_from_ns: u64, now_ns: u64) {
-        if self.entry_count < self.room {
-            return;
-        }
         self.forget(needed_from_ns);
         let mut from_ns = needed_from_ns;
         while self.entry_count > MAX_KEPT / 2 && from_ns < now_ns {
@@ -250,17 +326,110 @@ impl History {
 
     fn forget(&mut self, before_ns: u64) {
         let mut gone = 0;
-        self.threads.values_mut().for_each(|log| gone += log.forget(before_ns));
+        self.threads.values_mut().for_each(|known| gone += known.log.forget(before_ns));
         self.cpus.values_mut().for_each(|log| gone += log.forget(before_ns));
         self.modes.iter_mut().for_each(|log| gone += log.forget(before_ns));
         self.raised.iter_mut().for_each(|log| gone += log.forget(before_ns));
         self.injected.iter_mut().for_each(|log| gone += log.forget(before_ns));
         self.completed.values_mut().for_each(|log| gone += log.forget(before_ns));
-        self.threads.retain(|_, log| {
-            let is_over = matches!(log.last(), Some((at_ns, Activity::Gone)) if at_ns <= before_ns);
+        self.threads.retain(|_, known| {
+            let is_over =
+                matches!(known.log.last(), Some((at_ns, Activity::Gone)) if at_ns <= before_ns);
             gone += usize::from(is_over);
             !is_over
         });
         self.entry_count = self.entry_count.saturating_sub(gone);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// States of threads, each of which learns of a loss at once.
+    #[derive(Debug, Default)]
+    struct AtOnce(BTreeMap<Thread, Vec<(u64, Activity)>>);
+
+    impl AtOnce {
+        fn set(&mut self, thread: Thread, now_ns: u64, activity: Activity) {
+            let states = self.0.entry(thread).or_default();
+            let last_ns = states.last().map_or(0, |(last_ns, _)| *last_ns);
+            states.push((now_ns.max(last_ns), activity));
+        }
+
+        fn lose(&mut self, recording: u16, cpu: u16, now_ns: u64) {
+            let of_recording = self.0.keys().filter(|thread| thread.0 == recording);
+            for thread in of_recording.copied().collect::<Vec<Thread>>() {
+                let last = self.0[&thread].last().map(|(_, activity)| *activity);
+                let is_kept = match last {
+                    Some(Activity::Runs { cpu: other }) => other != cpu,
+                    last => matches!(last, Some(Activity::Lost | Activity::Gone)),
+                };
+                if !is_kept {
+                    self.set(thread, now_ns, Activity::Lost);
+                }
+            }
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Set(Thread, Activity),
+        Lose(u16, u16),
+        CatchUp(Thread),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let thread = || (0..2_u16, 1..4_u32);
+        let activity = prop_oneof![
+            (0..2_u16).prop_map(|cpu| Activity::Runs { cpu }),
+            Just(Activity::Sleeps),
+            Just(Activity::Lost),
+            Just(Activity::Gone),
+        ];
+        prop_oneof![
+            (thread(), activity).prop_map(|(thread, activity)| Step::Set(thread, activity)),
+            (0..2_u16, 0..2_u16).prop_map(|(recording, cpu)| Step::Lose(recording, cpu)),
+            thread().prop_map(Step::CatchUp),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn threads_that_learn_of_losses_later_did_the_same(steps in prop::collection::vec((0..3_u64, step()), 1..40)) {
+            let (mut history, mut at_once) = (History::new(0), AtOnce::default());
+            let mut now_ns = 0;
+            for (after_ns, step) in steps {
+                now_ns += after_ns;
+                match step {
+                    Step::Set(thread, activity) => {
+                        history.catch_up(thread);
+                        history.set_thread(thread, now_ns, activity);
+                        at_once.set(thread, now_ns, activity);
+                    }
+                    Step::Lose(recording, cpu) => {
+                        history.lose((recording, cpu), now_ns);
+                        at_once.lose(recording, cpu, now_ns);
+                    }
+                    Step::CatchUp(thread) => _ = history.catch_up(thread),
+                }
+                for (thread, states) in &at_once.0 {
+                    let known = history.thread(*thread).unwrap();
+                    let backwards: Vec<_> = known.backwards(u64::MAX).collect();
+                    prop_assert_eq!(&backwards, &states.iter().rev().copied().collect::<Vec<_>>());
+                    prop_assert_eq!(known.last(), states.last().copied());
+                    for at_ns in 0..=now_ns + 1 {
+                        let next = states.partition_point(|(from_ns, _)| *from_ns < at_ns);
+                        let state = next.checked_sub(1).map(|at| (states[at], states.get(next).copied()));
+                        let found = known.before(at_ns).map(|at| ((at.from_ns, at.state), at.next));
+                        prop_assert_eq!(found, state);
+                    }
+                }
+            }
+        }
     }
 }

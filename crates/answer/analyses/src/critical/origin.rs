@@ -1,4 +1,4 @@
-//! Who raised the interrupt that a guest handled.
+//! The source of the interrupt that a guest handled.
 
 use super::context::InterruptKind;
 use super::history::{Activity, Cause, History, Mode, Raised};

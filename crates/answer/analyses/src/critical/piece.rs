@@ -5,7 +5,7 @@ use timeline::trace_events::ThreadNames;
 use super::context::InterruptKind;
 use crate::path::Thread;
 
-/// What somebody did, or what somebody waited for, in a part of a wait.
+/// What a thread did, or what it waited for, in a part of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CriticalState {
     /// A thread ran on a CPU of its machine.
@@ -76,7 +76,7 @@ pub(super) enum Why {
 /// Why nothing more is known of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum End {
-    /// The thread runs again, and no event says who woke it.
+    /// The thread runs again, and no event shows its waker.
     NoWake,
     /// It slept, and was woken only later than it was waited for.
     AsleepMeanwhile,
@@ -88,7 +88,7 @@ pub(super) enum End {
     NotSeen,
     /// Too long ago: the memory for what happened was full.
     Forgotten,
-    /// One waits for another who waits for another, and so on.
+    /// The chain of waiting threads is too long.
     Depth,
 }
 
@@ -97,10 +97,10 @@ impl End {
         match self {
             Self::NoWake => "no wake-up event",
             Self::AsleepMeanwhile => "asleep meanwhile",
-            Self::StillAsleep => "not woken while recorded",
+            Self::StillAsleep => "not woken before the recording ended",
             Self::Lost => "events lost",
-            Self::NotSeen => "not seen before",
-            Self::Forgotten => "too long ago",
+            Self::NotSeen => "no earlier event",
+            Self::Forgotten => "history discarded",
             Self::Depth => "too deep",
         }
     }

@@ -1,4 +1,4 @@
-//! Backwards through a wait: from its end to its beginning, over whoever was waited for.
+//! Backwards through a wait, from its end to its beginning, along the threads that were waited for.
 //!
 //! A walk has a moment, which only ever goes back, and a stack of those who are waited for, each down to the
 //! moment at which the one below began to wait for it. Each step gives the time from somewhere before the moment
@@ -14,7 +14,7 @@ use super::origin::{Origin, origin};
 use super::piece::{Counts, CriticalState as S, End, Piece, PieceSink, Spent, Who, Why};
 use crate::path::{Machines, Thread};
 
-/// Who waits for whom, at most.
+/// Maximum length of a chain of waiting threads.
 const MAX_DEPTH: usize = 64;
 
 /// Steps of one walk: more than a recording of some gigabytes can have.
@@ -39,7 +39,7 @@ pub(super) struct Interrupt {
     woken: Thread,
 }
 
-/// Who is waited for, and since when.
+/// The thread that is waited for, and since when.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     follow: Follow,
@@ -55,7 +55,7 @@ enum Inside {
     Queue(Thread, u16, S),
     /// An interrupt of the guest.
     Interrupt(Interrupt),
-    /// Whoever runs there.
+    /// The thread that runs there.
     Anyone,
 }
 
@@ -134,7 +134,7 @@ impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
         }
     }
 
-    /// Nobody is waited for: it is the time of the thread that was asked about.
+    /// No other thread is waited for: this is the analysed thread's own time.
     fn is_own(&self) -> bool {
         self.frames.len() == 1 && self.own_thread.is_some()
     }
@@ -172,7 +172,7 @@ impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
                 self.vcpu(vcpu, from_ns, Inside::Queue(thread, cpu, S::Waiting));
             }
             (Activity::Runs { .. }, None) => match self.machines.vcpu_of(thread) {
-                // Its own time on a CPU is its own, whoever runs in its guest.
+                // Its own CPU time belongs to it, whatever runs in its guest.
                 Some(vcpu) if !self.is_own() => {
                     self.vcpu_runs(vcpu.index, thread, from_ns, Inside::Anyone);
                 }
@@ -209,7 +209,7 @@ impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
         self.give(from_ns.max(since_ns), Who::Thread(thread), state, why);
     }
 
-    /// A thread sleeps: whoever woke it is followed.
+    /// A thread sleeps: the walk continues with the thread that woke it.
     fn sleeps(&mut self, thread: Thread, at: At<Activity>, from_ns: u64) {
         let cause = match at.next {
             Some((woken_ns, Activity::Woken(cause))) if woken_ns <= self.now_ns => {
@@ -315,7 +315,7 @@ impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
         }
     }
 
-    /// An interrupt: its handler, and then who raised it.
+    /// An interrupt: its handler, and then its source.
     fn interrupt(&mut self, interrupt: Interrupt, floor_ns: u64) {
         let Interrupt { recording, cpu, kind, since_ns, .. } = interrupt;
         let vcpu = self.layers.vcpu_of_guest(recording, cpu);
@@ -336,7 +336,7 @@ impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
         }
     }
 
-    /// What a device did before its interrupt: of a disk since it had the request, before that whoever issued it.
+    /// A device before its interrupt: for a disk, since it had the request; before that, the thread that issued the request.
     fn device(&mut self, interrupt: Interrupt, floor_ns: u64) {
         let Interrupt { recording, kind, issued, woken, .. } = interrupt;
         let issued = issued.filter(|issued| issued.at_ns > floor_ns);
@@ -351,7 +351,7 @@ impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
         }
     }
 
-    /// Goes on with who raised an interrupt, after what its vCPU did until it had it.
+    /// Continues with the source of an interrupt, after the vCPU's own work until it had the interrupt.
     fn go_on(&mut self, from: Origin, floor_ns: u64) {
         if let Some(top) = self.frames.last_mut() {
             top.follow = Follow::Thread(from.raised_by);

@@ -97,14 +97,14 @@ impl Condition {
     pub fn read(text: &str) -> Result<Self, ConditionError> {
         let error = |at: usize, what: String| ConditionError { text: text.to_owned(), at, what };
         let op_at = text.find(['<', '>', '=', '!']).ok_or_else(|| {
-            error(text.len(), "an operator is missing: >, >=, < or <= and a limit".to_owned())
+            error(text.len(), "missing operator: add >, >=, < or <=, and a limit".to_owned())
         })?;
         let (name, rest) = text.split_at(op_at);
         let ops =
             [(">=", true, true), ("<=", false, true), (">", true, false), ("<", false, false)];
         let Some((op, above, or_equal)) = ops.into_iter().find(|(op, ..)| rest.starts_with(op))
         else {
-            return Err(error(op_at, "operators are >, >=, < and <=".to_owned()));
+            return Err(error(op_at, "unknown operator: use >, >=, < or <=".to_owned()));
         };
         let (report, reason, metric_at) = split_name(name);
         let metric = text.get(metric_at..op_at).unwrap_or("").trim().to_owned();
@@ -137,7 +137,7 @@ impl Condition {
     ) -> Result<(), ConditionError> {
         let reports: Vec<&str> = QUESTIONS.iter().map(|question| question.name).collect();
         if let Some(report) = self.report.as_deref().filter(|report| !reports.contains(report)) {
-            let what = format!("no report {report:?} to compare: {}", reports.join(", "));
+            let what = format!("unknown report {report:?}; reports are: {}", reports.join(", "));
             return Err(error(0, what));
         }
         let mut questions = QUESTIONS.iter().filter(|question| self.is_of(question));
@@ -155,12 +155,18 @@ impl Condition {
     pub fn check_for(&self, question: &Question) -> Result<(), ConditionError> {
         let error = |at, what| Err(ConditionError { text: self.text.clone(), at, what });
         if !self.is_of(question) {
-            return error(0, format!("the report compared is {}", question.name));
+            return error(
+                0,
+                format!("only metrics of this report can be checked here: {}", question.name),
+            );
         }
         let Some(metric) = self.find_metric(question).and_then(|at| question.metrics.get(at))
         else {
             let names = metric_names(question);
-            return error(self.metric_at, format!("{} has no such metric: {names}", question.name));
+            return error(
+                self.metric_at,
+                format!("{} has no such metric; its metrics are: {names}", question.name),
+            );
         };
         let is_time = matches!(metric.unit, Unit::Time | Unit::TimePerSecond);
         self.check_unit(is_time).map_err(|(at, what)| ConditionError {
@@ -184,11 +190,11 @@ impl Condition {
         }
         let what = if is_time {
             format!(
-                "{} is a time, and {number} has no unit: write {number}us or {number}ms, or {number}% for a share",
+                "{} is a time, but {number} has no unit: write {number}us or {number}ms, or {number}% for a relative change",
                 self.metric
             )
         } else {
-            format!("{} is not a time: its limit is a number without a unit", self.metric)
+            format!("{} is not a time: write its limit as a number without a unit", self.metric)
         };
         Err((self.text.trim_end().len() - number.len(), what))
     }
@@ -277,7 +283,7 @@ fn split_name(name: &str) -> (Option<&str>, Option<&str>, usize) {
 
 /// The limit, or where it goes wrong and why.
 fn limit_of(text: &str) -> Result<Limit, (usize, &'static str)> {
-    const WANTED: &str = "a limit is a number, such as +10%, 1.2x, +5us or 300";
+    const WANTED: &str = "invalid limit: write a number such as +10%, 1.2x, +5us or 300";
     let digits_from = text.len() - text.trim_start_matches(['+', '-']).len();
     if digits_from > 1 {
         return Err((1, WANTED));
@@ -294,7 +300,7 @@ fn limit_of(text: &str) -> Result<Limit, (usize, &'static str)> {
     };
     match text.get(unit_at..).unwrap_or("").trim() {
         "%" => Ok(Limit::Ratio(1.0 + signed / 100.0)),
-        "x" if change => Err((0, "a ratio has no sign: 1.2x, or +20%")),
+        "x" if change => Err((0, "a ratio takes no sign: write 1.2x, or +20%")),
         "x" => Ok(Limit::Ratio(number)),
         "ns" => Ok(time(1.0)),
         "us" => Ok(time(1e3)),
@@ -302,7 +308,7 @@ fn limit_of(text: &str) -> Result<Limit, (usize, &'static str)> {
         "s" => Ok(time(1e9)),
         "" if change => Ok(Limit::Change(signed, false)),
         "" => Ok(Limit::Value(number, false)),
-        _ => Err((unit_at, "units are %, x, ns, us, ms and s")),
+        _ => Err((unit_at, "unknown unit: use %, x, ns, us, ms or s")),
     }
 }
 
@@ -382,11 +388,11 @@ mod tests {
             ("exists.p99 > 1%", 0, "no report \"exists\""),
             ("npf:p98 > 1%", 4, "no metric"),
             ("p99 = 1%", 4, "operators"),
-            ("p99 > ten%", 6, "a limit is a number"),
+            ("p99 > ten%", 6, "invalid limit: write a number"),
             ("p99 > +10q", 9, "units"),
             ("p99 > +1.1x", 6, "no sign"),
-            ("p99 > +-1%", 7, "a limit is a number"),
-            ("p99 >", 5, "a limit is a number"),
+            ("p99 > +-1%", 7, "invalid limit: write a number"),
+            ("p99 >", 5, "invalid limit: write a number"),
             ("", 0, "operator"),
         ];
         for (text, at, words) in cases {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::question::{CallTime, Run};
 
-/// Samples that each side needs of a function: of fewer it isn't clear who calls it.
+/// Minimum of samples of a function per side: fewer do not show its callers reliably.
 const MIN_SAMPLES: u64 = 40;
 /// Of a function that moved at most this share of its time is called by the same on both sides.
 const MAX_SHARED: f64 = 0.25;
@@ -19,20 +19,20 @@ const MOST: usize = 10;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moved {
     pub function: String,
-    /// Who called it most, on the first side and on the second.
+    /// The most frequent caller, on the first side and on the second.
     pub from: MovedFrom,
     /// See `from`.
     pub to: MovedFrom,
 }
 
-/// Who called a function most on a side.
+/// The most frequent caller of a function on a side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MovedFrom {
     /// The caller; empty: it is where stacks begin.
     pub below: String,
     /// What most of its threads are, or their vCPUs do.
     pub part: String,
-    /// Time per second in the function, whoever called it.
+    /// Time per second in the function, for all callers.
     pub ns_per_s: f64,
 }
 

@@ -39,7 +39,7 @@ pub struct RunInput<'r> {
     pub samples: &'r [Option<Samples>],
 }
 
-/// Measures one run; hears of the bytes done.
+/// Measures one run; receives the number of bytes read.
 pub type Measure = fn(RunInput<'_>, &(dyn Fn(u64) + Sync)) -> Run;
 
 /// A number that is compared.
@@ -98,7 +98,7 @@ pub struct Run {
     pub nanoseconds: bool,
     /// What its recordings lost.
     pub lost: Lost,
-    /// Who calls what, where the question is about that.
+    /// Callers and callees, if the question needs them.
     pub calls: Vec<CallTime>,
     /// The stacks, where the question is about that.
     pub stacks: Stacks,

@@ -25,7 +25,7 @@ pub struct KeptExit {
     pub length_ns: u64,
     /// Whether an entry was seen, and whether it can be trusted.
     pub outcome: Outcome,
-    /// Who dealt with it.
+    /// Its handler.
     pub handler: Handler,
     /// See [`ExitSpan::poll_unknown`].
     pub poll_unknown: bool,

@@ -1,4 +1,4 @@
-//! Arrows between lanes: who woke the thread that runs, who raised the interrupt that a vCPU enters with.
+//! Arrows between lanes: the thread that woke the running thread, and the source of the interrupt that a vCPU enters with.
 //!
 //! A recording of hours has more of them than a page can hold: beyond what there is room for those are left out
 //! that took least time, and how many that were is kept.

@@ -15,7 +15,7 @@ use crate::calls::{
 /// Threads of a recording whose stacks are shown at first: those that made most calls.
 const SHOWN_THREADS: usize = 12;
 
-/// Threads whose stacks are kept for whoever asks for more.
+/// Threads whose stacks are kept for later queries.
 const MAX_THREADS: usize = 48;
 
 /// Depths of a stack that are kept; the kernel follows some fifty at most.

@@ -19,7 +19,7 @@ use crate::vms::VmsByVcpu;
 const SHOWN_THREADS: usize = 12;
 const SHOWN_TASKS: usize = 32;
 
-/// Threads of a host, and tasks of a guest, that are kept for whoever asks for more.
+/// Threads of a host, and tasks of a guest, that are kept for later queries.
 const MAX_LANES_OF_A_KIND: usize = 300;
 
 /// What has to be known of a recording before its lanes are made.

@@ -131,8 +131,8 @@ impl State {
             Self::CpuVcpu => "runs a vCPU",
             Self::CpuOther => "runs another thread",
             Self::Running => "running",
-            Self::KernelFunction => "function of the kernel",
-            Self::KvmFunction => "function of KVM",
+            Self::KernelFunction => "kernel function",
+            Self::KvmFunction => "KVM function",
             Self::ModuleFunction => "function of another module",
         }
     }

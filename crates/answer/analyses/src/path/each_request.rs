@@ -1,4 +1,4 @@
-//! Every request by itself, for who keeps them one by one.
+//! Every single request, for callers that store requests.
 
 use super::events::Events;
 use super::machines::Machines;
@@ -13,7 +13,7 @@ pub struct RequestStep<'r> {
     pub ts_ns: u64,
     /// What happened.
     pub what: &'r str,
-    /// Who did it.
+    /// What performed it.
     pub on: Actor,
     pub place: Place,
 }
@@ -58,7 +58,7 @@ impl<S: DoneRequestSink> RequestSink for Named<'_, '_, S> {
 }
 
 /// Gives `sink` every request of `recordings`, between the ends that it has by itself; guests have been aligned
-/// as `guests` says, and `tick` hears of the bytes done.
+/// as `guests` says, and `tick` receives the number of bytes read.
 pub fn done_requests<S: DoneRequestSink>(
     view: View<'_>,
     sink: &mut S,

@@ -17,7 +17,7 @@ pub struct FlowEnd {
     /// When, on the host's clock.
     pub ts_ns: u64,
     pub place: Place,
-    /// Who does it.
+    /// What performs it.
     pub on: Actor,
 }
 
@@ -54,7 +54,7 @@ impl<F: FlowSink> RequestSink for Shared<'_, '_, F> {
     }
 }
 
-/// Gives `sink` the hand-overs and requests of a view's recordings, whose VMs are known; `tick` hears of the bytes done.
+/// Gives `sink` the hand-overs and requests of a view's recordings, whose VMs are known; `tick` receives the number of bytes read.
 pub fn flows<F: FlowSink>(
     view: View<'_>,
     vms: &[Vec<Vm>],

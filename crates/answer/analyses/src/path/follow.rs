@@ -1,4 +1,4 @@
-//! Follows requests from event to event: who is busy with which.
+//! Follows requests from event to event, and the threads that work on them.
 
 use ftrace::eventfmt::EventFormat;
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -1,4 +1,4 @@
-//! Requests within the guest: what it did before it left, and who went on once it was back.
+//! Requests within the guest: its work before an exit, and the thread that continued after the entry.
 
 use timeline::trace_events::TraceEvent;
 

@@ -1,4 +1,4 @@
-//! Who woke whom, and who raised the interrupts that vCPUs entered their guests with.
+//! Wake-ups between threads, and the sources of interrupts that vCPUs entered their guests with.
 //!
 //! Two events say each of both: the wake-up and the run that it leads to, the injection and the entry after it.
 //! Nothing is matched by being near in time, and nothing across a loss.
@@ -45,12 +45,12 @@ impl HandoverKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handover {
     pub kind: HandoverKind,
-    /// Who did it.
+    /// What performed it.
     pub from: Place,
     /// In an interrupt: it is the CPU's work, not that of the thread.
     pub in_interrupt: bool,
     pub from_ns: u64,
-    /// Who went on.
+    /// The thread that continued.
     pub to: Place,
     pub to_ns: u64,
 }
@@ -61,7 +61,7 @@ pub(crate) trait HandoverSink: Send {
     fn handover(&mut self, handover: &Handover);
 }
 
-/// Who began a hand-over.
+/// The source of a hand-over.
 #[derive(Clone, Copy, Debug)]
 struct OpenHandover {
     at: At,
@@ -173,7 +173,7 @@ impl<S: HandoverSink> TraceEventSink for Handovers<'_, S> {
     }
 
     fn gap(&mut self, _: &Gap) {
-        self.woken.clear();
-        self.injected.clear();
+        // To empty a map takes as long as it was ever large, at each loss.
+        (self.woken, self.injected) = Default::default();
     }
 }

@@ -43,7 +43,7 @@ impl<S: RequestSink> Follower<'_, S> {
         }
     }
 
-    /// `block_rq_complete`: whoever is woken in this interrupt is woken for the request.
+    /// `block_rq_complete`: a thread that this interrupt wakes is woken for the request.
     pub(super) fn block_complete(&mut self, event: &Event, trace_event: &TraceEvent) {
         if self.machines.is_guest(trace_event.recording) {
             self.guest_work(event, trace_event);

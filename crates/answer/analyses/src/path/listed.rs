@@ -1,6 +1,6 @@
 //! Every request by itself, of each path: what a page needs to answer for any stretch of time.
 //!
-//! All requests are listed or none: what is said of a stretch from a part of them would be wrong.
+//! All requests are listed or none: statistics of a stretch would be wrong if requests were missing.
 
 /// A request that is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

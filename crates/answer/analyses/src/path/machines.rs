@@ -1,4 +1,4 @@
-//! Who is who: threads that run vCPUs, the VMs they belong to, guests' CPUs, roles of threads.
+//! Identities: threads that run vCPUs, the VMs they belong to, guests' CPUs, roles of threads.
 
 use std::hash::Hash;
 

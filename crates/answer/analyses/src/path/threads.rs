@@ -1,4 +1,4 @@
-//! What is known of threads: who sleeps, and who is busy with which requests.
+//! State of threads: which threads sleep, and which requests they work on.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(super) struct ThreadState {
     own_request: Option<Arc<Root>>,
     /// The vCPU that it runs.
     vcpu: Option<VcpuOf>,
-    /// Who it is, once that was asked.
+    /// The thread's identity, resolved on first use.
     role: Option<Actor>,
 }
 
@@ -78,7 +78,7 @@ impl ThreadState {
         (own_chains, others)
     }
 
-    /// Takes the request of its exit out of others, if it has been with nobody else.
+    /// Removes the request of its exit from the others, if no other thread worked on it.
     pub(super) fn take_own(&self, chains: &mut Chains) -> Chains {
         let Some(own_request) = &self.own_request else { return Chains::default() };
         chains.take_if(|chain| Arc::ptr_eq(own_request, &chain.root) && stayed(chain))
@@ -139,7 +139,7 @@ impl ThreadState {
     }
 }
 
-/// Whether a request has been with nobody but vCPUs and their guest.
+/// Whether only vCPUs and their guest worked on a request.
 fn stayed(chain: &Chain) -> bool {
     let mut at = chain;
     loop {

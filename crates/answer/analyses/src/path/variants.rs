@@ -20,7 +20,7 @@ const MAX_STEPS_TOGETHER: usize = 48;
 /// Paths that a way is held against: those with most requests that begin and end alike.
 const MAX_TRIED: usize = 64;
 
-/// What happens in a step, and who does it.
+/// What happens in a step, and what performs it.
 type What = (Label, Actor);
 
 /// A step of a path, of all requests that took it.

@@ -69,7 +69,7 @@ impl<'r> KeptCode<'r> {
         Listing { kernel: self.host, before: self.before }
     }
 
-    /// Of a kernel whose code nobody has.
+    /// A kernel whose code is not available.
     pub(super) fn of_none(self) -> Listing<'r> {
         Listing { kernel: None, before: self.before }
     }

@@ -232,7 +232,7 @@ impl<'s> ProfileSums<'s> {
         Self { strata, threads, reasons, samples, log, grid, last, room }
     }
 
-    /// As [`ProfileSums::of`], with times by slices, in that much memory.
+    /// As [`ProfileSums::new`], with times by slices, in that much memory.
     pub(crate) fn by_slice(view: View<'s>, samples: &'s [Option<Samples>], bytes: usize) -> Self {
         let grid = Some(SliceGrid::new(bytes / TIME_BYTES));
         let room = MAX_PLACES.min(bytes / PLACE_BYTES);

@@ -1,4 +1,4 @@
-//! What threads of a host ran in spans of their time, by samples: for who splits that time otherwise than by states.
+//! What host threads ran in spans of their time, by samples, for callers that do not split time by states.
 
 use crate::view::View;
 use std::cell::RefCell;

@@ -1,4 +1,4 @@
-//! Samples with their code, one by one, and time that has none: for who asks how the time in functions changes.
+//! Single samples with their code, and time without samples, to show how the time in functions changes.
 
 use std::collections::HashMap;
 
@@ -148,7 +148,7 @@ fn each_alone(
     }
 }
 
-/// Who has samples in the first recording.
+/// Threads with samples in the first recording.
 struct Owners<'f> {
     found: &'f ProfileParts<'f>,
     roles: Roles<'f>,

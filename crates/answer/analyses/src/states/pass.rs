@@ -34,7 +34,7 @@ struct GuestOverlays {
     number: u16,
     reasons: ReasonNames,
     by_thread: FxHashMap<u32, GuestOverlay>,
-    /// See [`Weave::new`].
+    /// See [`GuestOverlay::new`].
     can_split: bool,
     has_switches: bool,
 }
@@ -187,7 +187,7 @@ impl<'s, S: StateSink> Pass<'s, S> {
         ByThread { pass: self, at }
     }
 
-    /// Which thread has a CPU, and who made it.
+    /// Which thread has a CPU, and which thread created it.
     #[inline]
     fn cpu_event(&mut self, at: usize, event: &TraceEvent) {
         if let Some(occupancy) = self.occupancies.get_mut(at) {

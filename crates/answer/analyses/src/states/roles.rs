@@ -1,4 +1,4 @@
-//! What a host's threads do for its VMs: known by who runs a guest, by names, and by who made whom.
+//! Roles of a host's threads for its VMs, derived from the threads that run guests, from names, and from parent threads.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Spans of time and what somebody did in them.
+//! Spans of time and the state of a thread or vCPU in them.
 
 use timeline::VmVcpu;
 use timeline::trace_events::{Gap, TraceEvent};

@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(completed(&mut requests, read(4096, false)), (131_073, false));
         // None is left that it could be.
         assert_eq!(completed(&mut requests, read(4096, false)), (4097, true));
-        assert_eq!(requests.pending.values().len(), 1);
+        assert_eq!(requests.pending.values().count(), 1);
     }
 
     #[test]
@@ -134,9 +134,7 @@ mod tests {
             requests.begin((0, thread), request_of(512));
         }
         (0..2 * MAX_BEGUN).for_each(|_| requests.begin(KEY, request_of(512)));
-        assert!(requests.pending.values().len() <= MAX_THREADS);
-        assert!(
-            requests.pending.values().all(|pending_requests| pending_requests.len() <= MAX_BEGUN)
-        );
+        assert!(requests.pending.values().count() <= MAX_THREADS);
+        assert!(requests.pending.values().all(|pending| pending.len() <= MAX_BEGUN));
     }
 }

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use super::buffers::AddedBuffer;
 use super::disk_names::disk_name;
 use super::events::Call;
+use crate::by_recording::ByRecording;
 use crate::distribution::Distribution;
 
 /// Queues that are kept apart, of all guests together.
@@ -99,7 +100,8 @@ struct Live {
     last_ns: u64,
     /// Buffers that came back though they were not seen going: the device had them at the beginning.
     before: u64,
-    is_lost: bool,
+    /// Losses of its recording before its first event.
+    losses_before: u64,
 }
 
 impl Live {
@@ -131,11 +133,12 @@ impl Live {
         disks.filter_map(|disk| disk_name(queue, disk)).collect()
     }
 
-    fn depth(&self) -> Option<VirtQueueDepth> {
+    /// `losses`: how many its recording has.
+    fn depth(&self, losses: u64) -> Option<VirtQueueDepth> {
         let over_ns = self.last_ns.saturating_sub(self.first_ns?);
         let mean = self.level_ns as f64 / (over_ns as f64).max(1.0) + self.before as f64;
         let max = u64::try_from(self.greatest.saturating_add_unsigned(self.before)).unwrap_or(0);
-        (!self.is_lost).then_some(VirtQueueDepth { mean: mean.max(0.0), max })
+        (losses == self.losses_before).then_some(VirtQueueDepth { mean: mean.max(0.0), max })
     }
 }
 
@@ -145,19 +148,28 @@ pub(super) struct Queues {
     orders: Vec<ByteOrder>,
     live: BTreeMap<QueueKey, Live>,
     /// When buffers were handed over that the device has, by queue and token.
-    away: FxHashMap<(QueueKey, u64), u64>,
+    away: ByRecording<(u64, u64), u64>,
+    /// By recording, how often events of it were missing.
+    losses: FxHashMap<u16, u64>,
 }
 
 impl Queues {
     pub(super) fn new(orders: Vec<ByteOrder>) -> Self {
-        Self { orders, live: BTreeMap::new(), away: FxHashMap::default() }
+        Self {
+            orders,
+            live: BTreeMap::new(),
+            away: ByRecording::default(),
+            losses: FxHashMap::default(),
+        }
     }
 
     fn queue(&mut self, key: QueueKey) -> Option<&mut Live> {
         if self.live.len() >= MAX_QUEUES && !self.live.contains_key(&key) {
             return None;
         }
-        Some(self.live.entry(key).or_default())
+        let losses_before = self.losses.get(&key.0).copied().unwrap_or(0);
+        let new = || Live { losses_before, ..Live::default() };
+        Some(self.live.entry(key).or_insert_with(new))
     }
 
     /// Whose queue a buffer goes to, by the name that drivers give theirs: those of disks `req.0`, `request`, that of a
@@ -198,7 +210,7 @@ impl Queues {
             (sums.name, sums.device) = (text(name, order), text(device, order));
         }
         if self.away.len() < MAX_BUFFERS {
-            self.away.insert((key, buffer.token), at_ns);
+            self.away.set((recording, (buffer.vq, buffer.token)), at_ns);
         }
     }
 
@@ -206,7 +218,7 @@ impl Queues {
     pub(super) fn returned(&mut self, key: QueueKey, at_ns: u64, returned: Returned) {
         let Returned { call, value, written } = returned;
         let since_ns = match call {
-            Call::Get if value != 0 => self.away.remove(&(key, value)),
+            Call::Get if value != 0 => self.away.take((key.0, (key.1, value))),
             _ => None,
         };
         let Some(queue) = self.queue(key) else { return };
@@ -232,16 +244,15 @@ impl Queues {
 
     /// Events of a recording are missing: which buffers devices have is not known from here on.
     pub(super) fn lost(&mut self, recording: u16) {
-        self.away.retain(|((queue_recording, _), _), _| *queue_recording != recording);
-        let of_it =
-            self.live.iter_mut().filter(|((queue_recording, _), _)| *queue_recording == recording);
-        of_it.for_each(|(_, queue)| queue.is_lost = true);
+        self.away.forget(recording);
+        *self.losses.entry(recording).or_default() += 1;
     }
 
     /// The queues that did anything, by recording, device and name.
     pub(super) fn finish(self) -> Vec<VirtQueue> {
         let queue = |((recording, vq), live): (QueueKey, Live)| {
-            let (depth, disks) = (live.depth(), live.disks());
+            let losses = self.losses.get(&recording).copied().unwrap_or(0);
+            let (depth, disks) = (live.depth(losses), live.disks());
             VirtQueue { recording: usize::from(recording), vq, depth, disks, ..live.sums }
         };
         let did = |queue: &VirtQueue| {

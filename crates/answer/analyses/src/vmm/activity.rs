@@ -11,7 +11,7 @@ pub(super) struct Call {
     pub(super) asks: u32,
     /// The address that a futex call is about; 0: it is none.
     pub(super) futex: u64,
-    /// Nobody outside the process waits at that address (`FUTEX_PRIVATE_FLAG`).
+    /// Only threads of the process wait at that address (`FUTEX_PRIVATE_FLAG`).
     pub(super) is_private: bool,
 }
 

@@ -46,7 +46,7 @@ pub(super) struct GroupSum {
     pub(super) code: SampledCode,
 }
 
-/// A wake-up of a thread in a futex call, and who released it.
+/// A wake-up of a thread in a futex call, and the thread that released it.
 #[derive(Clone, Copy, Debug)]
 struct Release {
     at_ns: u64,
@@ -105,8 +105,8 @@ impl<'s> ExitSplitter<'s> {
         }
     }
 
-    /// The thread is at something else from now on. Returns whether marks are more than are kept: then cycles have to be
-    /// worked off before they are over.
+    /// The thread is at something else from now on. Returns whether marks are more than are kept: then its cycle has to be
+    /// worked off before it is over.
     pub(super) fn mark(&mut self, thread: u32, at_ns: u64, activity: Activity) -> bool {
         let Some(log) = self.logs.get_mut(&thread) else { return false };
         let at_ns = log.marks.last().map_or(at_ns, |last| last.at_ns.max(at_ns));
@@ -114,11 +114,20 @@ impl<'s> ExitSplitter<'s> {
         log.marks.len() > MAX_MARKS
     }
 
-    /// The thread was woken in a futex call, by whoever released it.
+    /// Drops a thread's marks: its cycle up to them is done, or it has none, so nothing will be cut there.
+    pub(super) fn forget_marks(&mut self, thread: u32) {
+        if let Some(log) = self.logs.get_mut(&thread) {
+            log.count_calls();
+            log.forget_marks();
+        }
+    }
+
+    /// The thread was woken in a futex call by the thread that released it.
     pub(super) fn released(&mut self, thread: u32, at_ns: u64, by: Option<u32>) {
         if let Some(log) = self.logs.get_mut(&thread)
             && log.releases.len() < MAX_MARKS
         {
+            let at_ns = log.releases.last().map_or(at_ns, |last| last.at_ns.max(at_ns));
             log.releases.push(Release { at_ns, by });
         }
     }
@@ -202,7 +211,9 @@ impl Log {
                 open.split.sleeps(activity, ns);
                 open.call(activity, |sum| sum.waited_ns += ns);
                 if let Activity::Call(Call { kind: CallKind::Futex, futex, .. }) = activity {
-                    let release = releases.iter().find(|release| release.at_ns == interval.to_ns);
+                    let at = releases.partition_point(|release| release.at_ns < interval.to_ns);
+                    let release =
+                        releases.get(at).filter(|release| release.at_ns == interval.to_ns);
                     let holder = release.and_then(|release| release.by);
                     if open.locks.len() < MAX_WAITS {
                         open.locks.push((LockKey { futex, holder }, ns));

@@ -43,7 +43,7 @@ impl ProcessGroups {
         owners
     }
 
-    /// Who shares memory with a thread of a VMM is one, too.
+    /// A thread that shares memory with a VMM's thread belongs to the VMM as well.
     fn spread(&self, owners: &mut FxHashMap<u32, usize>) {
         let mut pairs: Vec<(u32, u32)> = self.0.iter().copied().collect();
         pairs.sort_unstable();

@@ -28,14 +28,14 @@ impl CallSum {
     }
 }
 
-/// A futex, and the thread that released who waited for it.
+/// A futex, and the thread that released the waiting thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct LockKey {
     pub(super) futex: u64,
     pub(super) holder: Option<u32>,
 }
 
-/// Who waited.
+/// The thread that waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Waiter {
     /// A vCPU, by its index, while its exit was handled.

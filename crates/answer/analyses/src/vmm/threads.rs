@@ -4,9 +4,9 @@ use rustc_hash::FxHashMap;
 
 use super::activity::{Activity, Call, Progress};
 use super::calls::CallKind;
-use super::loss_log::LossLog;
 use super::split::ThreadSplit;
 use super::sums::{CallKey, CallSum, LockKey, LockSum, Waiter};
+use crate::loss_log::LossLog;
 
 /// Kinds of calls that are told apart of one thread.
 const MAX_CALLS: usize = 256;
@@ -69,7 +69,7 @@ impl ThreadClock {
         self.runs(now_ns, cpu);
     }
 
-    /// It is woken, by whoever held what it waited for.
+    /// The thread that held the resource wakes it.
     pub(super) fn wake(&mut self, thread: u32, now_ns: u64, holder: Option<u32>) {
         self.account(now_ns);
         if self.cpu != Cpu::Asleep {

@@ -199,7 +199,8 @@ fn ends_have_names() {
         }],
         "50",
     );
-    let expected = ("host", "server", S::Blocked, Some("not woken while recorded"), 500);
+    let expected =
+        ("host", "server", S::Blocked, Some("not woken before the recording ended"), 500);
     assert_eq!(parts(&asleep.unwrap()), [expected]);
 }
 

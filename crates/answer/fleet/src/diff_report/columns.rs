@@ -55,9 +55,12 @@ fn exits<'r>(strata: &str, has_kinds: bool) -> Vec<Column<Shown<'r>>> {
         .null("All hosts.")
         .drawn_as(|shown| shown.row.stratum.clone().unwrap_or_else(|| "all".to_owned()))
         .shown_if(TABLE, 0, move |_| has_kinds),
-        Column::number(("level", "level"), Unit::Id, "Level of the exits.", |shown: &Shown<'_>| {
-            u64::try_from(shown.row.level).ok().filter(|level| *level > 0)
-        })
+        Column::number(
+            ("level", "level"),
+            Unit::Id,
+            "Level of the exits: 1 for guests, 2 for nested guests.",
+            |shown: &Shown<'_>| u64::try_from(shown.row.level).ok().filter(|level| *level > 0),
+        )
         .null("All exits that don't wait, together.")
         .drawn_as(|shown| level(shown.row.level))
         .shown(TABLE, 3),
@@ -68,12 +71,12 @@ fn exits<'r>(strata: &str, has_kinds: bool) -> Vec<Column<Shown<'r>>> {
             .shown(TABLE, 0),
         Column::flag(
             ("waiting", "waiting"),
-            "By these exits a guest says that it has nothing to do.",
+            "Exits by which a guest says that it has nothing to do.",
             |shown: &Shown<'_>| shown.row.waiting,
         ),
         Column::text(
             ("metric", "metric"),
-            "The number. Times are nanoseconds.",
+            "The metric. Times are in nanoseconds.",
             |shown: &Shown<'_>| Some(shown.row.metric.name().to_owned()),
         )
         .one_of(Metric::ALL.map(Metric::name))
@@ -85,16 +88,16 @@ fn sides<'r>() -> Vec<Column<Shown<'r>>> {
     vec![
         side(("a", "A"), 0),
         side(("b", "B"), 1),
-        hosts_of(("hosts_a", "hosts of A"), "Hosts of A that have it.", 0),
-        hosts_of(("hosts_b", "hosts of B"), "Hosts of B that have it.", 1),
-        hosts_of(("paired", "paired"), "Hosts that have it on both sides.", 2),
+        hosts_of(("hosts_a", "hosts of A"), "Hosts of A that have the metric.", 0),
+        hosts_of(("hosts_b", "hosts of B"), "Hosts of B that have the metric.", 1),
+        hosts_of(("paired", "paired"), "Hosts that have the metric on both sides.", 2),
     ]
 }
 
 fn side<'r>(names: (&str, &str), at: usize) -> Column<Shown<'r>> {
     let mean = move |shown: &Shown<'_>| shown.row.means.get(at).copied().flatten();
-    Column::ratio(names, "Its geometric mean over the hosts of the side.", mean)
-        .null("No host has it.")
+    Column::ratio(names, "Geometric mean over the hosts of the side.", mean)
+        .null("No host has the metric.")
         .drawn_as(move |shown| value(shown.row.metric, mean(shown)))
         .shown(TABLE, 2)
 }
@@ -108,35 +111,48 @@ fn hosts_of<'r>(names: (&str, &str), help: &str, at: usize) -> Column<Shown<'r>>
 fn tests<'r>(alpha: f64) -> Vec<Column<Shown<'r>>> {
     let heading = format!("{}% interval", (1.0 - alpha) * 100.0);
     vec![
-        Column::text(("design", "design"), "How hosts were compared: each with itself, with others of its kind, or its change with that of controls.", |shown: &Shown<'_>| {
-            shown.row.change.map(|change| change.design.name().to_owned())
-        }).one_of(["paired", "welch", "differences"])
-        .null("There are too few."),
-        Column::ratio(("ratio", "typical host"), "What B is of A on the typical host: geometric mean; with controls, what is left of it without their change. Null: as design.", |shown: &Shown<'_>| {
-            shown.row.change.map(|change| change.ratio)
-        })
+        Column::text(
+            ("design", "design"),
+            "How hosts were compared: each with itself, with other hosts of its kind, or its \
+                                            change with the change of the controls.",
+            |shown: &Shown<'_>| shown.row.change.map(|change| change.design.name().to_owned()),
+        )
+        .one_of(["paired", "welch", "differences"])
+        .null("There are too few hosts."),
+        Column::ratio(
+            ("ratio", "typical host"),
+            "B divided by A on the typical host (geometric mean); with controls, divided by \
+                                                  their change. Null: see design.",
+            |shown: &Shown<'_>| shown.row.change.map(|change| change.ratio),
+        )
         .drawn_as(|shown| shown.row.change.map_or("-".into(), |change| times(change.ratio)))
         .shown(TABLE, 0),
         Column::ratio(
             ("ci_low", &heading),
-            "Lower end of its interval, of confidence 1 - alpha.",
+            "Lower end of the interval, with confidence 1 - alpha.",
             |shown: &Shown<'_>| shown.row.change.map(|change| change.low),
-        ).null("as design")
-        .drawn_as(|shown| shown.row.change.map_or("-".into(), |change| interval(change.low, change.high)))
+        )
+        .null("as design")
+        .drawn_as(|shown| {
+            shown.row.change.map_or("-".into(), |change| interval(change.low, change.high))
+        })
         .shown(TABLE, 1),
-        Column::ratio(("ci_high", "high"), "Upper end of it.", |shown: &Shown<'_>| {
+        Column::ratio(("ci_high", "high"), "Upper end of the interval.", |shown: &Shown<'_>| {
             shown.row.change.map(|change| change.high)
-        }).null("as design"),
+        })
+        .null("as design"),
         Column::ratio(
             ("p_value", "p"),
             "Probability of a change at least this large if the two sides did not differ.",
             |shown: &Shown<'_>| shown.row.change.map(|change| change.p),
-        ).null("as design"),
+        )
+        .null("as design"),
         Column::ratio(
             ("p_adjusted", "p adj."),
-            "The same, adjusted for the number of rows.",
+            "p_value adjusted for the number of rows.",
             |shown: &Shown<'_>| shown.row.p_adjusted,
-        ).null("as design")
+        )
+        .null("as design")
         .drawn_as(|shown| shown.row.p_adjusted.map_or("-".into(), chance))
         .shown(TABLE, 1),
     ]
@@ -144,25 +160,25 @@ fn tests<'r>(alpha: f64) -> Vec<Column<Shown<'r>>> {
 
 fn verdicts<'r>() -> Vec<Column<Shown<'r>>> {
     vec![
-        Column::flag(("significant", "differs"), "p_adjusted is at most alpha, and permuting hosts does not contradict.", |shown: &Shown<'_>| {
+        Column::flag(("significant", "differs"), "p_adjusted is at most alpha, and permutation of the hosts does not contradict it.", |shown: &Shown<'_>| {
             shown.row.significant
         }),
         Column::any(
             ("went_away", "went away"),
             (Unit::Flag, Kind::Flag),
-            "In the last third of B's time the change is gone by half or more.",
+            "At least half of the change has disappeared in the last third of B's time.",
             |shown: &Shown<'_>| shown.row.went_away.map_or(Cell::Text(None), Cell::Flag),
         )
         .null("Not known."),
         Column::text(
             ("shifted_with", "shifted with"),
-            "The reason whose sum changed by as much the other way, while that of all exits did not.",
+            "The reason whose sum changed by the same amount in the opposite direction, while the sum of all exits did not change.",
             |shown: &Shown<'_>| shown.row.shifted.clone(),
         )
         .null("None."),
         Column::flag(
             ("finding", "finding"),
-            "Significant, did not go away and was not shifted: what --fail-if looks at.",
+            "Significant, still there and not shifted to another reason. --fail-if checks these rows.",
             |shown: &Shown<'_>| shown.row.is_finding(),
         ),
     ]
@@ -175,19 +191,19 @@ fn totals<'r>() -> Vec<Column<Shown<'r>>> {
     vec![
         Column::ratio(
             ("total_ratio", "fleet"),
-            "What the totals of all hosts on B are of those on A. Null: of percentiles, or not compared.",
+            "Total of all hosts on B divided by their total on A. Null: percentiles, or not compared.",
             |shown: &Shown<'_>| shown.row.total.map(|total| total.0),
         )
         .drawn_as(drawn)
         .shown(TABLE, 0),
         Column::ratio(
             ("total_low", "interval"),
-            "Lower end of its interval, by drawing hosts again.",
+            "Lower end of the interval, by resampling hosts.",
             |shown: &Shown<'_>| shown.row.total.map(|total| total.1),
         ).null("as total_ratio")
         .drawn_as(between)
         .shown(TABLE, 2),
-        Column::ratio(("total_high", "high"), "Upper end of it.", |shown: &Shown<'_>| {
+        Column::ratio(("total_high", "high"), "Upper end of the interval.", |shown: &Shown<'_>| {
             shown.row.total.map(|total| total.2)
         }).null("as total_ratio"),
     ]
@@ -195,7 +211,7 @@ fn totals<'r>() -> Vec<Column<Shown<'r>>> {
 
 fn only_drawn<'r>() -> Vec<Column<Shown<'r>>> {
     vec![
-        Column::text(("hosts", "hosts"), "Hosts on both sides, of significant rows.", |shown: &Shown<'_>| Some(hosts(shown.row)))
+        Column::text(("hosts", "hosts"), "Hosts on both sides. Only in significant rows.", |shown: &Shown<'_>| Some(hosts(shown.row)))
             .only_in_tables()
             .at_the_right()
             .shown(TABLE, 0),
@@ -205,7 +221,7 @@ fn only_drawn<'r>() -> Vec<Column<Shown<'r>>> {
             .shown(TABLE, 0),
         Column::text(
             ("carried_by", "carried by"),
-            "Hosts that carry the change; of significant rows. Where no host is on both sides: those of B.",
+            "Hosts that carry the change. Only in significant rows. If no host is on both sides: the hosts of B.",
             |shown: &Shown<'_>| Some(shown.row.carried_by.join(" ")),
         )
         .only_in_csv(),
@@ -228,5 +244,5 @@ fn note(row: &Row) -> Option<String> {
     if row.went_away == Some(true) {
         return Some("went away".to_owned());
     }
-    row.shifted.as_ref().map(|other| format!("moved: {other} makes up for it"))
+    row.shifted.as_ref().map(|other| format!("moved: offset by {other}"))
 }

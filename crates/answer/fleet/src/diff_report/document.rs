@@ -69,7 +69,7 @@ struct LeftOut {
 /// Hosts that carry what a row shows.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct Carriers<'r> {
-    /// Hosts that carry the change; of significant rows. Where no host is on both sides: those of B.
+    /// Hosts that carry the change. Only in significant rows. If no host is on both sides: the hosts of B.
     carried_by: &'r [String],
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Carriers<'r> {
 pub(crate) struct CarriersAndHosts<'r> {
     #[serde(flatten)]
     carriers: Carriers<'r>,
-    /// Hosts on both sides, of significant rows.
+    /// Hosts on both sides. Only in significant rows.
     hosts: Vec<Host<'r>>,
 }
 

@@ -19,7 +19,7 @@ use crate::lake::gaps::{Coverage, gaps};
 use crate::lake::survey::{Survey, ends_of};
 use crate::lake::{buckets, events, requests, session, spans, states};
 
-/// What is said of a session besides its recordings.
+/// Properties of a session besides its recordings.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
     /// Where it was read from.
@@ -194,7 +194,7 @@ pub fn identify(question: &Question<'_>) -> Ids {
 }
 
 /// Writes the tables of recordings, that of the session last; `ids` is what [`identify`] made of them, also where a part has
-/// been left out since. `tick` hears of the bytes done.
+/// been left out since. `tick` receives the number of bytes read.
 ///
 /// # Errors
 /// When a table can't be written, or the recordings hold more than one host.

@@ -160,7 +160,7 @@ struct ExitRows {
     handled: [TextId; 3],
     /// By outcome.
     states: [TextId; 3],
-    /// Who handled exits is known.
+    /// The handlers of exits are known.
     knows_user: bool,
 }
 

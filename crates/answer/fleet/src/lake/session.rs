@@ -166,7 +166,7 @@ pub(crate) fn write_session<F: Files>(
     row.text_or_null(origin.host_id.as_deref().or(uname.name)).text_or_null(uname.name);
     row.text_or_null(uname.release).text_or_null(uname.arch);
     row.text_or_null(surveys.iter().find_map(|survey| survey.isa).map(analyses::Isa::name));
-    // Labels win: whoever sets them knows better than the recorder.
+    // Labels take precedence: users set them on purpose.
     row.text_or_null(label(context, "cpu_model").or(origin.cpu_model.as_deref()));
     row.text_or_null(label(context, "microcode").or(origin.microcode.as_deref()));
     let cpus = recordings.first().map_or(0, sources::Recording::cpus);

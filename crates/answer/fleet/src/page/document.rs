@@ -99,7 +99,7 @@ struct Exits<'p> {
     isa: Option<&'p str>,
     /// Their reason. Null: as level.
     reason: Option<&'p str>,
-    /// By these exits a guest says that it has nothing to do.
+    /// Exits by which a guest says that it has nothing to do.
     waiting: bool,
 }
 
@@ -108,7 +108,7 @@ struct Exits<'p> {
 struct Column<'p> {
     /// Which exits.
     key: Exits<'p>,
-    /// The number. Times are nanoseconds.
+    /// The metric. Times are in nanoseconds.
     #[schemars(extend("enum" = Metric::ALL.map(Metric::name)))]
     metric: &'static str,
     /// What each of hosts has on A, to five digits. Null: too few exits.
@@ -124,7 +124,7 @@ struct OutlierRow<'p> {
     host: &'p str,
     /// Which exits.
     key: Exits<'p>,
-    /// The number. Times are nanoseconds.
+    /// The metric. Times are in nanoseconds.
     #[schemars(extend("enum" = Metric::ALL.map(Metric::name)))]
     metric: &'static str,
     /// What it stands apart in: how much the number is another on B, or what it has on B.
@@ -149,7 +149,7 @@ struct CurveRow<'p> {
     stratum: Option<&'p str>,
     /// Which exits.
     key: Exits<'p>,
-    /// The number. Times are nanoseconds.
+    /// The metric. Times are in nanoseconds.
     #[schemars(extend("enum" = Metric::ALL.map(Metric::name)))]
     metric: &'static str,
     /// Places in dates of days with enough hosts.

@@ -23,7 +23,7 @@ impl FromStr for Effect {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text} is no effect: REASON:cost=+3%,model=1,day=3");
+        let wrong = || format!("invalid effect {text}: write it as REASON:cost=+3%,model=1,day=3");
         let (reason, settings) = text.split_once(':').ok_or_else(wrong)?;
         let reason = reason.to_owned();
         let mut effect =

@@ -73,14 +73,14 @@ fn kinds<'r>(strata: &[String]) -> Vec<Column<Row<'r>>> {
     vec![
         Column::text(
             ("stratum_column", "column"),
-            "What tells kinds of hosts apart.",
+            "The column that groups hosts into kinds.",
             |row: &Row<'_>| row.change.stratum.as_ref().map(|stratum| stratum.0.clone()),
         )
-        .null("Of all hosts."),
+        .null("All hosts."),
         Column::text(("stratum", &title), "Only hosts of this kind.", |row: &Row<'_>| {
             row.change.stratum.as_ref().map(|stratum| stratum.1.clone())
         })
-        .null("As stratum_column.")
+        .null("See stratum_column.")
         .drawn_as(drawn)
         .shown_if(TABLE, 0, is_of_kind),
     ]
@@ -90,9 +90,12 @@ fn exits<'r>() -> Vec<Column<Row<'r>>> {
     let of_one = |row: &Row<'_>| (!row.change.is_of_all()).then(|| row.change.reason.clone());
     let isa = |row: &Row<'_>| (!row.change.isa.is_empty()).then(|| row.change.isa.clone());
     vec![
-        Column::number(("level", "level"), Unit::Id, "Level of the exits.", |row: &Row<'_>| {
-            u64::try_from(row.change.level).ok().filter(|level| *level > 0)
-        })
+        Column::number(
+            ("level", "level"),
+            Unit::Id,
+            "Level of the exits: 1 for guests, 2 for nested guests.",
+            |row: &Row<'_>| u64::try_from(row.change.level).ok().filter(|level| *level > 0),
+        )
         .null("All exits that don't wait, together.")
         .drawn_as(|row| level(row.change.level))
         .shown(TABLE, 3),
@@ -103,12 +106,12 @@ fn exits<'r>() -> Vec<Column<Row<'r>>> {
             .shown(TABLE, 0),
         Column::flag(
             ("waiting", "waiting"),
-            "By these exits a guest says that it has nothing to do.",
+            "Exits by which a guest says that it has nothing to do.",
             |row: &Row<'_>| row.change.waiting,
         ),
         Column::text(
             ("metric", "metric"),
-            "The number. Times are nanoseconds.",
+            "The metric. Times are in nanoseconds.",
             |row: &Row<'_>| Some(row.change.metric.name().to_owned()),
         )
         .one_of(Metric::ALL.map(Metric::name))
@@ -123,14 +126,14 @@ fn levels<'r>() -> Vec<Column<Row<'r>>> {
     vec![
         Column::ratio(
             ("before", "before"),
-            "What the typical host had since the change before, or from the beginning.",
+            "Value on the typical host since the previous change, or since the beginning.",
             |row: &Row<'_>| Some(row.change.before),
         )
         .drawn_as(|row| value(row.change.metric, Some(row.change.before)))
         .shown(TABLE, 2),
         Column::ratio(
             ("after", "after"),
-            "What it has up to the next change, or the end.",
+            "Value on the typical host up to the next change, or to the end.",
             |row: &Row<'_>| Some(row.change.after),
         )
         .drawn_as(|row| value(row.change.metric, Some(row.change.after)))
@@ -138,39 +141,44 @@ fn levels<'r>() -> Vec<Column<Row<'r>>> {
         Column::number(
             ("steps_before", "steps before"),
             Unit::Count,
-            "Steps with a value, of the level before.",
+            "Steps with a value before the change.",
             steps(0),
         ),
-        Column::number(("steps_after", "steps after"), Unit::Count, "Of the new level.", steps(1)),
+        Column::number(
+            ("steps_after", "steps after"),
+            Unit::Count,
+            "Steps with a value after the change.",
+            steps(1),
+        ),
     ]
 }
 
 fn tests<'r>(alpha: f64) -> Vec<Column<Row<'r>>> {
     let heading = format!("{}% interval", (1.0 - alpha) * 100.0);
     vec![
-        Column::ratio(("ratio", "typical host"), "After over before.", |row: &Row<'_>| {
+        Column::ratio(("ratio", "typical host"), "after divided by before.", |row: &Row<'_>| {
             Some(row.change.ratio)
         })
         .drawn_as(|row| times(row.change.ratio))
         .shown(TABLE, 0),
         Column::ratio(
             ("ci_low", &heading),
-            "Lower end of its interval, of confidence 1 - alpha.",
+            "Lower end of the interval, with confidence 1 - alpha.",
             |row: &Row<'_>| Some(row.change.low),
         )
         .drawn_as(|row| interval(row.change.low, row.change.high))
         .shown(TABLE, 1),
-        Column::ratio(("ci_high", "high"), "Upper end of it.", |row: &Row<'_>| {
+        Column::ratio(("ci_high", "high"), "Upper end of the interval.", |row: &Row<'_>| {
             Some(row.change.high)
         }),
         Column::ratio(
             ("p_value", "p"),
-            "Chance of such a change at any place of a series without one.",
+            "Probability of a change at least this large anywhere in a series without a change.",
             |row: &Row<'_>| Some(row.change.p),
         ),
         Column::ratio(
             ("p_adjusted", "p adj."),
-            "The same, adjusted for the number of series.",
+            "p_value adjusted for the number of series.",
             |row: &Row<'_>| Some(row.change.p_adjusted),
         )
         .drawn_as(|row| chance(row.change.p_adjusted))
@@ -183,30 +191,31 @@ fn hosts<'r>() -> Vec<Column<Row<'r>>> {
         Column::number(
             ("hosts_compared", "hosts"),
             Unit::Count,
-            "Hosts that have the number before and after.",
+            "Hosts that have the metric before and after the change.",
             |row: &Row<'_>| u64::try_from(row.change.hosts).ok(),
         )
         .shown(TABLE, 0),
         Column::number(
             ("hosts_of_all", "of all"),
             Unit::Count,
-            "Hosts of all kinds that have.",
+            "Hosts of all kinds that have the metric before and after the change.",
             |row: &Row<'_>| u64::try_from(row.change.hosts_of_all).ok(),
         ),
         Column::flag(
             ("went_away", "went away"),
-            "At the end of the series the change is gone by half or more.",
+            "At least half of the change has disappeared at the end of the series.",
             |row: &Row<'_>| row.change.went_away,
         ),
         Column::text(
             ("shifted_with", "shifted with"),
-            "The reason whose sum changed by as much the other way at the same time, while that of all exits did not.",
+            "The reason whose sum changed at the same time by the same amount in the opposite direction, while the sum of all \
+             exits did not change.",
             |row: &Row<'_>| row.change.moved.clone(),
         )
         .null("None."),
         Column::flag(
             ("finding", "finding"),
-            "Did not go away and was not shifted: what --fail-if looks at.",
+            "Still there and not shifted to another reason. --fail-if checks these rows.",
             |row: &Row<'_>| row.change.is_finding(),
         ),
         Column::text(("note", "note"), "", note)
@@ -227,5 +236,5 @@ fn note(row: &Row<'_>) -> Option<String> {
     if row.change.went_away {
         return Some("went away".to_owned());
     }
-    row.change.moved.as_ref().map(|other| format!("moved: {other} makes up for it"))
+    row.change.moved.as_ref().map(|other| format!("moved: offset by {other}"))
 }

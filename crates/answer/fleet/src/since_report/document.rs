@@ -75,7 +75,7 @@ pub(crate) struct Carriers<'r> {
 pub(crate) struct CarriersAndHosts<'r> {
     #[serde(flatten)]
     carriers: Carriers<'r>,
-    /// Hosts that have the number before and after.
+    /// Hosts that have the metric before and after the change.
     hosts: Vec<Host<'r>>,
 }
 
@@ -89,7 +89,7 @@ struct Host<'r> {
     before: f64,
     /// What it has.
     after: f64,
-    /// After over before.
+    /// after divided by before.
     ratio: f64,
 }
 

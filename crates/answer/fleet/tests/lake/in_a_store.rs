@@ -287,7 +287,7 @@ fn a_lake_is_the_same_in_a_store_and_over_pipes() {
     // The other end goes away: whoever calls is not left waiting.
     ours.shutdown(Shutdown::Both).unwrap();
     let error = add(&piped, "web4", "a").unwrap_err();
-    assert!(error.to_string().contains("has ended"), "{error}");
+    assert!(error.to_string().contains("has exited"), "{error}");
     drop(piped);
     let _ = served.join().unwrap();
 }

@@ -47,7 +47,7 @@ impl ObjectsByProcess {
         Ok(objects)
     }
 
-    /// The same over pipes to whoever [serves](super::serve).
+    /// The same over pipes to the process that [serves](super::serve).
     #[must_use]
     pub fn over(calls: impl Write + Send + 'static, replies: impl Read + Send + 'static) -> Self {
         let calls: Box<dyn Write + Send> = Box::new(BufWriter::new(calls));
@@ -71,7 +71,7 @@ impl ObjectsByProcess {
                 if sent == bytes {
                     calls.flush()
                 } else {
-                    Err(io::Error::other("the file is shorter"))
+                    Err(io::Error::other("the file is shorter than expected"))
                 }
             });
         if let Err(error) = sent {
@@ -89,11 +89,11 @@ fn is_closed(error: &io::Error) -> bool {
 }
 
 fn gone() -> io::Error {
-    io::Error::other("the program that speaks with the store has ended")
+    io::Error::other("the program that accesses the store has exited")
 }
 
 fn unexpected() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "another answer than was asked for")
+    io::Error::new(io::ErrorKind::InvalidData, "the reply does not match the request")
 }
 
 fn reply(from: &mut dyn Read) -> io::Result<Reply> {
@@ -118,7 +118,7 @@ fn listed(from: &mut dyn Read) -> io::Result<io::Result<Vec<Entry>>> {
                     return Ok(Ok(all));
                 }
                 if all.len() > MAX_LISTED {
-                    return Err(io::Error::other("more files than a lake can have"));
+                    return Err(io::Error::other("the lake has more files than allowed"));
                 }
             }
             Reply::Failed { kind, why } => return Ok(Err(kind.error(why))),

@@ -47,7 +47,7 @@ impl<O: Objects + 'static> ObjectLake<O> {
         let lake = Self::change(objects);
         // One without sessions may have notes of what was rejected.
         if lake.list(&places::sessions())?.is_empty() && lake.list(ROOT)?.is_empty() {
-            let why = format!("there is no lake: no object is below {ROOT}/");
+            let why = format!("there is no lake: there are no objects under {ROOT}/");
             return Err(io::Error::new(io::ErrorKind::NotFound, why));
         }
         Ok(lake)
@@ -103,7 +103,7 @@ impl<O: Objects + 'static> Storage for ObjectLake<O> {
             None => Before::Nothing,
             Some(Entry { version: Some(version), .. }) => Before::Version(version.clone()),
             Some(_) => {
-                let why = format!("{name}: the store names no version of it (ETag)");
+                let why = format!("{name}: the store returned no version (ETag)");
                 return self.note(Err(io::Error::other(why)));
             }
         };

@@ -98,7 +98,7 @@ impl Kind {
 pub(super) fn write(to: &mut dyn Write, document: &impl Serialize) -> io::Result<()> {
     let text = serde_json::to_vec(document)?;
     let length = u32::try_from(text.len()).ok().filter(|length| *length <= MAX_BYTES);
-    let length = length.ok_or_else(|| io::Error::other("too long for one document"))?;
+    let length = length.ok_or_else(|| io::Error::other("the document is too long"))?;
     to.write_all(&length.to_le_bytes())?;
     to.write_all(&text)
 }
@@ -112,7 +112,7 @@ pub(super) fn read<T: DeserializeOwned>(from: &mut dyn Read) -> io::Result<Optio
     }
     let length = u32::from_le_bytes(length);
     if length > MAX_BYTES {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "a document that is too long"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the document is too long"));
     }
     Ok(Some(serde_json::from_slice(&bytes(from, u64::from(length))?)?))
 }

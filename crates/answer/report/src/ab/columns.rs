@@ -24,7 +24,7 @@ impl column::Row for Row<'_> {
 
 impl<'r> Described for Row<'r> {
     const ABOUT: Option<&'static str> =
-        Some("A metric under A and one other configuration, whose numbers are those of b.");
+        Some("A metric under A and under one other configuration, called b here.");
     const MAY_COUNT_TICKS: bool = false;
 
     fn all_columns() -> Vec<Column<Self>> {
@@ -54,29 +54,29 @@ pub(super) fn columns<'r>(sides: usize) -> Vec<Column<Row<'r>>> {
 
 /// Numbers of both; `has_several`: the other one may be any of several.
 fn sides<'r>(has_several: bool) -> Vec<Column<Row<'r>>> {
-    let one_run = "There was one run.";
+    let one_run = "There was only one run.";
     let b = if has_several { "other" } else { "B" };
     vec![
         Column::text(
             ("name", "metric"),
-            "Its name. Times end in _ns and are nanoseconds.",
+            "Name of the metric. Times end in _ns and are in nanoseconds.",
             |row: &Row<'_>| Some(row.metric.name.clone()),
         )
         .shown(TABLE, 0),
         Column::text(
             ("configuration", "with"),
-            "The configuration that is compared with A: b, or the next ones.",
+            "The configuration that is compared with A: b, c and so on.",
             |row: &Row<'_>| Some(row.metric.side.name().to_owned()),
         )
         .shown_if(TABLE, 0, move |_| has_several),
-        value(("a_mean", "A"), "Mean of its runs under A.", |row| Some(row.metric.means[0]))
+        value(("a_mean", "A"), "Mean of the runs under A.", |row| Some(row.metric.means[0]))
             .shown(TABLE, 0),
-        value(("a_sd", "sd"), "Their standard deviation.", |row| row.metric.deviations[0])
+        value(("a_sd", "sd"), "Standard deviation of these runs.", |row| row.metric.deviations[0])
             .null(one_run)
             .shown(TABLE, 2),
-        value(("b_mean", b), "Mean of its runs under B.", |row| Some(row.metric.means[1]))
+        value(("b_mean", b), "Mean of the runs under B.", |row| Some(row.metric.means[1]))
             .shown(TABLE, 0),
-        value(("b_sd", "sd"), "Their standard deviation.", |row| row.metric.deviations[1])
+        value(("b_sd", "sd"), "Standard deviation of these runs.", |row| row.metric.deviations[1])
             .null(one_run)
             .shown(TABLE, 2),
     ]
@@ -91,12 +91,12 @@ fn change<'r>(title: &'static str) -> Vec<Column<Row<'r>>> {
         }
     };
     let times = |value: Option<f64>| value.map_or("-".to_owned(), |value| super::times(value, 4));
-    let none = "There were less than two blocks, or a number of zero or less.";
-    let less = "There were less than two blocks.";
+    let none = "There were fewer than two blocks, or a value was not positive.";
+    let less = "There were fewer than two blocks.";
     vec![
         Column::ratio(
             ("ratio", title),
-            "What B is of A: the mean of the blocks' ratios, as logarithms.",
+            "B divided by A: the geometric mean of the blocks' ratios.",
             ratio(|comparison| comparison.change),
         )
         .below_zero_too()
@@ -105,21 +105,25 @@ fn change<'r>(title: &'static str) -> Vec<Column<Row<'r>>> {
         .shown(TABLE, 0),
         Column::ratio(
             ("ci_low", "from"),
-            "Lower end of the interval of 95% of that ratio.",
+            "Lower end of the 95% interval of the ratio.",
             ratio(|comparison| comparison.low),
         )
         .below_zero_too()
         .null(none)
         .drawn_as(move |row| times(ratio(|comparison| comparison.low)(row)))
         .shown(TABLE, 0),
-        Column::ratio(("ci_high", "to"), "Upper end of it.", ratio(|comparison| comparison.high))
-            .below_zero_too()
-            .null(none)
-            .drawn_as(move |row| times(ratio(|comparison| comparison.high)(row)))
-            .shown(TABLE, 0),
+        Column::ratio(
+            ("ci_high", "to"),
+            "Upper end of the interval.",
+            ratio(|comparison| comparison.high),
+        )
+        .below_zero_too()
+        .null(none)
+        .drawn_as(move |row| times(ratio(|comparison| comparison.high)(row)))
+        .shown(TABLE, 0),
         Column::ratio(
             ("p_value", "p"),
-            "The chance of a change that great or greater where there is none.",
+            "Probability of a change at least this large if A and B did not differ.",
             |row: &Row<'_>| row.metric.change.as_ref().map(|comparison| comparison.p),
         )
         .below_zero_too()
@@ -128,7 +132,7 @@ fn change<'r>(title: &'static str) -> Vec<Column<Row<'r>>> {
         .shown(TABLE, 1),
         Column::ratio(
             ("p_adjusted", "p adj."),
-            "The same, adjusted for the number of comparisons (false discovery rate).",
+            "p_value adjusted for the number of comparisons (false discovery rate).",
             |row: &Row<'_>| row.metric.p_adjusted,
         )
         .below_zero_too()
@@ -159,14 +163,15 @@ fn runs<'r>() -> Vec<Column<Row<'r>>> {
             Some(row.ab.blocks() as u64)
         })
         .shown(TABLE, 3),
-        Column::number(("outliers", "outliers"), Unit::Count, "Runs that are further from the median of their configuration than five median deviations. They count.", |row: &Row<'_>| {
+        Column::number(("outliers", "outliers"), Unit::Count, "Runs more than five median deviations away from the median of \
+                                                               their configuration. They are included in the results.", |row: &Row<'_>| {
             Some(row.metric.outliers.len() as u64)
         })
         .shown_if(TABLE, 3, |row| !row.metric.outliers.is_empty()),
-        Column::ratio(("drift", "drift"), "How much it grew from the first block to the last, as a share of its mean.", |row: &Row<'_>| {
+        Column::ratio(("drift", "drift"), "Growth from the first block to the last, as a share of the mean.", |row: &Row<'_>| {
             row.metric.drift
         }).below_zero_too()
-        .null("None that chance would not make, or less than three blocks.")
+        .null("The drift is within chance, or there were fewer than three blocks.")
         .shown_if_known(TABLE, 3)
         .missing("-"),
     ]

@@ -35,8 +35,7 @@ impl AbReport {
         page.heading("Every run, in the order in which they ran");
         let key = |(side, _): (AbSide, _)| (Mark(side.place()), capital(side));
         page.key(&self.sides().map(key).collect::<Vec<_>>());
-        let note =
-            "A dashed line is a mean, a ring a run far from the others of its configuration.";
+        let note = "A dashed line shows a mean; a ring marks a run far from the others of its configuration.";
         page.paragraph("note", note);
         let places = 0..self.ab.runs.first().map_or(0, |run| run.values.len());
         page.figures(&places.filter_map(|place| self.runs(place)).collect::<Vec<_>>());
@@ -56,16 +55,16 @@ impl AbReport {
         let ([a, b], side) = (metric.means.map(|mean| number(metric, mean)), capital(metric.side));
         let name = &metric.name;
         let chance = match (metric.is_significant(), metric.p_adjusted) {
-            (true, _) => "which is hardly chance",
-            (false, Some(_)) => "which may be chance",
-            (false, None) => "of which too few runs say whether it is chance",
+            (true, _) => "and chance is unlikely to be the cause",
+            (false, Some(_)) => "and chance may be the cause",
+            (false, None) => "and there are too few runs to rule out chance",
         };
         let change = ratio(metric).map_or(String::new(), |change| {
             let [low, high] = [change.low, change.high].map(times);
             format!(": {}, 95% within {low} and {high},", times(change.change))
         });
         format!(
-            "{name} is {a} under A, {b} under {side}{change} {chance}. {blocks} of one run each."
+            "{name} is {a} under A, {b} under {side}{change} {chance}. {blocks}, each with one run per configuration."
         )
     }
 
@@ -77,7 +76,11 @@ impl AbReport {
         if with_ratio.is_empty() {
             return;
         }
-        page.heading(if self.ab.sides > 2 { "What the others are of A" } else { "What B is of A" });
+        page.heading(if self.ab.sides > 2 {
+            "The others relative to A"
+        } else {
+            "B relative to A"
+        });
         let ends = || with_ratio.iter().flat_map(|(_, change)| [change.low, change.high]);
         let scale = RatioScale::for_ratios(ends());
         let rows = with_ratio.len() as f64;
@@ -104,9 +107,9 @@ impl AbReport {
             (CHANCE, "may be chance".to_owned()),
             (HARDLY_CHANCE, "hardly chance".to_owned()),
         ]);
-        let description = "By metric, what B or another configuration is of A, with the interval of 95%: the table below has the numbers";
+        let description = "Each configuration relative to A, by metric, with 95% intervals. The table below shows the numbers";
         page.figures(&[(
-            "Means of the blocks’ ratios, with their intervals of 95%".to_owned(),
+            "Means of the blocks’ ratios, with 95% intervals".to_owned(),
             plot.svg(description),
         )]);
     }
@@ -222,7 +225,9 @@ mod tests {
         assert_eq!(page.matches("class=\"ring\"").count(), 1);
         let sentence = "wall_ns is 1.01 ms under A, 2.01 ms under B: 1.994×, 95% within ";
         assert!(page.contains(sentence), "{page}");
-        assert!(page.contains("which is hardly chance. 8 blocks of one run each."));
+        assert!(page.contains(
+            "and chance is unlikely to be the cause. 8 blocks, each with one run per configuration."
+        ));
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(crate) struct Document<'r> {
 /// What a rule says of a VM.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct AdviceRow<'r> {
-    /// Path of the recording, as it was named.
+    /// Path of the recording, as given.
     source: &'r str,
     /// Name of the rule; docs/advice.md lists them.
     rule: &'static str,

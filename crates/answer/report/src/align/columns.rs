@@ -32,7 +32,7 @@ impl Row<'_> {
 
 impl<'r> Described for Row<'r> {
     const ABOUT: Option<&'static str> =
-        Some("One vCPU, and one stretch of time in which its clock keeps to a line.");
+        Some("One vCPU, and one stretch of time in which its clock drifts at a constant rate.");
     fn all_columns() -> Vec<Column<Self>> {
         columns(true)
     }
@@ -55,7 +55,7 @@ pub(super) fn columns<'r>(nanoseconds: bool) -> Vec<Column<Row<'r>>> {
 
 fn cpus<'r>() -> Vec<Column<Row<'r>>> {
     vec![
-        Column::text(("vm", "VM"), "The VM, as exits calls it.", |row: &Row<'_>| {
+        Column::text(("vm", "VM"), "The VM, under the same name as in exits.", |row: &Row<'_>| {
             Some(row.guest.vm.clone())
         }),
         Column::number(("vcpu", "vCPU"), Unit::Id, "Number of the vCPU.", |row: &Row<'_>| {
@@ -66,7 +66,7 @@ fn cpus<'r>() -> Vec<Column<Row<'r>>> {
         Column::number(
             ("guest_cpu", "CPU"),
             Unit::Id,
-            "Number of the CPU in the guest that it is.",
+            "Number of the CPU in the guest.",
             |row: &Row<'_>| Some(row.row.guest_cpu.into()),
         )
         .shown(TABLE, 1)
@@ -76,7 +76,7 @@ fn cpus<'r>() -> Vec<Column<Row<'r>>> {
 
 fn methods<'r>() -> Vec<Column<Row<'r>>> {
     vec![
-        Column::text(("method", "method"), "The method chosen.", |row: &Row<'_>| {
+        Column::text(("method", "method"), "The chosen method.", |row: &Row<'_>| {
             Some(row.result.method.name().to_owned())
         })
         .one_of(Method::ALL.map(Method::name))
@@ -87,7 +87,7 @@ fn methods<'r>() -> Vec<Column<Row<'r>>> {
         .shown(TABLE, 0),
         Column::flag(
             ("chosen", "chosen"),
-            "Whether reports use this method; JSON has the rows of no other.",
+            "Whether reports use this method. JSON contains only such rows.",
             Row::is_chosen,
         )
         .only_in_csv(),
@@ -123,28 +123,30 @@ fn offsets<'r>(nanoseconds: bool) -> Vec<Column<Row<'r>>> {
     vec![
         signed_time(
             ("offset", &offset),
-            "Host's clock less guest's, in the middle of the stretch.",
+            "Host's clock minus guest's clock, in the middle of the stretch.",
             |row| row.offset_ns,
         )
         .drawn_as(|row| signed(row.row.offset_ns))
         .shown(TABLE, 0),
-        Column::time(("bound", "bound"), "Anywhere in the stretch the truth is no further from the line than this; null: the method states none.", |row: &Row<'_>| {
-            row.row.bound_ns
-        })
-        .null("the method states none")
+        Column::time(
+            ("bound", "bound"),
+            "The largest possible error anywhere in the stretch; null: the method gives no bound.",
+            |row: &Row<'_>| row.row.bound_ns,
+        )
+        .null("the method gives no bound")
         .shown(TABLE, 0),
-        drift("drift_ppb", "How the offset changes: nanoseconds a second.", |row| {
+        drift("drift_ppb", "Change of the offset, in nanoseconds per second.", |row| {
             Some(row.drift_ppb.round() as i64)
         })
         .shown(TABLE, 1),
-        drift("drift_low_ppb", "The least drift that fits all events.", |row| {
+        drift("drift_low_ppb", "The smallest drift that fits all events.", |row| {
             row.drifts_ppb.map(|(low, _)| low.floor() as i64)
         })
-        .null("the method doesn't bound it"),
+        .null("the method gives no bound"),
         drift("drift_high_ppb", "The greatest.", |row| {
             row.drifts_ppb.map(|(_, high)| high.ceil() as i64)
         })
-        .null("the method doesn't bound it"),
+        .null("the method gives no bound"),
     ]
 }
 
@@ -153,20 +155,21 @@ fn checks<'r>() -> Vec<Column<Row<'r>>> {
         Column::number(
             ("events", "events"),
             Unit::Count,
-            "Events of the stretch held against the windows: all but those whose time another event of their CPU has, too.",
+            "Events of the stretch that were checked against the windows: all except those with the same time as another event \
+             of their CPU.",
             |row: &Row<'_>| Some(row.row.events),
         )
         .shown(TABLE, 0),
         Column::number(
             ("violations", "violations"),
             Unit::Count,
-            "Those outside all windows of their vCPU by more than the bound, or at all where the method states none.",
+            "Events outside all windows of their vCPU by more than the bound, or by any amount if the method gives no bound.",
             |row: &Row<'_>| Some(row.row.violations),
         )
         .shown(TABLE, 0),
         Column::time(
             ("worst", "worst"),
-            "How far outside the one lies that is furthest.",
+            "Distance of the farthest event from the windows.",
             |row: &Row<'_>| Some(row.row.worst_ns),
         )
         .drawn_as(|row| match row.row.worst_ns {

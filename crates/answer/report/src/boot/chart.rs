@@ -38,7 +38,7 @@ pub fn boot_svg(report: &BootReport) -> String {
         canvas.machine(report, machine);
     }
     if report.boot.machines.is_empty() {
-        canvas.text(12.0, "start", "no machine boots or goes down here");
+        canvas.text(12.0, "start", "no machine boots or shuts down in this recording");
         canvas.y += GAP;
     }
     format!(
@@ -168,7 +168,7 @@ impl Canvas {
         }
         self.y += RATES;
         let unit = if scale.nanoseconds {
-            format!("exits, at most {} a second", count(max as u64))
+            format!("exits, at most {} per second", count(max as u64))
         } else {
             "exits by time".to_owned()
         };
@@ -192,7 +192,7 @@ impl Canvas {
         self.y += GAP + 6.0;
     }
 
-    /// A name, its interval, and what else is said of it.
+    /// A name, its interval, and further text.
     fn line(
         &mut self,
         name: &str,

@@ -21,10 +21,14 @@ fn text<'b>(names: (&str, &str), help: &str, text_of: Of<String>) -> Column<Line
 
 fn names<'b>() -> Vec<Column<Line<'b>>> {
     vec![
-        text(("machine", "machine"), "The machine: its VM, else its recording.", |line| {
-            Some(line.machine.to_owned())
+        text(
+            ("machine", "machine"),
+            "The machine: its VM, or its recording if the VM is unknown.",
+            |line| Some(line.machine.to_owned()),
+        ),
+        text(("kind", "kind"), "The kind of phase, or initcall.", |line| {
+            line.kind.map(str::to_owned)
         }),
-        text(("kind", "kind"), "The kind of phase; initcall.", |line| line.kind.map(str::to_owned)),
         text(("name", "phase"), "The phase, or the initcall's function.", |line| {
             Some(line.name.clone())
         })
@@ -58,24 +62,26 @@ fn times<'b>() -> Vec<Column<Line<'b>>> {
     let since = |line: &Line<'b>| line.since_ns;
     let result = |line: &Line<'b>| Cell::Signed(line.call.and_then(|call| call.result));
     vec![
-        Column::time(("since_begin", "begins"), "From the first event to its beginning.", since)
-            .shown(PHASES, 2)
-            .missing("")
-            .shown(INITCALLS, 2),
-        Column::time(("duration", "lasts"), "How long it took.", |line: &Line<'b>| {
-            line.duration_ns
-        })
-        .shown(PHASES, 0)
-        .shown(INITCALLS, 0)
-        .missing("no end"),
-        Column::ratio(("share", "share"), "Its part of all phases.", |line: &Line<'b>| line.share)
+        Column::time(
+            ("since_begin", "begins"),
+            "Time from the first event to the beginning of the phase.",
+            since,
+        )
+        .shown(PHASES, 2)
+        .missing("")
+        .shown(INITCALLS, 2),
+        Column::time(("duration", "lasts"), "Duration.", |line: &Line<'b>| line.duration_ns)
+            .shown(PHASES, 0)
+            .shown(INITCALLS, 0)
+            .missing("no end"),
+        Column::ratio(("share", "share"), "Share of all phases.", |line: &Line<'b>| line.share)
             .only_in_tables()
             .shown(PHASES, 3)
             .missing(""),
         Column::any(
             ("result", "returned"),
             (Unit::Id, Kind::Signed),
-            "What the initcall returned.",
+            "Return value of the initcall.",
             result,
         )
         .shown(INITCALLS, 4)
@@ -128,9 +134,12 @@ fn of_guest<'b>() -> Vec<Column<Line<'b>>> {
             2,
         ),
         known(
-            number(("event_bytes", "bytes"), Unit::Count, "Their bytes in the buffer.", |guest| {
-                guest.bytes
-            }),
+            number(
+                ("event_bytes", "bytes"),
+                Unit::Count,
+                "Bytes of these events in the buffer.",
+                |guest| guest.bytes,
+            ),
             3,
         ),
     ]
@@ -147,11 +156,11 @@ fn tracing<'b>() -> Vec<Column<Line<'b>>> {
         Column::number((name, title), Unit::Count, help, value_of)
     };
     vec![
-        number("tracing_ns", "tracing", "What its events cost.", 0)
+        number("tracing_ns", "tracing", "Cost of the events.", 0)
             .drawn_as(drawn)
             .shown_if_known(PHASES, 1),
-        number("tracing_low_ns", "tracing, at least", "The least that its events cost.", 1),
-        number("tracing_high_ns", "tracing, at most", "The most that its events cost.", 2),
+        number("tracing_low_ns", "tracing, at least", "Lowest possible cost of the events.", 1),
+        number("tracing_high_ns", "tracing, at most", "Highest possible cost of the events.", 2),
     ]
 }
 
@@ -179,43 +188,50 @@ fn of_host<'b>() -> Vec<Column<Line<'b>>> {
             .missing(""),
         host_time(("exit_time", "exit time"), "Time of exits.", |host| host.time_ns).only_in_csv(),
         known(
-            host_time(
-                ("working", "exit time"),
-                "Time of exits, without those that wait.",
-                |host| host.working_ns,
-            ),
+            host_time(("working", "exit time"), "Time of exits, without waiting exits.", |host| {
+                host.working_ns
+            }),
             0,
         )
         .shown_if(INITCALLS, 1, has_host)
         .missing("")
         .only_in_tables(),
         known(
-            host_time(("waiting", "waiting"), "Time of exits that wait.", |host| host.waiting_ns),
+            host_time(("waiting", "waiting"), "Time of waiting exits.", |host| host.waiting_ns),
             2,
         )
         .only_in_tables(),
         known(
-            host_time(("kernel", "kernel"), "Of exits' time, in the kernel.", |host| {
+            host_time(("kernel", "kernel"), "Part of the exits' time in the kernel.", |host| {
                 host.kernel_ns
             }),
             1,
         ),
-        known(host_time(("user", "user"), "Of exits' time, in the VMM.", |host| host.user_ns), 1),
         known(
-            host_time(("off_cpu", "off CPU"), "Of exits' time, off the CPU.", |host| {
+            host_time(("user", "user"), "Part of the exits' time in the VMM.", |host| host.user_ns),
+            1,
+        ),
+        known(
+            host_time(("off_cpu", "off CPU"), "Part of the exits' time off the CPU.", |host| {
                 host.off_cpu_ns
             }),
             2,
         ),
-        host_time(("halt_poll", "halt poll"), "Of exits' time, polling.", |host| host.halt_poll_ns),
-        host_time(("not_split", "not split"), "Of exits' time, what can't be split.", |host| {
-            host.not_split_ns
-        })
+        host_time(
+            ("halt_poll", "halt poll"),
+            "Part of the exits' time spent on halt polling.",
+            |host| host.halt_poll_ns,
+        ),
+        host_time(
+            ("not_split", "not split"),
+            "Part of the exits' time that cannot be split.",
+            |host| host.not_split_ns,
+        )
         .drawn_as(not_split)
         .shown_if(PHASES, 1, is_split_short),
         Column::text(
             ("most", "most time in"),
-            "The reason that took longest, and its exits.",
+            "The reason with the most time, and its exits.",
             most,
         )
         .only_in_tables()

@@ -16,8 +16,8 @@ pub(super) fn text(report: &BootReport, width: Option<usize>) -> String {
         report.sources.iter().map(|source| format!("{}\n", line(source))).collect();
     report.alignment.iter().for_each(|text| out += &format!("{}\n", line(text)));
     if report.boot.machines.is_empty() {
-        out += "\nno machine boots or goes down here: it takes events of a guest's kernel from its \
-                command line on (trace_event=initcall:*), or a host's exits of it\n";
+        out += "\nno machine boots or shuts down in this recording: record the guest's kernel from its command line on \
+                (trace_event=initcall:*), or its exits on the host\n";
     }
     for machine in &report.boot.machines {
         out += &machine_text(report, machine, width);
@@ -42,7 +42,8 @@ fn machine_text(report: &BootReport, machine: &BootedMachine, width: Option<usiz
         out += &format!("{note}\n");
     }
     if !left_out.is_empty() {
-        out += &format!("left out for width: {}; csv and json have all\n", left_out.join(", "));
+        out +=
+            &format!("hidden to fit the width: {}; csv and json show all\n", left_out.join(", "));
     }
     out
 }
@@ -68,7 +69,7 @@ pub(super) fn summary(machine: &BootedMachine) -> String {
             .iter()
             .filter(|phase| matches!(phase.kind, PhaseKind::Shutdown | PhaseKind::After));
         let sum_ns = down.map(Phase::duration_ns).fold(0, u64::saturating_add);
-        parts.push(format!("{} on its way down", time(sum_ns, ns)));
+        parts.push(format!("{} shutting down", time(sum_ns, ns)));
     }
     let end_ns = machine.phases.last().map_or(begin_ns, |phase| phase.to_ns);
     parts.push(format!("{} in all", since(end_ns)));
@@ -92,25 +93,25 @@ fn notes(machine: &BootedMachine) -> Vec<String> {
         (of_guest(|guest| guest.weight.losses), of_guest(|guest| guest.weight.lost));
     if losses > 0 {
         notes.push(format!(
-            "the guest's kernel dropped events at {}, {} counted: a larger \
-             trace_buf_size keeps more",
+            "the guest's kernel dropped events at {}, {} counted: increase trace_buf_size to keep more",
             plural(losses, "place"),
             plural(lost, "event")
         ));
     }
     if machine.damaged > 0 {
-        notes.push(format!("{} of the guest can't be read", plural(machine.damaged, "page")));
+        notes.push(format!("{} of the guest cannot be read", plural(machine.damaged, "page")));
     }
     if machine.phases.iter().any(|phase| phase.host.is_some()) {
         notes.push(
-            "exit time: of all vCPUs, without exits that wait for work; kernel, user, off CPU: of \
-             all exits"
-                .into(),
+            "exit time: all vCPUs, without waiting exits; kernel, user, off CPU: all exits".into(),
         );
     }
     notes.extend(machine.event_cost.as_ref().map(|cost| tracing_note(machine, cost)));
     if machine.initcalls.is_empty() && machine.guest.is_none() {
-        notes.push("initcall levels need a recording of the guest: trace_event=initcall:*".into());
+        notes.push(
+            "initcall levels need a recording of the guest: boot it with trace_event=initcall:*"
+                .into(),
+        );
     }
     notes
 }
@@ -122,8 +123,8 @@ fn tracing_note(machine: &BootedMachine, cost: &EventCost) -> String {
     let all = cost.cost_of(events.fold(0, u64::saturating_add));
     let time_of_ps = |ps: i64| time(u64::try_from(ps).unwrap_or(0) / 1000, true);
     format!(
-        "tracing: events times {}, what one cost this guest afterwards ({} to {} with 95% confidence, \
-         {} rounds of {}); {} to {} in all",
+        "tracing: number of events times {}, the cost per event measured in this guest afterwards ({} to {} with 95% confidence, \
+         {} rounds of {}); {} to {} in total",
         time_of_ps(cost.median_ps),
         time_of_ps(cost.low_ps),
         time_of_ps(cost.high_ps),

@@ -50,7 +50,7 @@ pub(super) struct Source<'r> {
     pub(super) functions: RowsWith<functions::Row<'r>, Callers>,
     /// Threads with calls.
     pub(super) threads: Rows<threads::Row<'r>>,
-    /// Who called whom, callees below their callers; null unless --tree is given.
+    /// Call tree, callees below their callers; null unless --tree is given.
     pub(super) tree: Option<Vec<TreeRow>>,
     /// What patterns would spare: those asked for, then those found.
     pub(super) savings: Vec<SavingRow<'r>>,
@@ -60,7 +60,7 @@ pub(super) struct Source<'r> {
 
 #[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct Callers {
-    /// Who called it, the most first; of the function tracer alone.
+    /// Callers, most frequent first. Only for the function tracer.
     pub(super) callers: Vec<Caller>,
 }
 

@@ -26,7 +26,7 @@ pub(super) fn flame(sources: &[CallsSource], title: &str) -> String {
 /// What the colours and the widths mean.
 fn legend(sources: &[CallsSource]) -> String {
     let timed = sources.iter().any(CallsSource::has_times);
-    let width = if timed { "width: time, callees included" } else { "width: calls" };
+    let width = if timed { "width: time including callees" } else { "width: calls" };
     let guests = if sources.iter().any(|source| source.is_guest) { ", cool: guest" } else { "" };
     let hosts = if sources.iter().any(|source| !source.is_guest) { "warm: host" } else { "" };
     let colours = format!("{hosts}{guests}");

@@ -34,13 +34,13 @@ pub(super) fn columns<'r>() -> Vec<Column<Row<'r>>> {
 
 fn names<'r>() -> Vec<Column<Row<'r>>> {
     vec![
-        Column::text(("machine", "machine"), "The machine that was recorded.", |row: &Row<'_>| {
+        Column::text(("machine", "machine"), "The recorded machine.", |row: &Row<'_>| {
             Some(row.source.machine.clone())
         })
         .only_in_csv(),
         Column::text(
             ("function", "function"),
-            "Its name, or else its address.",
+            "Name, or the address if no name is known.",
             |row: &Row<'_>| {
                 Some(
                     row.subject
@@ -63,22 +63,28 @@ fn names<'r>() -> Vec<Column<Row<'r>>> {
         .only_in_json(),
         Column::text(
             ("module", "module"),
-            "The kernel module that it is in; null in the kernel itself.",
+            "The kernel module that contains the function; null: the kernel itself.",
             |row: &Row<'_>| row.subject.module.clone(),
         )
-        .null("it is in the kernel itself"),
-        Column::text(("address", "address"), "Its address, in hexadecimal.", |row: &Row<'_>| {
-            Some(format!("{:#x}", row.subject.address))
-        })
+        .null("the function is in the kernel itself"),
+        Column::text(
+            ("address", "address"),
+            "Address of the function, in hexadecimal.",
+            |row: &Row<'_>| Some(format!("{:#x}", row.subject.address)),
+        )
         .only_in_json(),
     ]
 }
 
 fn counts<'r>() -> Vec<Column<Row<'r>>> {
     vec![
-        Column::number(("count", "calls"), Unit::Count, "Calls that returned with no loss between call and return; of the function tracer: calls.", |row: &Row<'_>| {
-            Some(row.subject.count)
-        })
+        Column::number(
+            ("count", "calls"),
+            Unit::Count,
+            "Calls that returned without a loss between call and return. Function \
+                                                         tracer: all calls.",
+            |row: &Row<'_>| Some(row.subject.count),
+        )
         .shown(TIMED, 0)
         .shown(COUNTED, 0),
         Column::ratio(("share", "share"), "Share of all calls.", |row: &Row<'_>| {
@@ -96,19 +102,21 @@ fn self_ns(row: &Row<'_>) -> u64 {
 
 fn times<'r>() -> Vec<Column<Row<'r>>> {
     vec![
-        timed(("self", "self"), "In the function itself, on a CPU: without what it called, without time off the CPU; without the tracer's cost if --correct is given. Null where the tracer records no times, or where they are cycles.", self_ns).shown(TIMED, 0),
-        timed(("total", "total"), "From call to return, callees and time off the CPU included; of calls within calls of the same function only the outer ones. Null where the tracer records no times, or where they are cycles.", |row: &Row<'_>| row.subject.total_ns)
+        timed(("self", "self"), "CPU time in the function itself, without its callees, and without the tracer's cost if \
+                                 --correct is given. Null if the tracer records no times, or if times are cycles.", self_ns).shown(TIMED, 0),
+        timed(("total", "total"), "From call to return, including callees and time off the CPU; of recursive calls, only the \
+                                   outermost. Null if the tracer records no times, or if times are cycles.", |row: &Row<'_>| row.subject.total_ns)
             .shown(TIMED, 0)
             .after("off_cpu"),
         Column::time(
             ("off_cpu", "off CPU"),
-            "Off the CPU while it was the innermost function. Null also without sched_switch in the recording.",
+            "Time off the CPU while this was the innermost function. Null also if sched_switch was not recorded.",
             |row: &Row<'_>| row.off_cpu(row.subject.off_cpu_ns),
         )
-        .null("switches of threads were not recorded")
+        .null("sched_switch was not recorded")
         .shown_if_known(TIMED, 2)
         .after("tracer"),
-        timed(("max", "max"), "The longest call. Null where the tracer records no times, or where they are cycles.", |row: &Row<'_>| row.subject.max_ns)
+        timed(("max", "max"), "The longest call. Null if the tracer records no times, or if times are cycles.", |row: &Row<'_>| row.subject.max_ns)
             .shown(TIMED, 3)
             .after("mean"),
     ]
@@ -116,13 +124,15 @@ fn times<'r>() -> Vec<Column<Row<'r>>> {
 
 fn shares<'r>() -> Vec<Column<Row<'r>>> {
     vec![
-        Column::ratio(("self%", "self%"), "Share of the time of all.", |row: &Row<'_>| {
-            column::ratio(self_ns(row), row.totals.self_ns)
-        })
+        Column::ratio(
+            ("self%", "self%"),
+            "Share of the time of all functions.",
+            |row: &Row<'_>| column::ratio(self_ns(row), row.totals.self_ns),
+        )
         .only_in_tables()
         .shown(TIMED, 1)
         .after("self"),
-        Column::time(("mean", "mean"), "From call to return, on average.", |row: &Row<'_>| {
+        Column::time(("mean", "mean"), "Mean time from call to return.", |row: &Row<'_>| {
             row.subject.total_ns.checked_div(row.subject.count)
         })
         .only_in_tables()
@@ -138,12 +148,12 @@ fn events<'r>() -> Vec<Column<Row<'r>>> {
         })
     };
     vec![
-        number("events", "Events that the tracer wrote for it.", |function| function.events),
+        number("events", "Events that the tracer wrote for the function.", |function| function.events),
         number("without_call", "Returns whose call was not recorded.", |function| function.without_call),
         number("without_return", "Calls whose return was not recorded.", |function| function.without_return),
         Column::time(
             ("tracer", "tracer"),
-            "The tracer's cost by --correct, taken out of `self_ns`. Null unless --correct is given.",
+            "The tracer's cost that --correct subtracted from `self_ns`. Null unless --correct is given.",
             |row: &Row<'_>| row.per_call.and(row.timed(row.subject.tracer_ns(row.per_call))),
         )
         .null("--correct was not given")
@@ -152,11 +162,11 @@ fn events<'r>() -> Vec<Column<Row<'r>>> {
         Column::number(
             ("calls_made", "calls made"),
             Unit::Count,
-            "Traced calls that it made itself. Null for the function tracer.",
+            "Traced calls that the function made itself. Null for the function tracer.",
             |row: &Row<'_>| row.timed(row.subject.calls_made),
         )
         .null("the tracer records no returns"),
-        Column::text(("callers", "callers"), "Who called it, the most first; of the function tracer alone.", |row: &Row<'_>| {
+        Column::text(("callers", "callers"), "Callers, most frequent first. Only for the function tracer.", |row: &Row<'_>| {
             Some(callers(row))
         })
         .only_in_tables()

@@ -19,10 +19,10 @@ impl CallsReport {
         if no_call + no_return > 0 {
             let lost = match calls.interrupted {
                 0 => String::new(),
-                lost => format!(" ({} of them at a loss)", count(lost)),
+                lost => format!(" ({} of them because of losses)", count(lost)),
             };
             notes.push(format!(
-                "left out of counts and times: {} whose return is not recorded{lost}, {} whose call is not",
+                "left out of counts and times: {} without a recorded return{lost}, {} without a recorded call",
                 plural(no_return, "call"),
                 plural(no_call, "return")
             ));
@@ -31,20 +31,21 @@ impl CallsReport {
             calls.threads.iter().map(|thread| thread.overrun).fold(0, u64::saturating_add);
         if overrun > 0 {
             let overrun = plural(overrun, "call");
-            notes.push(format!("the kernel could not follow {overrun}: stacks too deep"));
+            notes
+                .push(format!("the kernel could not follow {overrun}: their stacks were too deep"));
         }
         if calls.tree.rest() > 0 {
             let rest = counted(calls.tree.rest(), "call was", "calls were");
-            notes.push(format!("{rest} on more stacks than are kept apart"));
+            notes.push(format!("{rest} on stacks beyond the limit of distinct stacks"));
         }
         if source.has_times() && !calls.switches {
             notes.push(
-                "time off the CPU is in the times: record sched_switch to have it apart".to_owned(),
+                "times include time off the CPU: record sched_switch to separate it".to_owned(),
             );
         }
         if calls.tracer == Some(CallTracer::Function) {
             notes.push(
-                "the function tracer records calls without times: -p function_graph records times"
+                "the function tracer records calls without times: use -p function_graph to record times"
                     .to_owned(),
             );
         }
@@ -66,8 +67,8 @@ impl CallsReport {
         if let Some(per_call) = self.per_call.filter(|_| source.has_times()) {
             let tracer_ns = calls.sum(|function| function.tracer_ns(Some(per_call)));
             return vec![format!(
-                "corrected: {} ns within and {} ns outside of each call are the tracer's, {} ({} of \
-                 self time); total times are as recorded",
+                "corrected: the tracer costs {} ns inside and {} ns outside each call, {} in total ({} of self time); total \
+                 times are as recorded",
                 per_call.inside_ns,
                 per_call.outside_ns,
                 time(tracer_ns, ns),
@@ -81,9 +82,8 @@ impl CallsReport {
         let fastest_calls = fastest(&calls.cost.leaves).zip(fastest(&calls.cost.between));
         let note = fastest_calls.map(|(leaves, between)| {
             format!(
-                "the tracer's own cost is in all times, and was not measured. The fastest hundredth of \
-                 calls that call nothing takes\n{leaves}, from a return to the next call \
-                 {between}: where it is cheapest, it costs no more"
+                "all times include the tracer's own cost, which was not measured. The fastest 1% of calls without callees \
+                 take\n{leaves}, and from a return to the next call {between}: the tracer's lowest cost is at most that"
             )
         });
         note.into_iter().collect()

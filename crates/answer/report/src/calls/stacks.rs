@@ -87,7 +87,7 @@ impl Stacks {
 /// A stack with what is its own.
 fn stack(source: &CallsSource, node: &CallNode) -> Stack {
     let is_function = matches!(node.kind, CallNodeKind::Function(_));
-    // Of a recording without times, callers are a level of the tree, and counted with whom they call.
+    // In a recording without times, callers form one level of the tree and are counted with their callees.
     let self_amount = if source.has_times() { node.self_ns } else { node.count };
     let self_amount = if is_function || node.kind == CallNodeKind::Rest { self_amount } else { 0 };
     let name = name(source, node.kind);
@@ -107,6 +107,6 @@ fn name(source: &CallsSource, kind: CallNodeKind) -> String {
             function.map_or_else(String::new, analyses::calls::Function::title)
         }
         CallNodeKind::Unseen => "[callers not recorded]".to_owned(),
-        CallNodeKind::Rest => "[stacks not kept apart]".to_owned(),
+        CallNodeKind::Rest => "[further stacks]".to_owned(),
     }
 }

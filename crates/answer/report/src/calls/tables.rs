@@ -15,7 +15,8 @@ impl CallsReport {
         let calls = &source.calls;
         let mut out = heading(source);
         let Some(tracer) = calls.tracer else {
-            out += "no calls are recorded: trace-cmd record -p function_graph, or -p function\n";
+            out +=
+                "no calls were recorded: use trace-cmd record -p function_graph, or -p function\n";
             let lost = losses::notes(&calls.losses, 0);
             return out + &lost.iter().map(|note| format!("{note}\n")).collect::<String>();
         };
@@ -77,7 +78,7 @@ fn heading(source: &CallsSource) -> String {
     )
 }
 
-/// Who called whom, callees below their callers.
+/// Call tree, callees below their callers.
 fn tree(source: &CallsSource, limits: TreeLimits) -> Table {
     let ns = source.calls.nanoseconds;
     let mut cells: [Vec<String>; 4] = Default::default();
@@ -132,6 +133,6 @@ fn savings(calls: &RecordedCalls) -> Table {
     table.numbers("events", 1, savings.iter().map(|saving| count(saving.events)).collect());
     table.numbers("spares", 0, savings.iter().map(|saving| share(saving.events, all)).collect());
     let together = savings.iter().map(|saving| share(saving.cumulative_events, all)).collect();
-    table.numbers("with those above", 0, together);
+    table.numbers("cumulative", 0, together);
     table
 }

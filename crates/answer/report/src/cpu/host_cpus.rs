@@ -27,21 +27,21 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
             Some(row.subject.cpu.into())
         })
         .shown(TABLE, 0),
-        Column::time(("time", "time"), "All its time.", |row: &Row<'_>| Some(total_ns(row)))
-            .only_in_tables()
-            .shown(TABLE, 1),
+        Column::time(("time", "time"), "The CPU's total time.", |row: &Row<'_>| {
+            Some(total_ns(row))
+        })
+        .only_in_tables()
+        .shown(TABLE, 1),
     ];
     columns.extend(parts().map(|part| share(part.name(), part_ns(part))));
     columns.push(share("unknown", unknown_ns));
     columns.extend(parts().map(|part| {
-        let help = "Time of threads that play this part.";
+        let help = "Time of threads with this role.";
         Column::time((part.name(), part.name()), help, move |row| Some(part_ns(part)(row)))
     }));
-    columns.push(Column::time(
-        ("unknown", "unknown"),
-        "Time of which it is not known who had it.",
-        move |row| Some(unknown_ns(row)),
-    ));
+    columns.push(Column::time(("unknown", "unknown"), "Time of unknown threads.", move |row| {
+        Some(unknown_ns(row))
+    }));
     columns
 }
 
@@ -51,7 +51,7 @@ fn total_ns(row: &Row<'_>) -> u64 {
 
 /// The share of some time, where there is any.
 fn share<'r>(title: &str, time_of: impl Fn(&Row<'_>) -> u64 + Copy + 'static) -> Column<Row<'r>> {
-    Column::ratio((title, title), "Share of its time.", move |row: &Row<'_>| {
+    Column::ratio((title, title), "Share of the CPU's time.", move |row: &Row<'_>| {
         column::ratio(time_of(row), total_ns(row))
     })
     .only_in_tables()

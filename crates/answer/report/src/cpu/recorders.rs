@@ -38,13 +38,13 @@ fn recording_itself(cpu: &CpuUse) -> Option<String> {
     let waits = match had_ns {
         0 => String::new(),
         _ => format!(
-            "; it had the CPU for {} of the {} that vCPUs waited in the run queue ({})",
+            "; it caused {} of the vCPUs' run-queue wait of {} ({})",
             time(had_ns, cpu.nanoseconds),
             time(waited_ns, cpu.nanoseconds),
             share(had_ns, waited_ns)
         ),
     };
-    Some(format!("the recording itself ({names}) used {used} of hosts' CPUs{waits}"))
+    Some(format!("the recording itself ({names}) used {used} of the hosts' CPU time{waits}"))
 }
 
 /// Threads that had CPUs of waiting vCPUs from some time on, those of one name together.
@@ -67,7 +67,7 @@ fn beginnings(cpu: &CpuUse) -> Vec<String> {
     late.sort_by_key(|(ns, ..)| std::cmp::Reverse(*ns));
     let sentence = |(ns, begins_ns, vm, name): (u64, u64, &str, &str)| {
         format!(
-            "from {} on: {name} had the CPU for {} while vCPUs of {vm} waited for it",
+            "from {} on, {name} ran for {} while vCPUs of {vm} waited for its CPU",
             time(begins_ns, cpu.nanoseconds),
             time(ns, cpu.nanoseconds)
         )

@@ -1,4 +1,4 @@
-//! A row of the CPU report: somebody who used CPUs, and the report it is part of.
+//! A row of the CPU report: a user of CPUs, and the report that contains it.
 
 use analyses::cpu::{HostCpuUse, StateTimes, TakenCpu, TaskUse, ThreadUse, VcpuUse, VmUse};
 use analyses::states::{GuestEventKinds, Part};
@@ -30,7 +30,7 @@ pub(super) trait OfRecording {
 }
 
 pub(super) fn source<'r, T: OfRecording>(table: &'static str, several: bool) -> Column<Row<'r, T>> {
-    let help = "Path of the recording, as it was named.";
+    let help = "Path of the recording, as given.";
     let column = Column::text(("source", "recording"), help, |row: &Row<'r, T>| {
         Some(row.report.source(row.subject.recording()).to_owned())
     });
@@ -56,7 +56,7 @@ macro_rules! of_recording {
 
 of_recording!(VmUse, VcpuUse, TakenCpu, ThreadUse, TaskUse, HostCpuUse);
 
-/// What is known of somebody in a host's recording, with what its guest's has events for.
+/// The states known from a host's recording, combined with the states from its guest's events.
 fn known_of_host<T: OfRecording>(
     row: &Row<'_, T>,
     guest: Option<GuestEventKinds>,

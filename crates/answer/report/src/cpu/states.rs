@@ -10,7 +10,7 @@ use crate::column::{self, Column};
 pub(super) type Together = (&'static str, &'static [VcpuState], u8);
 
 /// What the object of all states is.
-pub(super) const ABOUT: &str = "Time by state; all of them add up to the row's time.";
+pub(super) const ABOUT: &str = "Time by state. All states add up to the row's time.";
 
 /// Of vCPUs.
 const SHARES: [Together; 14] = [
@@ -47,41 +47,41 @@ pub(super) fn times<'r, T: InStates>() -> Vec<Column<Row<'r, T>>> {
 const fn meaning(state: VcpuState) -> &'static str {
     match state {
         S::GuestUser => {
-            "A thread of the guest ran in user space. Null unless the guest's system calls or the like were recorded."
+            "A thread of the guest ran in user space. Null unless events such as the guest's system calls were recorded."
         }
-        S::GuestKernel => "A thread of the guest ran in the guest's kernel. Null like guest_user.",
+        S::GuestKernel => "A thread of the guest ran in the guest's kernel. Null if guest_user is.",
         S::GuestIrq => {
-            "The guest dealt with interrupts, soft ones too. Null unless those of the guest were recorded."
+            "The guest handled interrupts, including softirqs. Null unless the guest's interrupts were recorded."
         }
         S::GuestIdle => "The guest's idle thread ran. Null without the guest's recording.",
         S::Guest => {
-            "The guest ran, and nothing shows whether in user space or its kernel; also while a guest inside it ran."
+            "The guest ran, in user space or in its kernel (not known which), or a guest inside it ran."
         }
         S::BeforeExit => {
-            "The host worked after the hardware's exit and before kvm_exit. Null unless host work was recorded."
+            "The host worked between the hardware exit and kvm_exit. Null unless host work was recorded."
         }
-        S::ExitKernel => "The host's kernel dealt with an exit. Null without the host's recording.",
-        S::ExitUser => "The VMM dealt with an exit. Null unless kvm_userspace_exit was recorded.",
+        S::ExitKernel => "The host's kernel handled an exit. Null without the host's recording.",
+        S::ExitUser => "The VMM handled an exit. Null unless kvm_userspace_exit was recorded.",
         S::NotSplit => {
-            "An exit is handled, and the recording doesn't say whether in the kernel, in user space, or waiting. Null: the host was not recorded."
+            "An exit was being handled: in the kernel, in user space, or waiting (not known which). Null: the host was not recorded."
         }
         S::Waiting => {
-            "Woken up and waiting for a CPU. Null unless switches and wake-ups of the host were recorded."
+            "The thread was woken and waited for a CPU. Null unless the host's switches and wake-ups were recorded."
         }
         S::Preempted => {
-            "Taken off its CPU though it could have run on. Null unless switches of the host were recorded."
+            "The thread was switched out although it could have continued. Null unless the host's switches were recorded."
         }
         S::HaltPoll => {
-            "The host polled for work on behalf of a guest that halted. Null unless kvm_vcpu_wakeup was recorded."
+            "The guest halted and the host polled for work. Null unless kvm_vcpu_wakeup was recorded."
         }
         S::Halted => {
-            "The guest had nothing to do and its vCPU slept. Null unless switches of the host were recorded."
+            "The guest had nothing to do and its vCPU slept. Null unless the host's switches were recorded."
         }
         S::Blocked => {
-            "The vCPU's thread slept for another reason. Null unless switches of the host were recorded."
+            "The vCPU's thread slept for another reason. Null unless the host's switches were recorded."
         }
         S::Unknown => {
-            "Not known: events were lost or are missing. Null without the host's recording."
+            "Unknown: events were lost or are missing. Null without the host's recording."
         }
     }
 }
@@ -100,7 +100,7 @@ pub(super) fn shares<'r, T: InStates>(table: &'static str) -> Vec<Column<Row<'r,
     };
     let nested = Column::ratio(
         ("nested guest", "nested guest"),
-        "Share of the time in guests of the guest.",
+        "Share of the time in which nested guests ran.",
         |row: &Row<'r, T>| column::ratio(row.subject.times().nested(), row.subject.times().total()),
     )
     .only_in_tables()
@@ -117,7 +117,7 @@ pub(super) fn level_two<'r, T: InStates>(
 ) -> Column<Row<'r, T>> {
     Column::time(
         ("level2", "level 2"),
-        "Of the time in the guest, what a guest inside it had. Null where it was not recorded.",
+        "Part of the guest time in which a nested guest ran. Null if it was not recorded.",
         move |row: &Row<'r, T>| {
             let host = row.report.cpu.recorded.get(recording(row));
             host.is_some_and(|host| host.nested).then_some(row.subject.times().nested())

@@ -17,8 +17,7 @@ pub(super) fn text(report: &CpuReport, width: Option<usize>) -> String {
     let vcpus = cpu.vcpus.len();
     let mut out = format!("{}: ", line(&report.sources.join(", ")));
     if vcpus == 0 && cpu.tasks.is_empty() && cpu.threads.is_empty() {
-        out += "nothing that shows who used the CPUs: it takes switches of threads (sched), and \
-                kvm_entry and kvm_exit for vCPUs\n";
+        out += "no events show which threads used the CPUs: record sched_switch, and kvm_entry and kvm_exit for vCPUs\n";
         return out + &notes(report, &[]);
     }
     let span = time(cpu.span_ns, cpu.nanoseconds);
@@ -43,36 +42,36 @@ fn table(report: &CpuReport, by: CpuBy) -> Option<(&'static str, Table)> {
     let cpu = &report.cpu;
     let (title, drawn) = match by {
         CpuBy::Vm => (
-            "VMs: shares of the time of their vCPUs, and CPU time of the host's threads that serve them",
+            "VMs: shares of their vCPUs' time, and CPU time of the host threads that serve them",
             drawn(report, cpu.vms.iter().collect(), vms::columns, vms::TABLE),
         ),
         CpuBy::Vcpu => (
-            "vCPUs: what they did, in shares of their time",
+            "vCPUs: states as shares of their time",
             drawn(report, cpu.vcpus.iter().collect(), vcpus::columns, vcpus::TABLE),
         ),
         CpuBy::Taken => (
-            "Run queue: which threads had the CPU while vCPUs waited for it",
+            "Run queue: threads that ran while vCPUs waited for the CPU",
             drawn(report, most_taken(report), takers::columns, takers::TABLE),
         ),
         CpuBy::Thread => {
             let serves = |thread: &&ThreadUse| PARTS.contains(&thread.part) || report.idle;
             let rows = top(report, cpu.threads.iter().filter(serves));
             (
-                "Threads of the host that serve VMs: true use is without idling and polling",
+                "Host threads that serve VMs: true use excludes idling and polling",
                 drawn(report, rows, threads::columns, threads::TABLE),
             )
         }
         CpuBy::Task => {
             let rows = || cpu.tasks.iter().filter(|task| task.task != 0 || report.idle);
             let title = if rows().any(|subject| tasks::has_host(&Row { report, subject })) {
-                "Threads of guests: what they really ran of the time the guest gave them"
+                "Guest threads: how much of their scheduled time they really ran"
             } else {
-                "Threads of guests: the time the guest gave them (what they ran needs the host's recording)"
+                "Guest threads: time scheduled by the guest (the time really run needs the host's recording)"
             };
             (title, drawn(report, top(report, rows()), tasks::columns, tasks::TABLE))
         }
         CpuBy::Cpu => (
-            "CPUs of hosts: whose threads had them",
+            "Host CPUs: threads that used them",
             drawn(report, cpu.cpus.iter().collect(), host_cpus::columns, host_cpus::TABLE),
         ),
     };
@@ -132,17 +131,13 @@ fn notes(report: &CpuReport, left_out: &[String]) -> String {
             continue;
         };
         let part = share(guest_known_ns, vm.times.total());
-        notes.push(format!(
-            "{}: its guest's recording covers {part} of the time of its vCPUs",
-            vm.name
-        ));
+        notes.push(format!("{}: the guest's recording covers {part} of its vCPUs' time", vm.name));
     }
     for (recording, placed) in &cpu.placed {
         let source = report.source(*recording);
         if placed.moved > 0 {
             notes.push(format!(
-                "{source}: {} of {} of what runs were moved to the nearest time in the guest, \
-                 by {} at most",
+                "{source}: {} of {} of the running thread were moved to the nearest time in the guest, by at most {}",
                 count(placed.moved),
                 plural(placed.changes, "change"),
                 time(placed.most_moved_ns, cpu.nanoseconds),
@@ -150,7 +145,7 @@ fn notes(report: &CpuReport, left_out: &[String]) -> String {
         }
         if placed.outside > 0 {
             notes.push(format!(
-                "{source}: {} of {} of what runs are left out: the vCPU was not in its guest then",
+                "{source}: {} of {} of the running thread were left out: the vCPU was not in its guest",
                 count(placed.outside),
                 plural(placed.changes, "change"),
             ));
@@ -163,7 +158,7 @@ fn notes(report: &CpuReport, left_out: &[String]) -> String {
         if number > 0 {
             let used = time(sum, cpu.nanoseconds);
             notes.push(format!(
-                "{} of hosts used {used} (--idle shows them)",
+                "{} of the hosts used {used} (--idle shows them)",
                 plural(number, "other thread")
             ));
         }
@@ -171,7 +166,10 @@ fn notes(report: &CpuReport, left_out: &[String]) -> String {
     notes.extend(recorders::notes(cpu));
     cpu.losses.iter().for_each(|loss| notes.extend(losses::notes(loss, 0)));
     if !left_out.is_empty() {
-        notes.push(format!("left out for width: {}; csv and json have all", left_out.join(", ")));
+        notes.push(format!(
+            "hidden to fit the width: {}; csv and json show all",
+            left_out.join(", ")
+        ));
     }
     notes.extend(report.recorder_cost.iter().map(crate::RecorderCost::note));
     notes.iter().map(|note| format!("{}\n", line(note))).collect()

@@ -11,7 +11,8 @@ pub(super) type Row<'r> = row::Row<'r, TakenCpu>;
 pub(super) const TABLE: &str = "taken";
 
 impl<'r> Described for Row<'r> {
-    const ABOUT: Option<&'static str> = Some("One thread, and one VM that waited.");
+    const ABOUT: Option<&'static str> =
+        Some("One thread, and one VM that waited while the thread ran.");
     fn all_columns() -> Vec<Column<Self>> {
         columns(false)
     }
@@ -31,30 +32,30 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
         Column::number(
             ("tid", "thread"),
             Unit::Id,
-            "The thread; 0: the CPU was idle until the vCPU got it.",
+            "Thread id; 0: the CPU was idle until the vCPU ran.",
             |row: &Row<'_>| Some(row.subject.thread.into()),
         ),
-        Column::text(("name", "name"), "Its name; null if it is not known.", |row: &Row<'_>| row.subject.name.clone()),
-        Column::time(("time", "time"), "For how long it ran meanwhile.", |row: &Row<'_>| {
+        Column::text(("name", "name"), "Name of the thread; null if unknown.", |row: &Row<'_>| row.subject.name.clone()),
+        Column::time(("time", "time"), "Time for which it ran while the VM waited.", |row: &Row<'_>| {
             Some(row.subject.ns)
         })
         .shown(TABLE, 0),
         Column::ratio(
             ("share", "of the wait"),
-            "Share of the time for which the VM's vCPUs waited or were preempted; null if they never did.",
+            "Share of the time in which the VM's vCPUs waited or were preempted; null if they never were.",
             |row: &Row<'_>| column::ratio(row.subject.ns, row.subject.vm_waited_ns),
         )
         .shown(TABLE, 0)
         .missing("-"),
         Column::text(
             ("part", "part"),
-            "recorder: the thread is the recording itself. Null: another one.",
+            "recorder: the thread belongs to the recording itself. Null: any other thread.",
             |row: &Row<'_>| row.subject.is_recorder().then(|| Part::Recorder.name().to_owned()),
         ).one_of(["recorder"])
         .optional(),
         Column::time(
             ("begins", "begins"),
-            "So long after the recording began it had a CPU first: what came before is next to nothing.",
+            "Time from the beginning of the recording until the thread first ran. Its effect before that is negligible.",
             |row: &Row<'_>| Some(row.subject.spread.begins_ns()),
         ).optional(),
     ]

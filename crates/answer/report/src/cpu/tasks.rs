@@ -53,7 +53,7 @@ fn names<'r>() -> Vec<Column<Row<'r>>> {
     vec![
         Column::text(
             ("vm", "VM"),
-            "The VM that the guest is; null without the host's recording.",
+            "The guest's VM; null without the host's recording.",
             |row: &Row<'_>| row.report.vm_of_guest(row.subject.recording).map(str::to_owned),
         )
         .shown(TABLE, 0),
@@ -65,10 +65,10 @@ fn names<'r>() -> Vec<Column<Row<'r>>> {
         Column::number(
             ("tid", "thread"),
             Unit::Id,
-            "The guest's thread; 0: the idle threads of all its CPUs.",
+            "Thread id in the guest; 0: the idle threads of all its CPUs.",
             |row: &Row<'_>| Some(row.subject.task.into()),
         ),
-        Column::text(("name", "name"), "Its name; null if it is not known.", |row: &Row<'_>| {
+        Column::text(("name", "name"), "Name of the thread; null if unknown.", |row: &Row<'_>| {
             row.subject.name.clone()
         }),
     ]
@@ -81,14 +81,15 @@ fn uses<'r>() -> Vec<Column<Row<'r>>> {
         is_known.then(|| row.subject.times.stolen())
     };
     vec![
-        Column::time(("time", "given"), "Time for which the guest believed it to run.", |row: &Row<'_>| {
+        Column::time(("time", "given"), "Time for which the guest scheduled the thread.", |row: &Row<'_>| {
             Some(row.subject.times.total())
         })
         .shown(TABLE, 0),
-        Column::time(("ran", "ran"), "Time it really ran. Nanoseconds; null without the host's recording, or where the clock counts no nanoseconds.", ran)
+        Column::time(("ran", "ran"), "Time for which it really ran, in nanoseconds. Null without the host's recording, or if the \
+                                      clock does not count nanoseconds.", ran)
             .shown_if_known(TABLE, 0)
             .missing("-"),
-        Column::ratio(("share", "share"), "Share that it ran.", move |row: &Row<'_>| {
+        Column::ratio(("share", "share"), "Share of the scheduled time for which it really ran.", move |row: &Row<'_>| {
             column::ratio(ran(row)?, row.subject.times.total())
         })
         .only_in_tables()
@@ -96,12 +97,13 @@ fn uses<'r>() -> Vec<Column<Row<'r>>> {
         .missing("-"),
         Column::time(
             ("exits", "exits"),
-            "Time in which the host dealt with exits while it had the vCPU: before_exit, exit_kernel and exit_user. Null where it was not recorded.",
+            "Time in which the host handled exits while the thread had the vCPU: before_exit, exit_kernel and exit_user. Null if \
+             it was not recorded.",
             |row: &Row<'_>| has_host(row).then(|| row.subject.times.exits()),
         ),
         Column::time(
             ("stolen", "stolen"),
-            "Time for which the vCPU had no CPU though it could have run: waiting and preempted. Null where it was not recorded.",
+            "Time in which the vCPU could have run but had no CPU: waiting and preempted. Null if it was not recorded.",
             stolen,
         ),
     ]

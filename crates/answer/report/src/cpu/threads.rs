@@ -25,12 +25,13 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
 
 fn names<'r>() -> Vec<Column<Row<'r>>> {
     vec![
-        Column::text(("vm", "VM"), "The VM it serves; null if none is known.", |row: &Row<'_>| {
+        Column::text(("vm", "VM"), "The VM that it serves; null if unknown.", |row: &Row<'_>| {
             let vm = row.subject.vm?;
             row.report.vm_name(row.subject.recording, vm).map(str::to_owned)
         })
         .shown(TABLE, 0),
-        Column::text(("part", "part"), "What it does: runs a vCPU, is another thread of the VMM, a worker of vhost, another thread of KVM, the recording itself, something else, or idles.", |row: &Row<'_>| {
+        Column::text(("part", "part"), "Role of the thread: a vCPU, another VMM thread, a vhost worker, another KVM thread, the \
+                                        recording itself, something else, or idle.", |row: &Row<'_>| {
             Some(row.subject.part.name().to_owned())
         }).one_of(["vcpu", "vmm", "vhost", "kvm", "recorder", "other", "idle"])
         .shown(TABLE, 0),
@@ -39,10 +40,10 @@ fn names<'r>() -> Vec<Column<Row<'r>>> {
         })
         .only_in_tables()
         .shown(TABLE, 0),
-        Column::number(("tid", "thread"), Unit::Id, "The thread; 0: the idle threads of all CPUs.", |row: &Row<'_>| {
+        Column::number(("tid", "thread"), Unit::Id, "Thread id; 0: the idle threads of all CPUs.", |row: &Row<'_>| {
             Some(row.subject.thread.into())
         }),
-        Column::text(("name", "name"), "Its name; null if it is not known.", |row: &Row<'_>| row.subject.name.clone()),
+        Column::text(("name", "name"), "Name of the thread; null if unknown.", |row: &Row<'_>| row.subject.name.clone()),
     ]
 }
 
@@ -56,29 +57,29 @@ fn uses<'r>() -> Vec<Column<Row<'r>>> {
     vec![
         Column::time(
             ("cpu", "CPU time"),
-            "CPU time by the scheduler's switches.",
+            "CPU time according to sched_switch.",
             |row: &Row<'_>| Some(row.subject.cpu_ns),
         )
         .shown(TABLE, 1),
         Column::time(
             ("guest_idle", "guest idle"),
-            "Of a vCPU's, the time its guest's idle thread ran. Null where it was not recorded.",
+            "vCPUs: time in which the guest's idle thread ran. Null if it was not recorded.",
             |row: &Row<'_>| row.subject.guest_idle_ns,
         )
         .shown(TABLE, 1),
         Column::time(
             ("halt_poll", "halt poll"),
-            "Of a vCPU's, the time it polled for work. Null where it was not recorded.",
+            "vCPUs: time spent on halt polling. Null if it was not recorded.",
             polled,
         )
         .shown(TABLE, 1),
         Column::time(
             ("busy", "true use"),
-            "cpu without guest_idle and halt_poll, as far as they are known.",
+            "cpu minus guest_idle and halt_poll, as far as they are known.",
             |row: &Row<'_>| Some(row.subject.busy_ns()),
         )
         .shown(TABLE, 0),
-        Column::ratio(("of a CPU", "of a CPU"), "Share of the time recorded.", |row: &Row<'_>| {
+        Column::ratio(("of a CPU", "of a CPU"), "Share of the recorded time.", |row: &Row<'_>| {
             column::ratio(row.subject.busy_ns(), row.report.cpu.span_ns)
         })
         .only_in_tables()

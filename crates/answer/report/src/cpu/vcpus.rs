@@ -24,7 +24,7 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
     let mut columns = vec![row::source(TABLE, several_recordings)];
     columns.extend(names());
     columns.push(
-        Column::time(("time", "time"), "From its first event to its last.", |row: &Row<'_>| {
+        Column::time(("time", "time"), "From the first event to the last.", |row: &Row<'_>| {
             Some(row.subject.times.total())
         })
         .shown(TABLE, 0),
@@ -40,16 +40,19 @@ fn names<'r>() -> Vec<Column<Row<'r>>> {
         Column::text(("vm", "VM"), "Its VM.", |row: &Row<'_>| {
             row.report.vm_name(row.subject.recording, row.subject.vm).map(str::to_owned)
         })
-        .null("it is not known")
+        .null("unknown")
         .shown(TABLE, 0),
-        Column::number(("vcpu", "vCPU"), Unit::Id, "Its number in the VM.", |row: &Row<'_>| {
-            Some(row.subject.vcpu.into())
-        })
+        Column::number(
+            ("vcpu", "vCPU"),
+            Unit::Id,
+            "Number of the vCPU in the VM.",
+            |row: &Row<'_>| Some(row.subject.vcpu.into()),
+        )
         .shown(TABLE, 0),
         Column::number(
             ("tid", "thread"),
             Unit::Id,
-            "The host's thread that is it.",
+            "The host thread that runs the vCPU.",
             |row: &Row<'_>| Some(row.subject.thread.into()),
         ),
     ]
@@ -59,17 +62,17 @@ fn uses<'r>() -> Vec<Column<Row<'r>>> {
     vec![
         Column::time(
             ("guest_recorded", "guest recorded"),
-            "For this long the guest's own recording shows what ran. Null where it was not recorded.",
+            "Time for which the guest's own recording shows what ran. Null if the guest was not recorded.",
             |row: &Row<'_>| row.subject.guest_known_ns,
         ),
         Column::time(
             ("on_cpu", "on CPUs"),
-            "Time it had a CPU, by its states.",
+            "Time on CPU, according to its states.",
             |row: &Row<'_>| Some(row.subject.times.on_cpu()),
         ),
         Column::time(
             ("busy", "true use"),
-            "on_cpu without guest_idle and halt_poll.",
+            "on_cpu minus guest_idle and halt_poll.",
             |row: &Row<'_>| Some(row.subject.times.busy()),
         ),
         states::level_two(|row: &Row<'_>| row.subject.recording),

@@ -27,26 +27,23 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
         row::source(TABLE, several_recordings),
         Column::text(("vm", "VM"), "Its name.", |row: &Row<'_>| Some(row.subject.name.clone()))
             .shown(TABLE, 0),
-        Column::number(
-            ("vcpus", "vCPUs"),
-            Unit::Count,
-            "How many vCPUs it has.",
-            |row: &Row<'_>| Some(row.subject.vcpus as u64),
-        )
+        Column::number(("vcpus", "vCPUs"), Unit::Count, "Number of vCPUs.", |row: &Row<'_>| {
+            Some(row.subject.vcpus as u64)
+        })
         .shown(TABLE, 1),
         Column::time(
             ("time", "time"),
-            "Time of its vCPUs, each from its first event to its last.",
+            "Time of the VM's vCPUs, each from its first event to its last.",
             |row: &Row<'_>| Some(row.subject.times.total()),
         ),
         Column::time(
             ("guest_recorded", "guest recorded"),
-            "For this long the guest's own recording shows what ran. Null where it was not recorded.",
+            "Time for which the guest's own recording shows what ran. Null if the guest was not recorded.",
             |row: &Row<'_>| row.subject.guest_known_ns,
         ),
         Column::time(
             ("on_cpu", "on CPUs"),
-            "Time its vCPUs had a CPU, by their states.",
+            "Time of the vCPUs on CPU, according to their states.",
             |row: &Row<'_>| Some(row.subject.times.on_cpu()),
         ),
     ];
@@ -54,7 +51,7 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
     columns.push(
         Column::time(
             ("busy", "vCPUs, true use"),
-            "on_cpu without guest_idle and halt_poll.",
+            "on_cpu minus guest_idle and halt_poll.",
             |row: &Row<'_>| Some(row.subject.times.busy()),
         )
         .shown(TABLE, 0),
@@ -76,7 +73,8 @@ fn threads<'r>(part: Part) -> Column<Row<'r>> {
         other => other.name(),
     };
     let name = format!("{}_threads", part.name());
-    let help = "CPU time of the host's threads that play this part for it; null without switches.";
+    let help =
+        "CPU time of the host threads that serve the VM in this role; null without sched_switch.";
     let column = Column::time((&name, title), help, part_ns);
     match part {
         // They are the vCPUs.

@@ -1,4 +1,4 @@
-//! What `hyperscope critical` shows where nobody says whose time is asked about: the busiest threads.
+//! What `hyperscope critical` shows without --task and --request: the busiest threads.
 
 use analyses::critical::{Busiest, BusyThread};
 use printable::line;
@@ -46,11 +46,11 @@ impl Report for BusiestReport {
         let mut out: String =
             self.sources.iter().map(|source| format!("{}\n", line(source))).collect();
         let shown: Vec<&BusyThread> = self.busiest.threads.iter().take(self.top).collect();
-        out += "\nNo --task or --request says whose time is asked about. The busiest threads:\n";
+        out += "\nNo --task or --request was given. The busiest threads:\n";
         out += &self.table(&shown, count).draw(width).0;
         if let Some(first) = shown.first() {
             let name = line(&format!("{}/{}", first.machine, first.thread)).into_owned();
-            out += &format!("\n--task '{name}' shows what the first of them waited for\n");
+            out += &format!("\n--task '{name}' shows what the first thread waited for\n");
         }
         for loss in &self.busiest.losses {
             losses::notes(loss, 0).iter().for_each(|note| out += &format!("{}\n", line(note)));

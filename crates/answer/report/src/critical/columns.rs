@@ -24,7 +24,7 @@ impl column::Row for ThreadRow<'_> {
     }
 }
 
-/// What was waited for.
+/// One cause of waiting.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PartRow<'r> {
     pub(super) part: &'r CriticalPart,
@@ -46,7 +46,7 @@ impl<'r> Described for ThreadRow<'r> {
 }
 
 impl<'r> Described for PartRow<'r> {
-    const ABOUT: Option<&'static str> = Some("What was waited for.");
+    const ABOUT: Option<&'static str> = Some("One cause of waiting.");
     fn all_columns() -> Vec<Column<Self>> {
         of_parts()
     }
@@ -59,7 +59,7 @@ pub(super) fn of_threads<'r>() -> Vec<Column<ThreadRow<'r>>> {
     vec![
         Column::text(
             ("machine", "machine"),
-            "Its machine: host, or the name of the VM.",
+            "Machine of the thread: host, or the name of the VM.",
             |row: &ThreadRow<'_>| Some(row.thread.machine.clone()),
         )
         .shown(THREADS, 0),
@@ -74,36 +74,36 @@ pub(super) fn of_threads<'r>() -> Vec<Column<ThreadRow<'r>>> {
         .shown(THREADS, 1),
         time(
             ("wall", "all"),
-            "From its first event to its last: ran_ns + waited_ns + unknown_ns.",
+            "From the thread's first event to its last: ran_ns + waited_ns + unknown_ns.",
             |thread| thread.wall_ns,
         )
         .shown(THREADS, 1),
-        time(("ran", "ran"), "It ran; of a guest's thread: and so did its guest.", |thread| {
+        time(("ran", "ran"), "Time for which the thread ran; for a guest's thread, time for which its guest ran as well.", |thread| {
             thread.ran_ns
         })
         .shown(THREADS, 0),
         time(
             ("waited", "waited"),
-            "It waited: without a CPU of its machine, or while its vCPU was not in its guest.",
+            "Time for which the thread had no CPU of its machine, or its vCPU was not in its guest.",
             |thread| thread.waited_ns,
         )
         .shown(THREADS, 0),
         time(
             ("unknown", "unknown"),
-            "What it did is not known: events were lost, or the host was not recorded then.",
+            "Time for which the thread's state is unknown: events were lost, or the host was not recorded.",
             |thread| thread.unknown_ns,
         )
         .shown_if(THREADS, 2, |row| row.thread.unknown_ns > 0),
         Column::number(
             ("waits", "waits"),
             Unit::Count,
-            "How often it had no CPU of its machine.",
+            "Number of times that the thread had no CPU of its machine.",
             |row: &ThreadRow<'_>| Some(row.thread.waits),
         )
         .shown(THREADS, 2),
         time(
             ("off_cpu", "off CPU"),
-            "How long it had none. The rest of waited_ns are exits, and waits of its vCPU.",
+            "Time for which the thread had no CPU. The rest of waited_ns is exits, and waits of its vCPU.",
             |thread| thread.off_cpu_ns,
         )
         .shown(THREADS, 3),
@@ -116,23 +116,21 @@ pub(super) fn of_parts<'r>() -> Vec<Column<PartRow<'r>>> {
     columns.extend([
         Column::time(("time", "time"), "How long.", |row: &PartRow<'_>| Some(row.part.time_ns))
             .shown(PARTS, 0),
-        Column::ratio(
-            ("share", "share"),
-            "Its share of all that was waited.",
-            |row: &PartRow<'_>| column::ratio(row.part.time_ns, row.waited_ns),
-        )
-        .null("nothing was waited for")
+        Column::ratio(("share", "share"), "Share of the total wait.", |row: &PartRow<'_>| {
+            column::ratio(row.part.time_ns, row.waited_ns)
+        })
+        .null("there was no wait")
         .shown(PARTS, 0),
         Column::number(
             ("count", "times"),
             Unit::Count,
-            "In how many intervals.",
+            "Number of intervals.",
             |row: &PartRow<'_>| Some(row.part.count),
         )
         .shown(PARTS, 2),
         Column::flag(
             ("recorder", "recorder"),
-            "The recording itself ran, or had the CPU: there is no such wait when nobody records.",
+            "The recording itself caused this wait, which only exists while recording.",
             |row: &PartRow<'_>| row.part.is_recorder,
         )
         .optional(),
@@ -140,35 +138,36 @@ pub(super) fn of_parts<'r>() -> Vec<Column<PartRow<'r>>> {
     columns
 }
 
-/// Who did what, and why.
+/// Thread, state and cause.
 pub(super) fn what<'r>() -> Vec<Column<PartRow<'r>>> {
     vec![
         Column::text(
             ("machine", "machine"),
-            "The machine on which it was: host, or the name of a VM.",
+            "The machine: host, or the name of a VM.",
             |row: &PartRow<'_>| Some(row.part.machine.clone()),
         )
         .shown(PARTS, 0),
-        Column::text(("thread", "thread"), "The thread; interrupt for none.", |row: &PartRow<'_>| {
+        Column::text(("thread", "thread"), "The thread; interrupt if there is none.", |row: &PartRow<'_>| {
             Some(row.part.thread.clone())
         })
         .drawn_as(|row| marked(&row.part.thread))
         .shown(PARTS, 0),
-        Column::text(("on", "on"), "What the thread is.", |row: &PartRow<'_>| {
+        Column::text(("on", "on"), "Role of the thread.", |row: &PartRow<'_>| {
             Some(row.part.on.name().to_owned())
         }).one_of(Actor::ALL.map(Actor::name))
         .shown(PARTS, 3),
-        Column::text(("state", "state"), "What it did.", |row: &PartRow<'_>| {
+        Column::text(("state", "state"), "What the thread did.", |row: &PartRow<'_>| {
             Some(row.part.state.name().to_owned())
         }).one_of(["running", "guest", "guest_idle", "exit_kernel", "exit_user", "interrupt", "waiting", "preempted", "blocked", "unknown"])
         .drawn_as(|row| words(row.part.state).to_owned())
         .shown(PARTS, 0),
         Column::text(
             ("reason", "reason"),
-            "Of an exit: its reason. Of a wait for a CPU: who had it. Of blocked and unknown: why nothing more is known.",
+            "For an exit: its reason. For run-queue wait: the thread that had the CPU. For blocked and unknown: why nothing more \
+             is known.",
             |row: &PartRow<'_>| row.part.reason.clone(),
         )
-        .null("There is none, or it is not recorded.")
+        .null("There is none, or it was not recorded.")
         .drawn_as(|row| row.part.reason.as_deref().map_or_else(|| "-".to_owned(), marked))
         .shown(PARTS, 0)
         .missing("-"),

@@ -63,7 +63,7 @@ pub(super) struct Wait<'r> {
 pub(super) struct Step<'r> {
     #[serde(flatten)]
     pub(super) times: StepTimes,
-    /// The machine on which it was: host, or the name of a VM.
+    /// The machine: host, or the name of a VM.
     pub(super) machine: &'r str,
     /// The thread: as its kernel called it then, by its vCPU where it runs one; interrupt for none.
     pub(super) thread: &'r str,
@@ -88,7 +88,7 @@ pub(super) struct Step<'r> {
 
 #[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct BusiestThread<'r> {
-    /// Its machine: host, or the name of the VM.
+    /// Machine of the thread: host, or the name of the VM.
     pub(super) machine: &'r str,
     /// Its name; a vCPU's thread goes by its vCPU. Threads of one name count together.
     pub(super) thread: &'r str,

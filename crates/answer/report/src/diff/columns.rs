@@ -85,7 +85,7 @@ impl Row<'_> {
         let is_all = || self.row.key.iter().all(|value| *value == KeyValue::None);
         match (self.key(at), name) {
             (KeyValue::None, "reason") if is_all() => "all".to_owned(),
-            (KeyValue::None, "step") => "all of it".to_owned(),
+            (KeyValue::None, "step") => "total".to_owned(),
             _ => self.key_cell(at).plain(),
         }
     }
@@ -114,12 +114,12 @@ fn says_something(diff: &Diff, at: usize, name: &str) -> bool {
     name != "isa" && (!is_place || known.any(|value| Some(value) != first))
 }
 
-/// What groups are told apart by.
+/// The keys that distinguish groups.
 fn key<'d>(at: usize, name: &'static str) -> Column<Row<'d>> {
     let kind = if name == "level" { Kind::Number } else { Kind::Text };
     let value = move |row: &Row<'_>| row.key_cell(at);
     let column = Column::any((name, name), (Unit::Text, kind), key_help(name), value)
-        .null("the row is of all")
+        .null("the row covers all")
         .drawn_as(move |row| row.key_shown(at, name));
     match name {
         "level" => column.at_least(1).at_most(2),
@@ -136,27 +136,28 @@ fn key_help(name: &str) -> &'static str {
     match name {
         "vm" => "The VM, under its name in the first run that has it. Null: all VMs.",
         "level" => "1: a guest of the recorded machine; 2: a guest inside those. Null: all.",
-        "isa" => "Instruction set of the exit. Null: all.",
+        "isa" => "Architecture of the exit. Null: all.",
         "reason" => {
             "The kernel's symbol for the reason. Null: all exits but those that wait for work."
         }
         "ancillary" => {
-            "Of nested: the kernel's symbol for exits of level 1 that the exits of this row brought about. Null: the row is of the exits themselves."
+            "nested: the kernel's symbol for the level-1 exits that the exits of this row caused. Null: the row is about the \
+             exits themselves."
         }
-        "part" => "Of cpu: the part a thread plays, as in hyperscope.cpu.",
+        "part" => "cpu: the role of a thread, as in hyperscope.cpu.",
         "state" => {
-            "Of cpu: what a vCPU does, as in hyperscope.cpu; or `runs`: a thread of the host had a CPU. Of profile also what a thread is, and `host` or `guest` where no vCPU is recorded."
+            "cpu: the state of a vCPU, as in hyperscope.cpu; or `runs`: a host thread had a CPU. profile: also the role of a \
+             thread, and `host` or `guest` if no vCPU is recorded."
         }
-        "start" => "Of path: what the requests begin with.",
-        "step" => {
-            "Of path: the step that a hop ends with. Null: the row is of requests as a whole."
-        }
-        "on" => "Of path: who does that step. Null: as step.",
-        "function" => "Of profile: the function, or the file that it is in.",
+        "start" => "path: the step that the requests begin with.",
+        "step" => "path: the step that a hop ends with. Null: the row is about whole requests.",
+        "on" => "path: what performs that step. Null: see step.",
+        "function" => "profile: the function, or the file that contains it.",
         "phase" => {
-            "Of boot: the phase, by the name that it has in hyperscope.boot; shutdowns' steps begin with `down: `. `boot` is all up to the mark, `shutdown` all steps on the way down, `after the mark` what is between."
+            "boot: the phase, under its name in hyperscope.boot; shutdown steps begin with `down: `. `boot` is everything up to \
+             the mark, `shutdown` all shutdown steps, `after the mark` the time between them."
         }
-        _ => "What groups are told apart by.",
+        _ => "The keys that distinguish groups.",
     }
 }
 
@@ -166,13 +167,13 @@ fn sides<'d>((runs_of_a, runs_of_b): (usize, usize)) -> Vec<Column<Row<'d>>> {
         Column::any(names, (Unit::Count, Kind::Ratio), help, move |row: &Row<'d>| {
             row.value(value_of(row.row))
         })
-        .null("no run of the side has the group; of a deviation, there is one run")
+        .null("no run of the side has the group; for a deviation: there is only one run")
         .below_zero_too()
         .drawn_as(move |row| row.shown(value_of(row.row)))
     };
     let sd = |name, runs, after, sd_of: fn(&DiffRow) -> Option<f64>| {
         let column =
-            value((name, "± sd"), "Standard deviation of runs, if there are several.", sd_of);
+            value((name, "± sd"), "Standard deviation of the runs, if there are several.", sd_of);
         if runs > 1 { column.after(after).shown(TABLE, 2) } else { column }
     };
     let runs = |name, help, count_of: fn(&DiffRow) -> usize| {
@@ -182,7 +183,8 @@ fn sides<'d>((runs_of_a, runs_of_b): (usize, usize)) -> Vec<Column<Row<'d>>> {
     vec![
         Column::text(
             ("metric", "metric"),
-            "What is compared. Times end with _ns, or _ns_per_s: nanoseconds in a second of the recording; _cycles in place of _ns where the clock has no nanoseconds.",
+            "The compared metric. Times end with _ns, or _ns_per_s (nanoseconds per second of recording), or with _cycles if the \
+             clock does not count nanoseconds.",
             |row: &Row<'_>| {
                 metric_of(row.diff, row.row).map(|metric| metric_name(row.diff, metric))
             },
@@ -192,8 +194,8 @@ fn sides<'d>((runs_of_a, runs_of_b): (usize, usize)) -> Vec<Column<Row<'d>>> {
                 .map_or_else(String::new, |metric| metric_name(row.diff, metric))
         })
         .shown(TABLE, 0),
-        value(("a", "A"), "The value of A, of several runs the mean. Null: not recorded, or none (a mean of no exits).", |row| row.a.value).shown(TABLE, 0),
-        value(("b", "B"), "The value of B, likewise.", |row| row.b.value).shown(TABLE, 0),
+        value(("a", "A"), "The value of A, or the mean of several runs. Null: not recorded, or no value (a mean of no exits).", |row| row.a.value).shown(TABLE, 0),
+        value(("b", "B"), "The value of B, or the mean of several runs.", |row| row.b.value).shown(TABLE, 0),
         sd("a_sd", runs_of_a, "a", |row| row.a.sd),
         sd("b_sd", runs_of_b, "b", |row| row.b.sd),
         runs("a_runs", "Runs of the first side that have the group.", |row| row.a.runs),
@@ -211,22 +213,38 @@ fn changes<'d>(alpha: f64) -> Vec<Column<Row<'d>>> {
         })
     };
     vec![
-        Column::ratio(("ratio", "B / A"), "b divided by a. Null where either is zero or null.", |row: &Row<'_>| row.row.ratio).below_zero_too()
-            .drawn_as(|row| {
-                change(row.row, row.unit(), row.diff.nanoseconds).unwrap_or_else(|| "-".to_owned())
-            })
-            .shown(TABLE, 0),
-        Column::text(("interval_of", "interval of"), "What ci_low and ci_high are of: b divided by a; or b less a, where one of them is zero. Null: no interval.", scale).one_of(["ratio", "difference"]),
-        Column::ratio(("ci_low", "from"), "Lower end of the interval that holds the true ratio or difference with confidence 1 - alpha, taken by itself. Null: too few values.", |row: &Row<'_>| {
-            row.row.interval.map(|(_, low, _)| low)
-        }).null("there is no interval")
+        Column::ratio(
+            ("ratio", "B / A"),
+            "b divided by a. Null if either is zero or null.",
+            |row: &Row<'_>| row.row.ratio,
+        )
+        .below_zero_too()
+        .drawn_as(|row| {
+            change(row.row, row.unit(), row.diff.nanoseconds).unwrap_or_else(|| "-".to_owned())
+        })
+        .shown(TABLE, 0),
+        Column::text(
+            ("interval_of", "interval of"),
+            "What the interval is for: b divided by a, or b minus a if one of them is \
+                                                      zero. Null: no interval.",
+            scale,
+        )
+        .one_of(["ratio", "difference"]),
+        Column::ratio(
+            ("ci_low", "from"),
+            "Lower end of the interval that contains the true ratio or difference with confidence \
+                                           1 - alpha, for this row alone. Null: too few values.",
+            |row: &Row<'_>| row.row.interval.map(|(_, low, _)| low),
+        )
+        .null("there is no interval")
         .below_zero_too()
         .drawn_as(|row| interval(row.row, row.unit(), row.diff.nanoseconds))
         .titled(&percent)
         .shown(TABLE, 1),
-        Column::ratio(("ci_high", "to"), "Upper end of it.", |row: &Row<'_>| {
+        Column::ratio(("ci_high", "to"), "Upper end of the interval.", |row: &Row<'_>| {
             row.row.interval.map(|(.., high)| high)
-        }).null("there is no interval")
+        })
+        .null("there is no interval")
         .below_zero_too(),
     ]
 }
@@ -240,18 +258,19 @@ fn chances<'d>() -> Vec<Column<Row<'d>>> {
             .drawn_as(move |row| chance_of(row.row).map_or_else(|| "-".to_owned(), p_value))
     };
     vec![
-        p(("p_value", "p"), "Chance of a difference as great where there is none, taken by itself. Null: too few values, or both sides are zero.", |row| row.p)
+        p(("p_value", "p"), "Probability of a difference at least this large if the sides did not differ, for this row alone. \
+                             Null: too few values, or both sides are zero.", |row| row.p)
             .shown(TABLE, 3),
         p(
             ("p_adjusted", "p adj."),
-            "p_value adjusted for all rows that have one, by Benjamini and Hochberg.",
+            "p_value adjusted for all rows that have one (Benjamini-Hochberg).",
             |row| row.p_adjusted,
         )
         .shown(TABLE, 1),
-        p(("p_permutation", "p of parting"), "The same chance by regrouping the runs, without assumptions. Null: not several runs on both sides.", |row| {
+        p(("p_permutation", "p of parting"), "The same probability from a permutation test of the runs. Null: a side has only one run.", |row| {
             row.permutation.map(|test| test.p)
         }),
-        Column::flag(("significant", ""), "p_adjusted is at most alpha, and p_permutation, too, where there are enough runs for it to be.", |row: &Row<'_>| {
+        Column::flag(("significant", ""), "p_adjusted is at most alpha, and so is p_permutation if there are enough runs for that.", |row: &Row<'_>| {
             row.row.significant
         })
         .drawn_as(|row| if row.row.significant { "*" } else { "" }.to_owned())

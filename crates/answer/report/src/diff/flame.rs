@@ -33,8 +33,7 @@ impl DiffReport {
             number(durations.iter().sum::<f64>() * 1e9, Unit::Time, self.diff.nanoseconds)
         };
         let legend = format!(
-            "orange: more in B · blue: less in B · grey: no difference that is significant (alpha {}) · width: \
-             mean of A ({}) and B ({})",
+            "orange: more in B · blue: less in B · grey: no significant difference (alpha {}) · width: mean of A ({}) and B ({})",
             self.diff.options.alpha,
             seconds(&self.diff.seconds.0),
             seconds(&self.diff.seconds.1),
@@ -71,7 +70,8 @@ impl DiffReport {
             share(b, totals[1])
         );
         let Some(row) = &stack.judged else {
-            return tip + &format!("\n{}: too little to compare", plural(stack.samples, "sample"));
+            return tip
+                + &format!("\n{}: too little data to compare", plural(stack.samples, "sample"));
         };
         let nanoseconds = self.diff.nanoseconds;
         if let Some(change) = change(row, Unit::TimePerSecond, nanoseconds) {

@@ -13,7 +13,7 @@ use super::words::metric_of;
 /// A step, by what the requests begin with and its name.
 type Step<'d> = (&'d KeyValue, &'d str, &'d str);
 
-/// Who does a step on each side, and how long the hop to it takes on average.
+/// What performs a step on each side, and the mean duration of the hop to it.
 #[derive(Debug, Default)]
 struct Doers<'d> {
     a: Vec<(&'d str, f64)>,
@@ -39,7 +39,7 @@ pub(super) fn notes(diff: &Diff) -> Vec<String> {
         let time = |mean: f64| number(mean, Unit::Time, diff.nanoseconds);
         (on_a != on_b).then(|| {
             let (mean_a, mean_b) = (time(*mean_a), time(*mean_b));
-            format!("{start}: {step} is on {on_a} in A, {mean_a} after the step before; on {on_b} in B, {mean_b}")
+            format!("{start}: step {step} is on {on_a} in A, {mean_a} after the previous step; on {on_b} in B, {mean_b}")
         })
     };
     steps.into_iter().filter_map(moved).collect()
@@ -63,7 +63,7 @@ struct Below<'r> {
     below: Option<&'r str>,
     /// What the threads were that ran it, or what their vCPUs did.
     part: &'r str,
-    /// Time per second in it and in what it calls, whoever called it.
+    /// Time per second in the function and its callees, for all callers.
     #[schemars(extend("minimum" = 0))]
     ns_per_s: f64,
 }

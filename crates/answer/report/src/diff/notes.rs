@@ -17,7 +17,7 @@ pub(super) fn notes(report: &DiffReport) -> Vec<String> {
         moved::notes(diff).iter().map(|note| line(note).into_owned()).collect();
     notes.extend(moved::functions(diff));
     for (name, other) in &diff.renamed {
-        notes.push(format!("{} and {} are taken for the same VM", line(name), line(other)));
+        notes.push(format!("{} and {} are treated as the same VM", line(name), line(other)));
     }
     let is_rate = |row: &&DiffRow| {
         metric_of(diff, row).is_some_and(|metric| metric.unit == Unit::TimePerSecond)
@@ -33,15 +33,15 @@ pub(super) fn notes(report: &DiffReport) -> Vec<String> {
     }
     if report.is_within_runs() {
         notes.push(
-            "one run a side: intervals know what varies within a run, not what differs from run to\n\
-             run; give several runs of each side (A1 A2 A3 -- B1 B2 B3)"
+            "one run per side: intervals cover the variation within a run, but not from run to\nrun; give several runs of each \
+             side (A1 A2 A3 -- B1 B2 B3)"
                 .to_owned(),
         );
     }
     if let Some(min) = diff.least_p.filter(|min| *min > diff.options.alpha) {
         notes.push(format!(
-            "so few runs can be parted in so few ways that no test without assumptions gives a p\n\
-             below {min:.2}: p is Welch's, which takes runs to vary normally"
+            "with so few runs, a permutation test cannot give a p below {min:.2}: p is from\nWelch's test, which assumes that \
+             runs are normally distributed"
         ));
     }
     let (few_a, few_b) = (diff.runs.0 < 3, diff.runs.1 < 3);
@@ -54,7 +54,7 @@ pub(super) fn notes(report: &DiffReport) -> Vec<String> {
             "B has"
         };
         notes.push(format!(
-            "{sides} fewer than three runs: runs of both sides are taken to vary alike"
+            "{sides} fewer than three runs: both sides are assumed to have the same variance"
         ));
     }
     for (name, lost) in [("A", diff.lost.0), ("B", diff.lost.1)] {
@@ -64,13 +64,13 @@ pub(super) fn notes(report: &DiffReport) -> Vec<String> {
         let parts: Vec<String> = events.into_iter().chain(places).collect();
         if !parts.is_empty() {
             notes.push(format!(
-                "{name} lost {}: its counts are too low, its times are of what is left",
+                "{name} lost {}: its counts are too low, and its times cover only the remaining events",
                 parts.join(" and ")
             ));
         }
     }
     if diff.rows.is_empty() {
-        notes.push("neither side has what this report is about".to_owned());
+        notes.push("neither side has data for this report".to_owned());
     }
     notes
 }

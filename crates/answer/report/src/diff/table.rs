@@ -31,7 +31,10 @@ pub(super) fn text(report: &DiffReport, width: Option<usize>) -> String {
     }
     let mut notes = notes::notes(report);
     if !left_out.is_empty() {
-        notes.push(format!("left out for width: {}; csv and json have all", left_out.join(", ")));
+        notes.push(format!(
+            "hidden to fit the width: {}; csv and json show all",
+            left_out.join(", ")
+        ));
     }
     if !notes.is_empty() {
         out += &format!("\n{}\n", notes.join("\n"));
@@ -58,7 +61,7 @@ fn headline(report: &DiffReport, shown: usize) -> String {
     if report.all {
         line += &format!("; all {} rows", format_count(shown));
     } else if shown < differ {
-        line += &format!("; {} are left out as too small", format_count(differ - shown));
+        line += &format!("; {} too small to show", format_count(differ - shown));
     }
     line
 }

@@ -39,7 +39,7 @@ impl<'f> JsonEvent<'f> {
         Self { fields: fields.map(JsonField::new).collect(), ..Self::without_fields(full_name) }
     }
 
-    /// Of which nobody wants the fields' values.
+    /// Events whose field values are not needed.
     pub(super) fn without_fields(full_name: &str) -> Self {
         let mut begin = b",\"event\":".to_vec();
         string(&mut begin, full_name.as_bytes());

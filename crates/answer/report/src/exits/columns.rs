@@ -103,7 +103,7 @@ impl<'r> Row<'r> {
         self.waiting && !self.exits().recorded.off_cpu
     }
 
-    /// Exits that somebody dealt with, if who did was recorded.
+    /// Exits that were handled, if the handler was recorded.
     fn handled(&self, number: u64) -> Option<u64> {
         self.exits().recorded.user.then_some(number)
     }
@@ -121,7 +121,8 @@ impl column::Row for Row<'_> {
 
 impl<'r> Described for Row<'r> {
     const ABOUT: Option<&'static str> = Some(
-        "Exits of one group. The parts kernel_ns, user_ns (or user_and_return_ns), off_cpu_ns, halt_poll_ns and not_split_ns that are not null add up to time_ns exactly.",
+        "Exits of one group. The non-null parts among kernel_ns, user_ns (or user_and_return_ns), off_cpu_ns, halt_poll_ns and \
+         not_split_ns add up to exactly time_ns.",
     );
     fn all_columns() -> Vec<Column<Self>> {
         let details: Vec<By> = By::NAMES.iter().map(|(_, by)| *by).collect();
@@ -129,7 +130,7 @@ impl<'r> Described for Row<'r> {
     }
 
     fn about(object: &str) -> Option<&'static str> {
-        (object == "handled").then_some("Paired exits by who dealt with them.")
+        (object == "handled").then_some("Paired exits by handler.")
     }
 }
 
@@ -161,35 +162,38 @@ fn names<'r>() -> Vec<Column<Row<'r>>> {
     vec![
         Column::text(
             ("source", "recording"),
-            "Path of the recording, as it was named.",
+            "Path of the recording, as given.",
             |row: &Row<'_>| Some(row.source.path.clone()),
         ),
         Column::text(
             ("vm", "VM"),
-            "Name of the VM; null where rows are not grouped by vm.",
+            "Name of the VM; null if rows are not grouped by vm.",
             move |row| group(row)?.vm.clone(),
         ),
         Column::number(
             ("level", "level"),
             Unit::Level,
-            "1: guests of the recorded machine; 2: any guest inside those. Null where rows are not grouped by level.",
+            "1: guests of the recorded machine; 2: any guest inside those. Null if rows are not grouped by level.",
             move |row| group(row)?.level.map(u64::from),
         ).at_least(1)
         .at_most(2),
         Column::text(
             ("isa", "isa"),
-            "Instruction set whose virtualisation the exit belongs to: vmx (Intel), svm (AMD), arm64, s390, riscv, powerpc, loongarch; unknown for exit events of another shape. Null where rows are grouped neither by reason nor by code.",
+            "Architecture of the exit reason: vmx (Intel), svm (AMD), arm64, s390, riscv, powerpc, loongarch; unknown if the \
+             exit event has an unknown layout. Null if rows are grouped neither by reason nor by code.",
             move |row| group(row)?.isa.map(|isa| isa.name().to_owned()),
         ).one_of(["vmx", "svm", "arm64", "s390", "riscv", "powerpc", "loongarch", "unknown"]),
         Column::text(
             ("reason", "reason"),
-            "The kernel's own symbol for the reason, from the recording's print fmt; the raw code where it has none. Null where rows are grouped neither by reason nor by code.",
+            "The kernel's symbol for the reason, from the recording's print fmt, or the raw code if there is none. Null if rows \
+             are grouped neither by reason nor by code.",
             move |row| group(row)?.reason.clone(),
         ),
         Column::any(
             ("code", "code"),
             (Unit::Text, CellKind::NumberOrText),
-            "The raw code: exit_reason on x86, icptcode on s390, scause on RISC-V as a number; \"ret:esr_ec\" as a string on arm64. Null in recordings that are texts, which have names alone, and where rows are grouped neither by reason nor by code.",
+            "The raw code: exit_reason on x86, icptcode on s390, scause on RISC-V as a number; \"ret:esr_ec\" as a string on \
+             arm64. Null in text recordings, which contain only names, and if rows are grouped neither by reason nor by code.",
             move |row| match group(row).and_then(|group| group.code.as_ref()) {
                 Some(Code::Number(code)) => Cell::Number(Some(*code)),
                 Some(pair @ Code::Pair(..)) => Cell::Text(Some(pair.to_string())),
@@ -213,34 +217,34 @@ fn detail<'r>(by: By) -> Column<Row<'r>> {
         By::Vcpu => Column::number(
             names,
             Unit::Id,
-            "Id of the vCPU within its VM; there with --by vcpu.",
+            "Id of the vCPU within its VM; only with --by vcpu.",
             |row: &Row<'r>| row.group?.vcpu.map(u64::from),
         )
-        .null("it is not known"),
+        .null("unknown"),
         By::Task => Column::text(
             names,
-            "The vCPU thread as comm-tid; there with --by task.",
+            "The vCPU thread as comm-tid; only with --by task.",
             |row: &Row<'r>| row.group?.task.clone(),
         )
-        .null("it is not known"),
+        .null("unknown"),
         By::Symbol => Column::text(
             names,
-            "Guest function at the exit, its address where no symbol is known; there with --by symbol.",
+            "Guest function at the exit, or its address if no symbol is known; only with --by symbol.",
             |row: &Row<'r>| row.group?.symbol.clone(),
         )
         .null("the recording has no addresses"),
         By::Msr => {
-            number("Model-specific register, null for exits without one; there with --by msr.")
+            number("Model-specific register, null for exits without one; only with --by msr.")
         }
-        By::Port => number("I/O port, null for exits without one; there with --by port."),
+        By::Port => number("I/O port, null for exits without one; only with --by port."),
         By::Gpa => {
-            number("Guest physical address, null for exits without one; there with --by gpa.")
+            number("Guest physical address, null for exits without one; only with --by gpa.")
         }
         By::Hypercall => {
-            number("Hypercall number, null for exits without one; there with --by hypercall.")
+            number("Hypercall number, null for exits without one; only with --by hypercall.")
         }
         By::CpuidLeaf | By::Vm | By::Level | By::Reason | By::Code => {
-            number("Leaf asked of cpuid, null for exits without one; there with --by cpuid_leaf.")
+            number("CPUID leaf, null for exits without one; only with --by cpuid_leaf.")
         }
     }
 }
@@ -251,7 +255,7 @@ fn counts<'r>() -> Vec<Column<Row<'r>>> {
         Column::number(
             ("kernel", "by kernel"),
             Unit::Count,
-            "Exits that the recorded machine's kernel handled alone.",
+            "Exits that the recorded machine's kernel handled without the VMM.",
             |row: &Row<'r>| row.handled(row.tally.by_kernel),
         )
         .within("handled")
@@ -273,7 +277,7 @@ fn counts<'r>() -> Vec<Column<Row<'r>>> {
         .within("handled"),
         Column::flag(
             ("waiting", "waits"),
-            "The exits mean that the guest had nothing to do (HLT, WFx, …): their time is no cost.",
+            "By these exits the guest says that it has nothing to do (HLT, WFx, …). Their time is not a cost.",
             |row: &Row<'r>| row.waiting,
         ),
         Column::number(
@@ -293,7 +297,7 @@ fn counts<'r>() -> Vec<Column<Row<'r>>> {
         Column::number(
             ("paired", "timed"),
             Unit::Count,
-            "Those with a time: an entry was seen, and nothing was lost in between.",
+            "Exits with a time: an entry was seen, and no events were lost in between.",
             |row: &Row<'r>| Some(row.tally.paired()),
         ),
     ]

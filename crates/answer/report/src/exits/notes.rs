@@ -23,7 +23,7 @@ pub(super) fn notes(exits: &Exits, left_out: &mut Vec<String>) -> String {
     }
     if exits.switches_unseen > 0 {
         notes.push(format!(
-            "{} of vCPUs' threads not traced by the kernel: time about each may be in another part",
+            "the kernel did not trace {} of vCPU threads: time around each of them may be in another part",
             plural(exits.switches_unseen, "switch")
         ));
     }
@@ -32,10 +32,15 @@ pub(super) fn notes(exits: &Exits, left_out: &mut Vec<String>) -> String {
     left_out.sort();
     left_out.dedup();
     if !left_out.is_empty() {
-        notes.push(format!("left out for width: {}; csv and json have all", left_out.join(", ")));
+        notes.push(format!(
+            "hidden to fit the width: {}; csv and json show all",
+            left_out.join(", ")
+        ));
     }
     if !exits.nanoseconds {
-        notes.push("times are ticks of the recording's clock: it has no nanoseconds".to_owned());
+        notes.push(
+            "times are ticks of the recording's clock, which does not count nanoseconds".to_owned(),
+        );
     }
     notes.iter().map(|note| format!("{note}\n")).collect()
 }
@@ -49,14 +54,14 @@ fn unknown_parts(exits: &Exits) -> Vec<String> {
     let unseen = sum(|tally| tally.user_return_unseen);
     if exits.recorded.user_return && unseen > 0 {
         notes.push(format!(
-            "?: the return from user space was not seen in {}; user space + return has that time",
+            "?: the return from user space was not seen in {}; user space + return contains that time",
             plural(unseen, "exit")
         ));
     }
     let unknown = sum(|tally| tally.poll_unknown);
     if exits.recorded.halt_poll && unknown > 0 {
         notes.push(format!(
-            "?: when polling ended was not seen in {}; that time stays in kernel",
+            "?: the end of polling was not seen in {}; kernel contains that time",
             plural(unknown, "exit")
         ));
     }
@@ -87,7 +92,11 @@ pub(super) fn missing_parts(recorded: &RecordedParts) -> Vec<String> {
             "kvm:kvm_fpu, kvm:kvm_timer_restore_state or syscalls:sys_enter_ioctl",
         ),
         (recorded.off_cpu, "time off the CPU", "sched:sched_switch"),
-        (recorded.wake || !recorded.off_cpu, "run queue apart from blocked", "sched:sched_waking"),
+        (
+            recorded.wake || !recorded.off_cpu,
+            "run queue separate from blocked",
+            "sched:sched_waking",
+        ),
         (recorded.halt_poll, "halt polling", "kvm:kvm_vcpu_wakeup"),
         (recorded.host_work, "host work before kvm_exit", "irq, irq_vectors, timer, sched"),
     ];

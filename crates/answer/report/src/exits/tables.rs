@@ -59,11 +59,12 @@ fn without_exits(source: &Source) -> String {
         return format!("{path}: no VM exits could be read\n{lines}");
     }
     if source.of_guest {
-        return format!("{path}: recorded in a guest; its exits are in its host's recording\n");
+        return format!(
+            "{path}: recorded in a guest; the recording of its host contains its exits\n"
+        );
     }
     format!(
-        "{path}: no VM exits, as it has no kvm_exit events. Record the host with\n  \
-         hyperscope record\n"
+        "{path}: no VM exits, because there are no kvm_exit events. Record the host with\n  hyperscope record\n"
     )
 }
 
@@ -125,7 +126,7 @@ impl Head<'_> {
             ),
             None if self.waiting => format!(", by {sorted_by}; time% of {all}; {OF_TIME}"),
             None => format!(
-                ", by {sorted_by}; time% of {all}; {OF_TIME}\ncost on CPUs is not known: it takes sched:sched_switch"
+                ", by {sorted_by}; time% of {all}; {OF_TIME}\ncost on CPUs is unknown: record sched:sched_switch"
             ),
         }
     }
@@ -133,7 +134,7 @@ impl Head<'_> {
     fn who_pays(&self, table: &Table) -> String {
         let recorded = &self.source.exits.recorded;
         if self.waiting && !recorded.off_cpu {
-            return "; halted by their reason".to_owned();
+            return "; halted: according to the exit reason".to_owned();
         }
         let note = not_split(recorded);
         let note = note.map_or_else(String::new, |note| format!("\n{}", note.replace("; ", "\n")));
@@ -191,7 +192,7 @@ impl Names {
             let Some(column) = columns::named_by(columns, by) else { return Vec::new() };
             rows.iter().map(|row| column.drawn(row, "-")).collect()
         };
-        // What nobody asked for, and is the same everywhere, says nothing.
+        // A column that was not requested and has the same value everywhere carries no information.
         let says = |by: By| {
             let distinct = || label(by).windows(2).any(|pair| pair[0] != pair[1]);
             let is_parted = by == By::Vm && lines.are_of_several_vms();

@@ -110,7 +110,7 @@ impl Plot {
         );
     }
 
-    /// A point; what is said of it shows where a pointer rests on it. `is_ringed`: it stands out.
+    /// A point with its tooltip. `is_ringed` marks an outlier.
     pub(crate) fn point(&mut self, (x, y): (f64, f64), mark: Mark, is_ringed: bool, tooltip: &str) {
         let (x, y) = self.at(x, y);
         let tooltip = escaped(tooltip);

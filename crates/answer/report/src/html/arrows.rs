@@ -13,7 +13,7 @@ use super::columns::Columns;
 /// The element that has them.
 const ID: &str = "hyperscope-arrows";
 
-/// Who made whom go on, as arrows between lanes.
+/// Wake-ups between threads, as arrows between lanes.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct ArrowSet {
     /// Id of the element that holds them.

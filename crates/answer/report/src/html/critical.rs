@@ -109,7 +109,7 @@ fn what(part: &CriticalPart) -> String {
     let state = words(part.state);
     match (&part.reason, part.state) {
         (None, _) => state.to_owned(),
-        // By whom, or behind whom.
+        // The thread that did it, or the thread ahead in the run queue.
         (Some(who), CriticalState::Preempted | CriticalState::Waiting) => format!("{state} {who}"),
         (Some(reason), _) => format!("{state}: {reason}"),
     }

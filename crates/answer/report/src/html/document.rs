@@ -74,9 +74,9 @@ pub(crate) struct Document<'p> {
     each_exit: Vec<ListedExits<'p>>,
     /// The lanes.
     timeline: Timeline<'p>,
-    /// Who made whom go on, as arrows between lanes.
+    /// Wake-ups between threads, as arrows between lanes.
     arrows: ArrowSet,
-    /// Who used the CPUs: what `hyperscope cpu` prints as JSON; of threads and tasks those that ran longest.
+    /// CPU use, as `hyperscope cpu` prints it as JSON; only the threads and tasks that ran longest.
     #[schemars(with = "OtherDocument")]
     cpu: cpu::Document<'p>,
     /// Handlers of interrupts: what `hyperscope irqs` prints as JSON, of each machine those that took longest;

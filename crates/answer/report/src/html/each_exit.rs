@@ -24,7 +24,7 @@ pub(super) struct ListedExits<'p> {
     columns_in: String,
     /// When the first of them began.
     from_ns: i64,
-    /// Whether switches were recorded: else nobody knows what exits cost.
+    /// Whether switches were recorded: otherwise the cost of exits is unknown.
     off_cpu_recorded: bool,
     /// Whether polling before a halt was recorded.
     halt_poll_recorded: bool,

@@ -58,7 +58,7 @@ impl<W: Write> GzipPieces<W> {
         }
         let (done, piece) = sync_channel(1);
         rayon::spawn(move || {
-            // Nobody waits for it once writing has failed.
+            // The result is unused once writing has failed.
             let _ = done.send(pack(&bytes));
         });
         self.under_way.push_back(piece);

@@ -6,7 +6,7 @@ use analyses::irqs::{HandlerRow, HandlerSums, Irqs};
 use crate::column::{self, Column, Described, Kind, Unit};
 
 pub(super) const TABLE: &str = "handlers";
-const NOT_TIMED: &str = "No run was seen ending.";
+const NOT_TIMED: &str = "No end of a run was recorded.";
 const PER_MILLE: [u64; 3] = [500, 900, 990];
 
 /// Handlers of one kind and name.
@@ -68,45 +68,46 @@ fn names<'r>() -> Vec<Column<Row<'r>>> {
         .shown(TABLE, 0),
         Column::text(
             ("kind", "kind"),
-            "irq: of a device's interrupt. vector: of one that the architecture keeps, such as the local timer. ipi: of a call by another CPU. softirq: of a soft interrupt.",
+            "irq: device interrupt. vector: interrupt vector of the architecture, such as the local timer. ipi: call from \
+             another CPU. softirq: soft interrupt.",
             |row: &Row<'_>| Some(row.handler.kind.name().to_owned()),
         ).one_of(["irq", "vector", "ipi", "softirq"])
         .shown(TABLE, 0),
         Column::number(
             ("number", "number"),
             Unit::Id,
-            "The kernel's number of the interrupt, or of the soft one.",
+            "The kernel's number of the interrupt or softirq.",
             |row: &Row<'_>| row.handler.number,
         )
-        .null("Vectors and calls by other CPUs are known by their names.")
+        .null("Vectors and calls from other CPUs have only names.")
         .shown_if_known(TABLE, 4)
         .missing("-"),
         Column::text(
             ("name", "name"),
-            "What the driver called its handler, and of the others the kernel's name.",
+            "The driver's name for its handler; otherwise the kernel's name.",
             |row: &Row<'_>| row.handler.name.clone(),
         )
-        .null("The events don't have it.")
+        .null("The events do not contain it.")
         .shown(TABLE, 0),
-        Column::number(("cpu", "CPU"), Unit::Id, "The CPU, of --by cpu.", |row: &Row<'_>| {
+        Column::number(("cpu", "CPU"), Unit::Id, "The CPU, with --by cpu.", |row: &Row<'_>| {
             row.handler.cpu.map(u64::from)
         })
-        .null("Rows are of all CPUs.")
+        .null("Rows cover all CPUs.")
         .shown_if_known(TABLE, 0),
         Column::number(
             ("tid", "tid"),
             Unit::Id,
-            "Id of the thread that was interrupted, of --by thread.",
+            "Id of the interrupted thread, with --by thread.",
             |row: &Row<'_>| row.handler.thread.as_ref().map(|(id, _)| u64::from(*id)),
         )
-        .null("Rows are of all threads.")
+        .null("Rows cover all threads.")
         .shown_if_known(TABLE, 3),
         Column::text(
             ("thread", "interrupted"),
-            "Name of the thread that was interrupted, of --by thread.",
+            "Name of the interrupted thread, with --by thread.",
             |row: &Row<'_>| row.handler.thread.as_ref().and_then(|(_, name)| name.clone()),
         )
-        .null("Rows are of all threads, or it is not recorded.")
+        .null("Rows cover all threads, or it was not recorded.")
         .shown_if_known(TABLE, 0),
     ]
 }
@@ -120,17 +121,17 @@ fn sums<'r>() -> Vec<Column<Row<'r>>> {
         Column::number(
             ("timed", "timed"),
             Unit::Count,
-            "Runs that were seen ending: those of the times.",
+            "Runs with a recorded end. Times cover only these.",
             |row: &Row<'_>| Some(row.handler.sums.durations.count()),
         )
         .shown_if(TABLE, 3, |row| row.handler.sums.durations.count() != row.handler.sums.run_count),
         Column::any(
             ("rate", "per second"),
             (Unit::Count, Kind::Ratio),
-            "Runs in a second of the recording of its machine.",
+            "Runs per second of the machine's recording.",
             |row: &Row<'_>| column::Cell::Ratio(row.rate()),
         )
-        .null("The recording has no length, or no nanoseconds.")
+        .null("The recording has no length, or its clock does not count nanoseconds.")
         .drawn_as(|row| match row.rate() {
             Some(rate) if rate < 10.0 => format!("{rate:.2}"),
             Some(rate) => crate::count(rate.round() as u64),
@@ -139,7 +140,7 @@ fn sums<'r>() -> Vec<Column<Row<'r>>> {
         .shown(TABLE, 5),
         Column::time(
             ("own", "own time"),
-            "Without the handlers that interrupted it: own times add up.",
+            "Time without the handlers that interrupted it, so that own times add up.",
             |row: &Row<'_>| row.timed(row.handler.sums.own_ns),
         )
         .null(NOT_TIMED)
@@ -147,14 +148,14 @@ fn sums<'r>() -> Vec<Column<Row<'r>>> {
         .missing("-"),
         Column::ratio(
             ("share_of_cpu", "of a CPU"),
-            "own_ns, of the time of its machine's recording.",
+            "own_ns as a share of the machine's recording time.",
             |row: &Row<'_>| column::ratio(row.timed(row.handler.sums.own_ns)?, row.span_ns()?),
         )
-        .null("The recording has no length, or no run was seen ending.")
+        .null("The recording has no length, or no end of a run was recorded.")
         .shown(TABLE, 1),
         Column::time(
             ("total", "with nested"),
-            "From beginning to end of all runs, with the handlers that interrupted them.",
+            "From beginning to end of all runs, including the handlers that interrupted them.",
             |row: &Row<'_>| row.timed(row.handler.sums.durations.sum()),
         )
         .null(NOT_TIMED)
@@ -163,17 +164,17 @@ fn sums<'r>() -> Vec<Column<Row<'r>>> {
 }
 
 fn away<'r>() -> Vec<Column<Row<'r>>> {
-    let unplaced = "No host's recording lies over them.";
+    let unplaced = "No host recording covers them.";
     vec![
         Column::number(
             ("placed", "placed"),
             Unit::Count,
-            "Runs over which the host's recording shows what their vCPU did: those of the next three.",
+            "Runs for which the host's recording shows what their vCPU did. The next three columns cover only these.",
             |row: &Row<'_>| Some(row.handler.sums.placed),
         ),
         Column::time(
             ("own_away", "host's"),
-            "Of own_ns, what their vCPU was not in the guest: the host handled exits, or had taken the CPU away.",
+            "Part of own_ns in which the vCPU was not in the guest: the host handled exits, or the vCPU had no CPU.",
             |row: &Row<'_>| row.placed(row.handler.sums.own_away_ns),
         )
         .null(unplaced)
@@ -181,7 +182,7 @@ fn away<'r>() -> Vec<Column<Row<'r>>> {
         .missing("-"),
         Column::time(
             ("longest_away", "most host's"),
-            "The most that one run lost so, with what interrupted it.",
+            "The longest time that one run lost this way, including the handlers that interrupted it.",
             |row: &Row<'_>| row.placed(row.handler.sums.longest_away_ns),
         )
         .null(unplaced)
@@ -205,31 +206,31 @@ fn durations<'r>() -> Vec<Column<Row<'r>>> {
     vec![
         time(
             ("duration_mean", "mean"),
-            "From beginning to end, with what interrupted it, on average. Null: no run was seen ending.",
+            "Mean time from beginning to end, including the handlers that interrupted it. Null: no end of a run was recorded.",
             3,
             |sums| sums.durations.mean().map(|mean| mean.round() as u64),
         ),
         time(
             ("duration_p50", "p50"),
-            "The same of the median run. Null: no run was seen ending.",
+            "Median of the same time. Null: no end of a run was recorded.",
             2,
             |sums| percentile(&sums.durations, 0),
         ),
         time(
             ("duration_p90", "p90"),
-            "The same that 90% don't exceed. Null: no run was seen ending.",
+            "90th percentile of the same time. Null: no end of a run was recorded.",
             7,
             |sums| percentile(&sums.durations, 1),
         ),
         time(
             ("duration_p99", "p99"),
-            "The same that 99% don't exceed. Null: no run was seen ending.",
+            "99th percentile of the same time. Null: no end of a run was recorded.",
             1,
             |sums| percentile(&sums.durations, 2),
         ),
         time(
             ("duration_max", "longest"),
-            "The same of the longest run. Null: no run was seen ending.",
+            "Longest such time. Null: no end of a run was recorded.",
             1,
             |sums| sums.durations.max(),
         ),
@@ -237,37 +238,35 @@ fn durations<'r>() -> Vec<Column<Row<'r>>> {
 }
 
 fn delays<'r>() -> Vec<Column<Row<'r>>> {
-    let time = |names: (&str, &str),
-                help: &str,
-                rank: u8,
-                time_of: fn(&Distribution) -> Option<u64>| {
-        Column::time(names, help, move |row: &Row<'_>| time_of(&row.handler.sums.delays))
-            .null("Not a soft interrupt, or when it became due (softirq_raise) was not recorded.")
-            .shown_if_known(TABLE, rank)
-            .missing("-")
-    };
+    let time =
+        |names: (&str, &str), help: &str, rank: u8, time_of: fn(&Distribution) -> Option<u64>| {
+            Column::time(names, help, move |row: &Row<'_>| time_of(&row.handler.sums.delays))
+                .null("Not a softirq, or softirq_raise was not recorded.")
+                .shown_if_known(TABLE, rank)
+                .missing("-")
+        };
     vec![
         Column::number(
             ("delayed", "delayed"),
             Unit::Count,
-            "Runs of a soft interrupt of which it was recorded when it became due: those of the next three.",
+            "Runs of a softirq for which softirq_raise was recorded. The next three columns cover only these.",
             |row: &Row<'_>| Some(row.handler.sums.delays.count()),
         ),
         time(
             ("delay_p50", "due p50"),
-            "From when a soft interrupt became due to its handler's beginning, of the median run. Null: not a soft interrupt, or when it became due (softirq_raise) was not recorded.",
+            "Median time from softirq_raise to the beginning of the handler. Null: not a softirq, or softirq_raise was not recorded.",
             5,
             |delays| percentile(delays, 0),
         ),
         time(
             ("delay_p99", "due p99"),
-            "The same that 99% don't exceed. Null: not a soft interrupt, or when it became due (softirq_raise) was not recorded.",
+            "99th percentile of the same time. Null: not a softirq, or softirq_raise was not recorded.",
             2,
             |delays| percentile(delays, 2),
         ),
         time(
             ("delay_max", "due longest"),
-            "The same of the longest. Null: not a soft interrupt, or when it became due (softirq_raise) was not recorded.",
+            "Longest such time. Null: not a softirq, or softirq_raise was not recorded.",
             6,
             Distribution::max,
         ),

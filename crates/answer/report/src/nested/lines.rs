@@ -70,7 +70,7 @@ pub(super) fn columns<'n>(several_vms: bool) -> Vec<Column<Line<'n>>> {
     columns.extend(details());
     columns.push(Column::text(
         ("source", "recording"),
-        "Path of the recording, as it was named.",
+        "Path of the recording, as given.",
         |line: &Line<'_>| Some(line.path.to_owned()),
     ));
     columns
@@ -83,12 +83,12 @@ fn names<'n>(several_vms: bool) -> Vec<Column<Line<'n>>> {
     let vm = text("vm", "Name of the VM.", |line| Some(line.row.vm.clone()));
     vec![
         if several_vms { vm.shown(TABLE, 0) } else { vm },
-        text("isa", "Instruction set of the exit.", |line| Some(line.row.isa.name().to_owned())),
+        text("isa", "Architecture of the exit.", |line| Some(line.row.isa.name().to_owned())),
         text("reason", "The level-2 reason.", |line| Some(line.row.reason.clone()))
             .drawn_as(Line::name)
             .shown(TABLE, 0),
         text("code", "Its number.", |line| Some(line.row.code.to_string())),
-        text("ancillary", "The level-1 reason under it.", |line| {
+        text("ancillary", "The level-1 reason.", |line| {
             line.under.map(|ancillary| ancillary.reason.clone())
         }),
         text("ancillary_code", "Its number.", |line| {
@@ -145,7 +145,7 @@ fn times<'n>() -> Vec<Column<Line<'n>>> {
         .shown(TABLE, 1),
         Column::text(
             ("factor", "factor"),
-            "Exits that the host took for each level-2 exit, itself included.",
+            "Exits that the host handled per level-2 exit, including that exit.",
             move |line: &Line<'_>| factor(line).map(|factor| format!("{factor:.4}")),
         )
         .drawn_as(move |line| {
@@ -173,19 +173,19 @@ fn times<'n>() -> Vec<Column<Line<'n>>> {
         .missing(""),
         Column::time(
             ("cost", "cost"),
-            "Of it and of the work before the exit event, what the CPU worked.",
+            "CPU time within the round trip and the work before the exit event.",
             |line: &Line<'_>| line.cost().cost_ns,
         )
-        .null("The recording doesn't separate it from waiting.")
+        .null("The recording does not separate it from waiting.")
         .after("time")
         .shown_if_known(TABLE, 1)
         .missing(""),
         Column::time(
             ("waited", "waited"),
-            "Of the time, off the CPU and polling before that.",
+            "Part of the time: off the CPU, and halt polling before that.",
             |line: &Line<'_>| line.cost().waited_ns,
         )
-        .null("The recording doesn't show it.")
+        .null("The recording does not show it.")
         .after("cost")
         .shown_if_known(TABLE, 2)
         .missing(""),
@@ -197,14 +197,14 @@ fn details<'n>() -> Vec<Column<Line<'n>>> {
     vec![
         Column::text(
             ("injected as", "injected as"),
-            "What exits were injected as, where that differs from the hardware's reason.",
+            "The reason that exits were injected as, if it differs from the hardware's reason.",
             |line: &Line<'_>| Some(line.level2_row().map_or_else(String::new, injected)),
         )
         .only_in_tables()
         .shown(TABLE, 4),
         Column::text(
             ("touches", "touches"),
-            "Registers read and written, and what level 1 had changed in its guest's control block.",
+            "Registers that were read and written, and changes by level 1 to its guest's control block.",
             move |line: &Line<'_>| Some(touched(line)),
         )
         .only_in_tables()

@@ -37,7 +37,7 @@ pub(crate) struct Document<'p> {
 
 #[derive(Debug, JsonSchema, Serialize)]
 struct OnePath<'p> {
-    /// What it begins with, and who it goes over, in most of its requests.
+    /// The first step, and what performs the other steps in most of its requests.
     name: &'p str,
     /// The VM, as exits calls it; null where the request is no VM's.
     vm: Option<&'p str>,
@@ -71,7 +71,7 @@ struct OneHop<'p> {
     from: &'p str,
     /// The step it ends with.
     to: &'p str,
-    /// Who does the step it ends with.
+    /// What performs the step that it ends with.
     #[schemars(extend("enum" = Actor::ALL.map(Actor::name)))]
     on: &'static str,
     /// Requests that took it: all of the path's, or fewer where the step is optional.

@@ -81,17 +81,19 @@ fn names<'p>() -> Vec<Column<Line<'p>>> {
             "Number of the hop, from 1; null for the path as a whole.",
             |line: &Line<'_>| Some(line.hop?.0 as u64),
         ),
-        text("from", "What it begins with.", |line| {
+        text("from", "The step that it begins with.", |line| {
             Some(line.hop.map_or(&line.path.start, |(_, hop)| &hop.from).clone())
         }),
-        text("to", "What it ends with.", |line| line.to())
+        text("to", "The step that it ends with.", |line| line.to())
             .drawn_as(|line| line.hop.map_or_else(String::new, |(_, hop)| marked(hop, line.path)))
             .shown(HOPS, 0),
-        text("on", "Who works meanwhile.", |line| Some(line.hop?.1.on.name().to_owned()))
+        text("on", "What runs during the hop.", |line| Some(line.hop?.1.on.name().to_owned()))
             .shown(HOPS, 0),
-        Column::flag(("returns", "returns"), "It ends where it began.", |line: &Line<'_>| {
-            line.path.returns
-        }),
+        Column::flag(
+            ("returns", "returns"),
+            "Whether it ends where it began.",
+            |line: &Line<'_>| line.path.returns,
+        ),
         Column::number(
             ("count", "requests"),
             Unit::Count,
@@ -103,7 +105,7 @@ fn names<'p>() -> Vec<Column<Line<'p>>> {
 
 fn times<'p>() -> Vec<Column<Line<'p>>> {
     let percentile = |(at, name): (usize, &'static str)| {
-        Column::time((name, name), "Percentile of its time.", move |line: &Line<'p>| {
+        Column::time((name, name), "Percentile of the time.", move |line: &Line<'p>| {
             line.times().percentiles(PER_MILLE).get(at).copied().flatten().or(Some(0))
         })
         .shown(HOPS, u8::from(at > 0))
@@ -133,7 +135,7 @@ fn counts<'p>() -> Vec<Column<Line<'p>>> {
         Column::number(
             ("variants", "variants"),
             Unit::Count,
-            "Ways of the path that differ by optional steps.",
+            "Variants of the path that differ by optional steps.",
             |line: &Line<'_>| Some(line.path.variants),
         ),
         Column::number(("path", "path"), Unit::Id, "Number of the path.", |line: &Line<'_>| {

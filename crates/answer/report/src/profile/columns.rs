@@ -50,28 +50,27 @@ fn instructions<'r>() -> Vec<Column<Line<'r>>> {
         Column::number(
             ("offset", "at"),
             Unit::Id,
-            "Bytes from the function's beginning.",
+            "Offset from the beginning of the function, in bytes.",
             |line: &Line<'_>| line.instruction().map(|at| at.into),
         )
         .drawn_as(|line: &Line<'_>| {
             let named = line.instruction().filter(|_| line.function().is_some_and(CodeFrame::is_named));
             named.map_or_else(|| "-".to_owned(), |at| format!("+{:#x}", at.into))
         })
-        .null("no sample says")
+        .null("no sample shows it")
         .only_in_csv()
         .shown_if_known(TABLE, 0)
         .missing("-"),
         Column::text(("instruction", "instruction"), "The instruction.", |line: &Line<'_>| {
             line.instruction()?.text.clone()
         })
-        .null("its code is not to be had here")
+        .null("its code is not available on this machine")
         .only_in_csv()
         .shown_if_known(TABLE, 0)
         .missing("-"),
         Column::flag(
             ("after_guest", "after the guest"),
-            "Samples land here whatever took the time: the instruction before it ran the guest, or lets \
-             interrupts in.",
+            "Samples land here regardless of what took the time: the instruction before it ran the guest or enabled interrupts.",
             |line: &Line<'_>| line.instruction().is_some_and(|at| at.is_after_guest),
         )
         .only_in_csv()
@@ -94,10 +93,12 @@ fn modes<'r>() -> Vec<Column<Line<'r>>> {
         ]
     };
     [
-        mode("sys", "sys", "In the host's kernel.", |modes| modes.sys_ns),
-        mode("usr", "usr", "In the VMM.", |modes| modes.usr_ns),
-        mode("guest_sys", "guest sys", "In the guest's kernel.", |modes| modes.guest_sys_ns),
-        mode("guest_usr", "guest usr", "In the guest's user space.", |modes| modes.guest_usr_ns),
+        mode("sys", "sys", "Time in the host's kernel.", |modes| modes.sys_ns),
+        mode("usr", "usr", "Time in the VMM.", |modes| modes.usr_ns),
+        mode("guest_sys", "guest sys", "Time in the guest's kernel.", |modes| modes.guest_sys_ns),
+        mode("guest_usr", "guest usr", "Time in the guest's user space.", |modes| {
+            modes.guest_usr_ns
+        }),
     ]
     .into_iter()
     .flatten()
@@ -108,7 +109,7 @@ fn who<'r>() -> Vec<Column<Line<'r>>> {
     vec![
         Column::text(
             ("machine", "machine"),
-            "The VM, or host: whose code it is.",
+            "The machine whose code ran: the VM, or host.",
             |line: &Line<'_>| {
                 if line.key.part.is_some() {
                     return Some("host".to_owned());
@@ -123,28 +124,28 @@ fn who<'r>() -> Vec<Column<Line<'r>>> {
         Column::number(
             ("level", "level"),
             Unit::Level,
-            "1: the VM; 2: a guest inside it ran, or left by this exit.",
+            "1: the VM; 2: a guest inside it, while it ran or for its exit.",
             |line: &Line<'_>| line.key.level.map(u64::from),
         )
-        .null("rows are of all levels")
+        .null("rows cover all levels")
         .shown_if(TABLE, 4, |line| line.key.level.is_some_and(|level| level > 1))
         .after("vm"),
-        Column::text(("vm", "VM"), "The VM; null: it is a host's thread, and no vCPU is recorded.", |line: &Line<'_>| {
+        Column::text(("vm", "VM"), "The VM; null: a host thread without a recorded vCPU.", |line: &Line<'_>| {
             Some(line.key.vm.to_owned()).filter(|vm| !vm.is_empty())
         })
-        .null("it is a host's thread, and no vCPU is recorded")
+        .null("it is a host thread without a recorded vCPU")
         .shown_if_known(TABLE, 3)
         .missing("-"),
         Column::number(("vcpu", "vCPU"), Unit::Id, "Number of the vCPU.", |line: &Line<'_>| {
             line.key.vcpu.map(u64::from)
-        }).null("it is another thread, or no vCPU is recorded")
+        }).null("it is another thread, or no vCPU was recorded")
         .only_in_json(),
         Column::text(
             ("comm", "thread"),
-            "The guest's thread that ran, where its recording says; of the host's states the vCPU's thread.",
+            "The guest's thread that ran, if its recording shows it; for host states, the vCPU's thread.",
             |line: &Line<'_>| line.key.comm.map(str::to_owned),
         )
-        .null("it is not known, or rows are not of threads")
+        .null("it is unknown, or rows are not grouped by thread")
         .shown_if_known(TABLE, 0)
         .missing("-"),
     ]
@@ -152,23 +153,26 @@ fn who<'r>() -> Vec<Column<Line<'r>>> {
 
 fn what<'r>() -> Vec<Column<Line<'r>>> {
     vec![
-        Column::text(("state", "state"), "What the vCPU did: the states of `hyperscope cpu`. Of a guest without a recording of its own that says, guest_user or guest_kernel by the address of the code: the upper half of addresses is taken for the kernel's. host: a thread that is no vCPU ran (`--threads`); those rows are on top of the time of vCPUs.", |line: &Line<'_>| {
+        Column::text(("state", "state"), "State of the vCPU, as in `hyperscope cpu`. If the guest's own recording does not show \
+                                          guest_user or guest_kernel, the code's address decides: the upper half of addresses \
+                                          counts as kernel. host: a thread that is not a vCPU ran (`--threads`); these rows are \
+                                          in addition to the time of vCPUs.", |line: &Line<'_>| {
             let state = line.key.state.map(|state| state.name().to_owned());
             state.or_else(|| line.key.part.map(|_| "host".to_owned()))
         })
         .shown_if_known(TABLE, 0),
         Column::text(
             ("reason", "exit"),
-            "The exit that was handled, by the kernel's name.",
+            "The handled exit, by the kernel's name.",
             |line: &Line<'_>| line.key.reason.map(str::to_owned),
         )
-        .null("no exit was handled, or rows are not of exits")
+        .null("no exit was handled, or rows are not grouped by exit")
         .shown_if_known(TABLE, 0)
         .missing("-"),
         Column::text(("function", "function"), "The function, or its module.", |line: &Line<'_>| {
             line.function().map(CodeFrame::name)
         })
-        .null("no sample says")
+        .null("no sample shows it")
         .only_in_csv()
         .shown_if_known(TABLE, 0)
         .missing("-"),
@@ -179,7 +183,7 @@ fn times<'r>() -> Vec<Column<Line<'r>>> {
     vec![
         Column::time(("time", "time"), "Its time.", |line: &Line<'_>| Some(line.time.ns))
             .shown(TABLE, 0),
-        Column::ratio(("share", "share"), "Share of what the table is of.", |line: &Line<'_>| {
+        Column::ratio(("share", "share"), "Share of the table's total.", |line: &Line<'_>| {
             column::ratio(line.time.ns, line.whole_ns)
         })
         .only_in_tables()
@@ -190,7 +194,7 @@ fn times<'r>() -> Vec<Column<Line<'r>>> {
         .only_in_tables()
         .shown_if_known(TABLE, 2)
         .missing("-"),
-        Column::ratio(("to", "to"), "Its upper end.", |line: &Line<'_>| {
+        Column::ratio(("to", "to"), "Upper end of the interval.", |line: &Line<'_>| {
             let share = column::ratio(line.time.high_ns, line.whole_ns).map(|share| share.min(1.0));
             share.filter(|_| line.evidence.has_samples())
         })
@@ -200,19 +204,21 @@ fn times<'r>() -> Vec<Column<Line<'r>>> {
         Column::number(
             ("samples", "samples"),
             Unit::Count,
-            "Samples that the row is made of; 0: its time is known without.",
+            "Samples behind the row; 0: its time is known without samples.",
             |line: &Line<'_>| Some(line.time.samples),
         )
         .shown(TABLE, 1),
         Column::time(
             ("ci_low", "from"),
-            "Lower end of an interval of 95% of the time, if each sample were drawn by itself. The time itself where it needs no sample.",
+            "Lower end of a 95% interval of the time, assuming independent samples. Equals the time if no samples are needed.",
             |line: &Line<'_>| Some(line.time.low_ns),
         ),
-        Column::time(("ci_high", "to"), "Its upper end.", |line: &Line<'_>| Some(line.time.high_ns)),
+        Column::time(("ci_high", "to"), "Upper end of the interval.", |line: &Line<'_>| Some(line.time.high_ns)),
         Column::text(
             ("evidence", "evidence"),
-            "What says which code ran. host: samples that the host took. agent: samples that the guest took of itself, with the shares of functions that the host saw. exits: where the guest was when interrupts of the host ended its run. none: nothing; `stack` is empty.",
+            "Evidence for the code that ran. host: samples by the host. agent: samples by the guest, with the functions' shares \
+             that the host saw. exits: the guest's instruction when a host interrupt ended its run. none: no evidence; `stack` \
+             is empty.",
             |line: &Line<'_>| Some(line.evidence.name()),
         ).one_of(["host", "agent", "exits", "none"]),
     ]

@@ -31,7 +31,7 @@ pub(super) fn flame(report: &ProfileReport, title: &str) -> String {
     });
     drawing.document(
         title,
-        "width: time of vCPUs · cool: guest · warm: host's kernel · green: VMM · grey: not running",
+        "width: time of vCPUs · cool: guest · warm: host kernel · green: VMM · grey: not running",
     )
 }
 

@@ -13,7 +13,7 @@ pub(crate) fn notes(report: &ProfileReport) -> Vec<String> {
     let idle_ns = report.time_ns().saturating_sub(report.busy_ns());
     if idle_ns > 0 {
         notes.push(format!(
-            "left out: {} in which guests had nothing to do; --idle shows it",
+            "left out: {} of guest idle time; --idle shows it",
             time(idle_ns, report.profile.nanoseconds)
         ));
     }
@@ -27,8 +27,8 @@ pub(crate) fn notes(report: &ProfileReport) -> Vec<String> {
     }
     if report.profile.by_address && report.by != ProfileBy::Vm {
         notes.push(
-            "guest_user and guest_kernel by address, where the guest's own recording doesn't say: the upper half \
-             of addresses is taken for the kernel's"
+            "if the guest's own recording does not show guest_user and guest_kernel, addresses decide: the upper half counts as \
+             kernel"
                 .to_owned(),
         );
     }
@@ -45,19 +45,17 @@ fn weight_notes(machine: &SampledMachine) -> Vec<String> {
     let event = printable::line(event);
     let mut notes = vec![match (hz, nanoseconds) {
         (Some(hz), _) => format!(
-            "each sample of {event} stands for a {}th of a second, as that was its rate",
+            "each sample of {event} stands for 1/{} of a second, according to its rate",
             count(*hz)
         ),
         (None, true) => format!("each sample stands for its own period of {event}"),
         (None, false) => {
-            format!(
-                "each sample stands for its own period, which counts {event}: these are no times"
-            )
+            format!("each sample stands for its own period of {event}: the values are not times")
         }
     }];
     if machine.idle_samples > 0 {
         let idle = plural(machine.idle_samples, "sample");
-        notes.push(format!("left out: {idle} of CPUs that had nothing to run"));
+        notes.push(format!("left out: {idle} of idle CPUs"));
     }
     if *others > 0 {
         notes.push(format!("left out: {} of other events", plural(*others, "sample")));
@@ -80,31 +78,30 @@ fn evidence_notes(report: &ProfileReport) -> Vec<String> {
     let unseen = share(of_guest(Some(Evidence::None)), of_guest(None));
     let (sampled, exits) = (samples(Evidence::Host), samples(Evidence::Exits));
     let agent_samples = samples(Evidence::Agent);
-    let by_exits = format!("{} that interrupts of the host caused", plural(exits, "exit"));
+    let by_exits = format!("{} caused by host interrupts", plural(exits, "exit"));
     let mut notes = vec![match (sampled, exits) {
         (0, 0) if agent_samples > 0 => format!("{unseen} of the guests' time has no sample"),
         (0, _) => format!(
-            "guests' code by {by_exits}, each for the time since the last one; {unseen} of the guests' time has none"
+            "guest code by {by_exits}, each for the time since the previous one; {unseen} of the guests' time has none"
         ),
         (_, 0) => format!(
-            "code by {} of the host, each for the time since the last one; {unseen} of the guests' time has none",
+            "code by {} of the host, each for the time since the previous one; {unseen} of the guests' time has none",
             plural(sampled, "sample")
         ),
         _ => format!(
-            "code by {} of the host, and where those are many more by {by_exits}, each for the time since \
-             the last one; {unseen} of the guests' time has none",
+            "code by {} of the host, or by {by_exits} if there are many more of them, each for the time since the previous one; \
+             {unseen} of the guests' time has none",
             plural(sampled, "sample")
         ),
     }];
-    notes
-        .extend((agent_samples > 0).then(|| {
-            format!("guests' stacks by {} of their own", plural(agent_samples, "sample"))
-        }));
+    notes.extend((agent_samples > 0).then(|| {
+        format!("guest stacks by {} that guests took themselves", plural(agent_samples, "sample"))
+    }));
     notes.extend(difference_notes(report));
     if sampled + exits + agent_samples > 0 {
         notes.push(
-            "from, to: interval of 95% if each were drawn by itself. Timers of guest and host may line up, and \
-             then it is wider"
+            "from, to: 95% interval, assuming independent samples. If timers of guest and host are in step, the true interval is \
+             wider"
                 .to_owned(),
         );
     }
@@ -118,13 +115,13 @@ fn difference_notes(report: &ProfileReport) -> impl Iterator<Item = String> {
         let share = share(difference.moved_ns, difference.time_ns);
         let vm = printable::line(vm);
         let what = if raw {
-            "the rows are the guest's (--raw)"
+            "the rows show the guest's samples (--raw)"
         } else {
-            "the rows have its functions, the guest's stacks above them (--raw leaves them as they were)"
+            "the rows use the host's functions with the guest's stacks above them (--raw shows the guest's samples unchanged)"
         };
         format!(
-            "{vm}: the guest's own samples give {share} of its time to other functions than the host saw, as timers \
-             that can't interrupt it everywhere do; {what}"
+            "{vm}: the guest's own samples assign {share} of its time to other functions than the host saw, because guest timers \
+             cannot interrupt all code; {what}"
         )
     })
 }
@@ -137,18 +134,18 @@ fn instruction_notes(report: &ProfileReport) -> impl Iterator<Item = String> {
         (leaves().count(), leaves().filter(|instruction| instruction.text.is_none()).count());
     let after = leaves().any(|instruction| instruction.is_after_guest);
     let skid = (all > 0).then(|| {
-        "a sample is at the instruction that was to run next: the time of one is mostly that of those before it"
+        "a sample shows the instruction that was about to run: most of its time belongs to the instructions before it"
             .to_owned()
     });
     let guest = after.then(|| {
-        "after the guest: the instruction before ran the guest, or lets in the interrupts that ended it; samples \
-         land there whatever took the time"
+        "after the guest: the previous instruction ran the guest or enabled interrupts; samples land there regardless of what \
+         took the time"
             .to_owned()
     });
     let unread = (unread > 0).then(|| {
         format!(
-            "{} of {} places have no instruction: record --sample keeps the host kernel's code, --guest-sample that of \
-             the guest's, and programs must be on this machine with the build ids recorded",
+            "{} of {} places have no instruction: record --sample saves the host kernel's code, --guest-sample the guest \
+             kernel's code, and programs must be on this machine with the recorded build ids",
             count(unread as u64),
             count(all as u64)
         )
@@ -161,8 +158,8 @@ fn place_notes(report: &ProfileReport) -> Option<String> {
     let in_guest = report.profile.rows.iter().filter(|row| row.state.is_guest());
     let mut leaves = in_guest.filter_map(|row| row.stack.last());
     leaves.any(CodeFrame::is_user_address).then(|| {
-        "[user]+address: code of guests' programs of which no file is known (record --guest-sample knows files); \
-         [user] are all such places that have less than 1% each, csv and json have them"
+        "[user]+address: guest programs whose file is unknown (record --guest-sample records files); [user] combines all such \
+         places with less than 1% each; csv and json show them"
             .to_owned()
     })
 }
@@ -172,17 +169,15 @@ fn unnamed_notes(report: &ProfileReport) -> impl Iterator<Item = String> {
     let reasons = [
         (
             Coverage::Missing,
-            "functions need the guest's own recording, which has its kernel's symbols, or --guest-kallsyms",
+            "to see functions, add the guest's own recording, which contains its kernel's symbols, or --guest-kallsyms",
         ),
         (
             Coverage::Hidden,
-            "addresses hidden: the guest's kernel gave its recorder symbols without them \
-             (kernel.kptr_restrict), so no function has a name",
+            "no function names: the guest's kernel hid the addresses of its symbols from the recorder (kernel.kptr_restrict)",
         ),
         (
             Coverage::Partial,
-            "the guest's recording has a part of its kernel's symbols alone: of the others, functions \
-             would get wrong names",
+            "the guest's recording contains only some of its kernel's symbols, so other functions would get wrong names",
         ),
     ];
     reasons.into_iter().filter_map(|(coverage, why)| {

@@ -20,10 +20,11 @@ impl SensitivityReport {
         for (reason, sensitivity) in reasons() {
             page.paragraph("lead", &sentence(reason, sensitivity));
         }
-        page.heading("What a unit of progress takes, by what was added to its exits");
+        page.heading("Time per unit of progress, by time added to its exits");
         page.paragraph(
             "note",
-            "The line is what is paid for each nanosecond, the area its interval of 95%; dashed: what it would be if all was waited for.",
+            "The line shows the price per added nanosecond, the area its 95% interval; dashed: the price if the unit waited for \
+             every exit.",
         );
         page.figures(
             &reasons()
@@ -45,9 +46,12 @@ impl SensitivityReport {
         let progress = self.progress.as_deref().unwrap_or("the delayed exits themselves");
         let blocks = plural(self.sensitivity.blocks as u64, "block");
         let slice = time(self.slice_ns, true);
-        page.paragraph("note", &format!("{blocks} of slices of {slice}; progress is {progress}."));
+        page.paragraph("note", &format!("{blocks} of {slice} slices; progress: {progress}."));
         let foreign = plural(self.sensitivity.foreign, "exit");
-        page.paragraph("note", &format!("{foreign} of other threads meanwhile; none was delayed."));
+        page.paragraph(
+            "note",
+            &format!("{foreign} of other threads in that time; none was delayed."),
+        );
     }
 
     /// Points of delays, and the line of what is paid.

@@ -41,31 +41,31 @@ pub(super) fn columns<'r>() -> Vec<Column<Row<'r>>> {
 fn names<'r>() -> Vec<Column<Row<'r>>> {
     let vm = |row: &Row<'_>| row.virtio.vms.get(row.queue.recording).cloned().flatten();
     vec![
-        Column::text(("vm", "VM"), "Name of its VM.", vm)
-            .null("The recording of its host was not given.")
+        Column::text(("vm", "VM"), "Name of the VM.", vm)
+            .null("The recording of the host was not given.")
             .shown_if_known(TABLE, 1),
-        Column::text(("device", "device"), "Name of its device in the guest.", |row: &Row<'_>| {
+        Column::text(("device", "device"), "Name of the device in the guest.", |row: &Row<'_>| {
             row.queue.device.clone()
         })
-        .null("Not recorded: no buffer was handed over, or the guest's kernel doesn't describe its types.")
+        .null("Not recorded: no buffer was handed over, or the guest's kernel has no type information.")
         .shown(TABLE, 0),
         Column::text(
             ("disk", "disk"),
-            "The disk that it is of, as the guest's kernel calls it; of several, all of them.",
+            "Name of the queue's disk in the guest's kernel; all names if there are several.",
             |row: &Row<'_>| Some(row.queue.disks.join(", ")).filter(|disks| !disks.is_empty()),
         )
-        .null("It is of no disk, or block:block_rq_issue was not recorded.")
+        .null("It does not belong to a disk, or block:block_rq_issue was not recorded.")
         .shown_if_known(TABLE, 0)
         .missing(""),
-        Column::text(("queue", "queue"), "The name that the driver gave it.", |row: &Row<'_>| {
+        Column::text(("queue", "queue"), "The driver's name for the queue.", |row: &Row<'_>| {
             row.queue.name.clone()
         })
-        .null("As of device.")
+        .null("See device.")
         .shown(TABLE, 0),
         Column::number(
             ("vq", "vq"),
             Unit::Hex,
-            "Lower half of its address in the guest: tells queues apart that have no names.",
+            "Lower half of the queue's address in the guest, to distinguish queues without names.",
             |row: &Row<'_>| Some(row.queue.vq),
         )
         .shown_if(TABLE, 1, |row| row.queue.name.is_none()),
@@ -81,7 +81,7 @@ fn number<'r>(
 }
 
 fn buffers<'r>() -> Vec<Column<Row<'r>>> {
-    let no_sizes = "Not recorded: the guest's kernel doesn't describe its types.";
+    let no_sizes = "Not recorded: the guest's kernel has no type information.";
     vec![
         number(
             ("buffers", "buffers"),
@@ -109,15 +109,16 @@ fn buffers<'r>() -> Vec<Column<Row<'r>>> {
         .shown(TABLE, 2),
         number(
             ("written_bytes", "written"),
-            "Bytes that the device says it wrote, of buffers taken back. Null: not recorded, as by kernels before 6.9, or no buffer was taken back.",
+            "Bytes that the device reported as written in buffers taken back. Null: not recorded (kernels before 6.9), or no \
+             buffer was taken back.",
             |queue| queue.written,
         )
-        .null("Not recorded, as by kernels before 6.9, or no buffer was taken back.")
+        .null("Not recorded (kernels before 6.9), or no buffer was taken back.")
         .shown_if_known(TABLE, 1)
         .missing("-"),
         number(
             ("cut_buffers", "cut"),
-            "Buffers some of whose bytes were not recorded: bytes are at least as many as said.",
+            "Buffers for which some byte counts were not recorded: the bytes columns are lower bounds.",
             |queue| Some(queue.cut),
         )
         .shown_if(TABLE, 3, |row| row.queue.cut > 0),
@@ -134,7 +135,7 @@ fn notifications<'r>() -> Vec<Column<Row<'r>>> {
             .shown(TABLE, 0),
         number(
             ("kicks_avoided", "avoided"),
-            "Times that the host had not to be notified of new buffers: it still worked on others, or looks by itself.",
+            "Times that new buffers needed no notification: the host still worked on others, or polls.",
             |queue| Some(queue.kicks_avoided),
         )
         .shown(TABLE, 1),
@@ -151,7 +152,7 @@ fn notifications<'r>() -> Vec<Column<Row<'r>>> {
         .shown(TABLE, 3),
         number(
             ("interrupts", "interrupts"),
-            "Interrupts by which the device said that it was done with some.",
+            "Interrupts by which the device reported finished buffers.",
             |queue| Some(queue.interrupts),
         )
         .shown(TABLE, 1),
@@ -163,13 +164,13 @@ fn depth<'r>() -> Vec<Column<Row<'r>>> {
     vec![
         Column::ratio(
             ("depth_mean", "depth"),
-            "Buffers that the device had, on average over time, as far as they came back or were seen going.",
+            "Mean number of buffers that the device held over time, counting buffers that were taken back or seen being handed over.",
             |row: &Row<'_>| row.queue.depth.map(|depth| depth.mean),
         )
         .null(lost)
         .drawn_as(|row| row.queue.depth.map_or_else(|| "?".to_owned(), |depth| mean(depth.mean)))
         .shown(TABLE, 4),
-        number(("depth_max", "max"), "Buffers that it had at most.", |queue| {
+        number(("depth_max", "max"), "Largest number of buffers that the device held.", |queue| {
             queue.depth.map(|depth| depth.max)
         })
         .null(lost)
@@ -181,7 +182,7 @@ fn latencies<'r>() -> Vec<Column<Row<'r>>> {
     let time =
         |names: (&str, &str), help: &str, rank: u8, time_of: fn(&Distribution) -> Option<u64>| {
             Column::time(names, help, move |row: &Row<'_>| time_of(&row.queue.latencies))
-                .null("No buffer came back that was seen going.")
+                .null("No buffer was seen both handed over and taken back.")
                 .shown(TABLE, rank)
                 .missing("-")
         };
@@ -189,36 +190,36 @@ fn latencies<'r>() -> Vec<Column<Row<'r>>> {
     vec![
         number(
             ("timed", "timed"),
-            "Buffers that were seen going and coming back: those of the times.",
+            "Buffers seen both handed over and taken back. Times cover only these.",
             |queue| Some(queue.latencies.count()),
         ),
         time(
             ("latency_mean", "mean"),
-            "From handing a buffer over to taking it back, on average. Null: no buffer came back that was seen going.",
+            "Mean time from handing a buffer over to taking it back. Null: no buffer was seen both handed over and taken back.",
             5,
             mean,
         ),
         time(
             ("latency_p50", "p50"),
-            "The same of the median one. Null: no buffer came back that was seen going.",
+            "Median of the same time. Null: no buffer was seen both handed over and taken back.",
             0,
             |distribution| distribution.percentiles(PER_MILLE)[0],
         ),
         time(
             ("latency_p90", "p90"),
-            "The same that 90% don't exceed. Null: no buffer came back that was seen going.",
+            "90th percentile of the same time. Null: no buffer was seen both handed over and taken back.",
             7,
             |distribution| distribution.percentiles(PER_MILLE)[1],
         ),
         time(
             ("latency_p99", "p99"),
-            "The same that 99% don't exceed. Null: no buffer came back that was seen going.",
+            "99th percentile of the same time. Null: no buffer was seen both handed over and taken back.",
             0,
             |distribution| distribution.percentiles(PER_MILLE)[2],
         ),
         time(
             ("latency_max", "longest"),
-            "The same of the longest one. Null: no buffer came back that was seen going.",
+            "Longest such time. Null: no buffer was seen both handed over and taken back.",
             3,
             Distribution::max,
         ),

@@ -38,28 +38,28 @@ pub(super) fn columns<'r>() -> Vec<Column<Of<'r>>> {
 }
 
 fn names<'r>() -> Vec<Column<Of<'r>>> {
-    let of_thread = "They were made for exits.";
-    let of_exits = "They were made by a thread that runs no vCPU, or no event says so.";
+    let of_thread = "The calls were made for exits.";
+    let of_exits = "A thread that runs no vCPU made the calls, or no event shows it.";
     vec![
         Column::text(("vm", "VM"), "The VM.", |row: &Of<'_>| {
             exits(row).map(|exits| &exits.vm).or(thread(row).map(|thread| &thread.vm)).cloned()
         })
         .shown(TABLE, 0),
-        Column::text(("on", "on"), "Who made them: an exit's handling, or a thread.", |row: &Of<'_>| {
+        Column::text(("on", "on"), "The caller: the handling of an exit, or a thread.", |row: &Of<'_>| {
             let exit = exits(row).map(row::exits);
             exit.or_else(|| thread(row).map(|thread| row::thread(&thread.thread)))
         })
         .only_in_tables()
         .shown(TABLE, 0),
-        Column::text(("reason", "reason"), "The exits' reason.", |row: &Of<'_>| {
+        Column::text(("reason", "reason"), "Reason of the exits.", |row: &Of<'_>| {
             exits(row).map(|exits| exits.reason.clone())
         })
         .null(of_exits),
-        Column::text(("about", "about"), "What the exits' address is.", |row: &Of<'_>| {
+        Column::text(("about", "about"), "Kind of the exits' address.", |row: &Of<'_>| {
             exits(row).and_then(|exits| kind(exits.about)).map(str::to_owned)
         })
         .null(of_exits),
-        Column::number(("address", "address"), Unit::Hex, "The exits' address.", |row: &Of<'_>| {
+        Column::number(("address", "address"), Unit::Hex, "Address of the exits.", |row: &Of<'_>| {
             exits(row).and_then(|exits| exits.about).map(|(_, value)| value)
         })
         .null(of_exits),
@@ -73,7 +73,7 @@ fn names<'r>() -> Vec<Column<Of<'r>>> {
         .null(of_thread),
         Column::text(
             ("call", "call"),
-            "The call; of ioctl with its request, of a write of 8 bytes, as to an eventfd, with that length.",
+            "The call; an ioctl with its request, and an 8-byte write (as to an eventfd) with its length.",
             |row: &Of<'_>| Some(row.subject.name.clone()),
         )
         .shown(TABLE, 0),
@@ -89,7 +89,9 @@ fn sums<'r>() -> Vec<Column<Of<'r>>> {
             Some(row.subject.sum.count)
         })
         .shown(TABLE, 0),
-        time(("running", "ran"), "Running in them.", |sum| sum.running_ns).shown(TABLE, 0),
-        time(("waited", "asleep"), "Asleep in them.", |sum| sum.waited_ns).shown(TABLE, 1),
+        time(("running", "ran"), "Time running in these calls.", |sum| sum.running_ns)
+            .shown(TABLE, 0),
+        time(("waited", "asleep"), "Time asleep in these calls.", |sum| sum.waited_ns)
+            .shown(TABLE, 1),
     ]
 }

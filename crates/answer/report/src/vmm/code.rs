@@ -34,44 +34,47 @@ fn names<'r>() -> Vec<Column<Of<'r>>> {
         Column::text(("on", "on"), "The exits.", |row: &Of<'_>| exits(row).map(row::exits))
             .only_in_tables()
             .shown(TABLE, 0),
-        Column::text(("reason", "reason"), "The exits' reason.", |row: &Of<'_>| {
+        Column::text(("reason", "reason"), "Reason of the exits.", |row: &Of<'_>| {
             exits(row).map(|exits| exits.reason.clone())
         }),
-        Column::text(("about", "about"), "What the exits' address is.", |row: &Of<'_>| {
+        Column::text(("about", "about"), "Kind of the exits' address.", |row: &Of<'_>| {
             exits(row).and_then(|exits| kind(exits.about)).map(str::to_owned)
         })
-        .null("No event says what the exits were about."),
-        Column::number(("address", "address"), Unit::Hex, "The exits' address.", |row: &Of<'_>| {
+        .null("No event shows the exits' details."),
+        Column::number(("address", "address"), Unit::Hex, "Address of the exits.", |row: &Of<'_>| {
             exits(row).and_then(|exits| exits.about).map(|(_, value)| value)
         })
-        .null("As of about."),
+        .null("See about."),
         Column::text(
             ("part", "part"),
-            "The part of the exits' time: return, signals, device, lock, calls, back, not_split.",
+            "Part of the exits' time: return, signals, device, lock, calls, back, not_split.",
             |row: &Of<'_>| Some(row.subject.part.name().to_owned()),
         )
         .one_of(["return", "signals", "device", "lock", "calls", "back", "not_split"])
         .shown(TABLE, 0),
         Column::text(
             ("function", "function"),
-            "The innermost function, with its file or module; of one without a name the file.",
+            "The innermost function with its file or module, or only the file if the function has no name.",
             |row: &Of<'_>| row.subject.function.clone(),
         )
-        .null("No stack was sampled, or stacks are more than are kept.")
+        .null("No stack was sampled, or there were more stacks than the limit.")
         .shown(TABLE, 0),
     ]
 }
 
 fn sums<'r>() -> Vec<Column<Of<'r>>> {
     vec![
-        Column::number(("samples", "samples"), Unit::Count, "Samples in it.", |row: &Of<'_>| {
-            Some(row.subject.samples)
-        })
+        Column::number(
+            ("samples", "samples"),
+            Unit::Count,
+            "Samples in the function.",
+            |row: &Of<'_>| Some(row.subject.samples),
+        )
         .at_least(1)
         .shown(TABLE, 0),
         Column::time(
             ("time", "about"),
-            "Its share of the part's time, by samples.",
+            "Estimated time: the function's share of the samples, applied to the part's time.",
             |row: &Of<'_>| Some(row.subject.time_ns),
         )
         .shown(TABLE, 0),

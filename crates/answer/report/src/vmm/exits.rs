@@ -47,34 +47,34 @@ fn names<'r>() -> Vec<Column<Of<'r>>> {
         Column::any(
             ("code", "code"),
             (Unit::Text, Kind::NumberOrText),
-            "The raw code, as exits has it. Null: a text has names of reasons alone.",
+            "The raw code, as in exits. Null: a text contains only names of reasons.",
             |row: &Of<'_>| code(&row.subject.code),
         ).matching(RawCode::PAIR),
         Column::text(
             ("about", "about"),
-            "What address is: port, gpa (guest physical address), msr, hypercall, cpuid_leaf.",
+            "Kind of address: port, gpa (guest physical address), msr, hypercall, cpuid_leaf.",
             |row: &Of<'_>| kind(row.subject.about).map(str::to_owned),
         )
-        .null("No event says what the exits were about."),
+        .null("No event shows the exits' details."),
         Column::number(
             ("address", "address"),
             Unit::Hex,
-            "Port or address of the device, or what else the exits were about.",
+            "Port or address of the device, or another detail of the exits.",
             |row: &Of<'_>| row.subject.about.map(|(_, value)| value),
         )
-        .null("As of about.")
+        .null("See about.")
         .drawn_as(|row| address(row.subject))
         .shown(TABLE, 0),
         Column::text(
             ("of_device", "of device"),
-            "The device at that address, as the guest calls it: its disk, network interface or virtio device.",
+            "The guest's name for the device at that address: its disk, network interface or virtio device.",
             |row: &Of<'_>| row.subject.device.clone(),
         )
-        .null("The guest's agent did not say what is there."),
+        .null("The guest's agent did not report a device there."),
         Column::number(
             ("exits", "exits"),
             Unit::Count,
-            "Exits that the VMM had in hand, with an entry after them, and without losses.",
+            "Exits that the VMM handled, with an entry after them and without losses.",
             |row: &Of<'_>| Some(row.subject.exits),
         )
         .shown(TABLE, 0),
@@ -84,7 +84,7 @@ fn names<'r>() -> Vec<Column<Of<'r>>> {
 fn user<'r>() -> Column<Of<'r>> {
     Column::time(
         ("user", "ran"),
-        "Running in user space: user_ns of exits, or its user_and_return_ns, and the sum of the next seven.",
+        "CPU time for the VMM: user_ns or user_and_return_ns of exits. Sum of the next seven columns.",
         |row: &Of<'_>| row.source.vmm.is_split.then_some(row.subject.split.user_ns()),
     )
     .null("kvm_userspace_exit or sched_switch was not recorded.")
@@ -117,13 +117,15 @@ fn running<'r>() -> Vec<Column<Of<'r>>> {
         ),
         part(
             ("signals", "signals"),
-            "Handlers of signals, and calls about which signals are let through. Null: system calls, kvm_userspace_exit or sched_switch were not recorded.",
+            "Signal handlers, and calls that change the signal mask. Null: system calls, kvm_userspace_exit or sched_switch were \
+             not recorded.",
             3,
             |split| split.signals_ns,
         ),
         part(
             ("device", "device"),
-            "The VMM's own code: its main loop's and its devices'. Null: system calls, kvm_userspace_exit or sched_switch were not recorded.",
+            "The VMM's own code: its main loop and its devices. Null: system calls, kvm_userspace_exit or sched_switch were not \
+             recorded.",
             1,
             |split| split.device_ns,
         ),
@@ -141,16 +143,17 @@ fn running<'r>() -> Vec<Column<Of<'r>>> {
         ),
         part(
             ("back", "way back"),
-            "From the ioctl of KVM_RUN to where KVM loads the guest's state; to the entry, where no event says so. Null: system calls, kvm_userspace_exit or sched_switch were not recorded.",
+            "From the KVM_RUN ioctl until KVM loads the guest's state, or until the entry if no event shows that. Null: system \
+             calls, kvm_userspace_exit or sched_switch were not recorded.",
             2,
             |split| split.back_ns,
         ),
         Column::time(
             ("not_split", "not split"),
-            "Running, and what for is not known.",
+            "Running for an unknown purpose.",
             |row: &Of<'_>| row.source.vmm.is_split.then_some(row.subject.split.not_split_ns),
         )
-        .null("As of user_ns.")
+        .null("See user_ns.")
         .shown_if(TABLE, 4, |row| row.source.vmm.has_calls && row.subject.split.not_split_ns > 0),
     ]
 }
@@ -159,10 +162,10 @@ fn waiting<'r>() -> Vec<Column<Of<'r>>> {
     vec![
         Column::time(
             ("waited", "waited"),
-            "Off the CPU while the VMM had the exits: the sum of the next four.",
+            "Off the CPU while the VMM handled the exits. Sum of the next four columns.",
             |row: &Of<'_>| row.source.vmm.is_split.then_some(row.subject.split.waited_ns()),
         )
-        .null("As of user_ns.")
+        .null("See user_ns.")
         .shown(TABLE, 1)
         .missing("?"),
         part(
@@ -185,7 +188,8 @@ fn waiting<'r>() -> Vec<Column<Of<'r>>> {
         ),
         part(
             ("run_queue", "run queue"),
-            "Without a CPU though the thread could have run: preempted, or woken and not on its CPU yet. Null: system calls, kvm_userspace_exit or sched_switch were not recorded.",
+            "Run-queue wait: preempted, or woken and not yet scheduled. Null: system calls, kvm_userspace_exit or sched_switch \
+             were not recorded.",
             4,
             |split| split.run_queue_ns,
         ),

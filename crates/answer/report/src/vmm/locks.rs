@@ -1,4 +1,4 @@
-//! The columns of waits for futexes: which, released by whom, and who waited.
+//! The columns of waits for futexes: the futex, the releasing thread, and the waiting threads.
 
 use analyses::vmm::VmmLock;
 
@@ -22,23 +22,29 @@ pub(super) fn columns<'r>() -> Vec<Column<Of<'r>>> {
 }
 
 fn names<'r>() -> Vec<Column<Of<'r>>> {
-    let nobody = "Whoever woke them was in no futex call of that address, or it was not recorded.";
+    let nobody =
+        "The waking thread was not in a futex call for that address, or it was not recorded.";
     vec![
         Column::text(("vm", "VM"), "The VM.", |row: &Of<'_>| Some(row.subject.vm.clone()))
             .shown(TABLE, 0),
-        Column::number(("futex", "futex"), Unit::Hex, "Its address in the VMM.", |row: &Of<'_>| {
-            Some(row.subject.address)
-        })
+        Column::number(
+            ("futex", "futex"),
+            Unit::Hex,
+            "Address of the lock in the VMM.",
+            |row: &Of<'_>| Some(row.subject.address),
+        )
         .shown(TABLE, 0),
-        Column::text(("released", "released by"), "Who released it.", |row: &Of<'_>| {
-            row.subject.holder.as_ref().map(row::thread)
-        })
+        Column::text(
+            ("released", "released by"),
+            "The thread that released the lock.",
+            |row: &Of<'_>| row.subject.holder.as_ref().map(row::thread),
+        )
         .only_in_tables()
         .shown(TABLE, 0),
         Column::number(
             ("holder_tid", "released by"),
             Unit::Id,
-            "The thread that released it: that held it, or that brought about what was waited for.",
+            "The thread that released the lock, or signalled the condition.",
             |row: &Of<'_>| row.subject.holder.as_ref().map(|holder| holder.tid.into()),
         )
         .null(nobody),
@@ -54,9 +60,12 @@ fn waits<'r>() -> Vec<Column<Of<'r>>> {
         Column::time(names, help, move |row: &Of<'_>| Some(time_of(row.subject)))
     };
     vec![
-        Column::number(("waits", "waits"), Unit::Count, "Waits that it ended.", |row: &Of<'_>| {
-            Some(row.subject.waits)
-        })
+        Column::number(
+            ("waits", "waits"),
+            Unit::Count,
+            "Waits that the thread ended.",
+            |row: &Of<'_>| Some(row.subject.waits),
+        )
         .shown(TABLE, 0),
         Column::number(
             ("waiters", "threads"),
@@ -65,13 +74,15 @@ fn waits<'r>() -> Vec<Column<Of<'r>>> {
             |row: &Of<'_>| Some(row.subject.waiters),
         )
         .shown(TABLE, 2),
-        time(("exits_waited", "exits waited"), "Asleep while exits were handled.", |lock| {
+        time(("exits_waited", "exits waited"), "Time asleep while exits were handled.", |lock| {
             lock.exits_waited_ns
         })
         .shown(TABLE, 0),
-        time(("threads_waited", "others waited"), "Asleep in threads that run no vCPU.", |lock| {
-            lock.threads_waited_ns
-        })
+        time(
+            ("threads_waited", "others waited"),
+            "Time asleep in threads that run no vCPU.",
+            |lock| lock.threads_waited_ns,
+        )
         .shown(TABLE, 1),
         time(("longest", "longest"), "The longest wait.", |lock| lock.longest_ns).shown(TABLE, 1),
     ]

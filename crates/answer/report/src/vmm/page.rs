@@ -45,7 +45,7 @@ impl VmmReport {
     pub fn page(&self, part: Option<&str>) -> String {
         let mut page = Page::new("What VMMs do with exits");
         if let Some(part) = part {
-            page.paragraph("note", &format!("Of a part of the recordings: {part}."));
+            page.paragraph("note", &format!("Covers a part of the recordings: {part}."));
         }
         for source in &self.sources {
             page.heading(&source.path);
@@ -72,7 +72,7 @@ impl VmmReport {
         // Else running is not known from waiting.
         let exits = vmm.exits.iter().filter(|_| vmm.is_split);
         let all: Vec<Bar> = exits.take(self.top).map(bar).collect();
-        self.figure(page, source, ("What exits took in the VMM", &OF_EXITS), &all);
+        self.figure(page, source, ("Time of exits in the VMM", &OF_EXITS), &all);
     }
 
     fn threads_figure(&self, page: &mut Page, source: &VmmSource) {
@@ -82,12 +82,7 @@ impl VmmReport {
         };
         let all: Vec<Bar> = source.vmm.threads.iter().take(self.top).map(bar).collect();
         let parts = thread_parts(&ThreadSplit::default()).map(|(part, _)| part);
-        self.figure(
-            page,
-            source,
-            ("What threads that run no vCPU did, but for idling", &parts),
-            &all,
-        );
+        self.figure(page, source, ("Work of threads that run no vCPU", &parts), &all);
     }
 
     fn figure(

@@ -58,33 +58,33 @@ fn running<'r>() -> Vec<Column<Of<'r>>> {
     vec![
         time(
             ("wall", "all"),
-            "From its first event to its end, or that of the recording: cpu_ns and the parts after not_split_ns.",
+            "From the thread's first event to its end, or to the end of the recording: cpu_ns plus the parts after not_split_ns.",
             9,
             ThreadSplit::wall_ns,
         ),
-        time(("cpu", "ran"), "Running: the sum of the next seven.", 0, ThreadSplit::cpu_ns),
+        time(("cpu", "ran"), "Running: sum of the next seven columns.", 0, ThreadSplit::cpu_ns),
         time(
             ("poll", "poll"),
-            "Running in calls that wait for something to do, such as ppoll and epoll_wait.",
+            "Running in calls that wait for work, such as ppoll and epoll_wait.",
             1,
             |split| split.poll_ns,
         ),
         time(("dispatch", "dispatch"), "The VMM's own code.", 1, |split| split.dispatch_ns),
         time(
             ("submit", "submit"),
-            "Running in calls that move data, or have the kernel move it, such as writev and io_uring_enter.",
+            "Running in calls that move data or let the kernel move it, such as writev and io_uring_enter.",
             1,
             |split| split.submit_ns,
         ),
         time(("lock", "locks"), "Running in futex calls.", 2, |split| split.lock_ns),
         time(
             ("signals", "signals"),
-            "Handlers of signals, and calls about which signals are let through.",
+            "Signal handlers, and calls that change the signal mask.",
             4,
             |split| split.signals_ns,
         ),
         time(("calls", "other calls"), "Running in other system calls.", 3, |split| split.calls_ns),
-        time(("not_split", "not split"), "Running, and what for is not known.", 5, |split| {
+        time(("not_split", "not split"), "Running for an unknown purpose.", 5, |split| {
             split.not_split_ns
         }),
     ]
@@ -92,9 +92,7 @@ fn running<'r>() -> Vec<Column<Of<'r>>> {
 
 fn waiting<'r>() -> Vec<Column<Of<'r>>> {
     vec![
-        time(("idle", "idle"), "Asleep in calls that wait for something to do.", 2, |split| {
-            split.idle_ns
-        }),
+        time(("idle", "idle"), "Asleep in calls that wait for work.", 2, |split| split.idle_ns),
         time(("submit_wait", "in submit"), "Asleep in calls that move data.", 2, |split| {
             split.submit_wait_ns
         }),
@@ -103,12 +101,10 @@ fn waiting<'r>() -> Vec<Column<Of<'r>>> {
             split.call_wait_ns
         }),
         time(("blocked", "blocked"), "Asleep elsewhere.", 6, |split| split.blocked_ns),
-        time(("run_queue", "run queue"), "Without a CPU though it could have run.", 3, |split| {
-            split.run_queue_ns
-        }),
+        time(("run_queue", "run queue"), "Run-queue wait.", 3, |split| split.run_queue_ns),
         time(
             ("unknown", "unknown"),
-            "Whether it ran is not known: it was not heard of yet, or events were lost.",
+            "Unknown: no event of the thread was seen yet, or events were lost.",
             7,
             |split| split.unknown_ns,
         ),

@@ -138,7 +138,7 @@ fn headings_say_what_was_overwritten() {
     let excerpt = text.replace("2/902", "20/902");
     let recording = sources::open_bytes(Path::new("t"), excerpt.into()).unwrap();
     let doubt = recording.ending().doubt.as_ref().unwrap().to_string();
-    assert_eq!(doubt, "the text has 2 of the 20 events that its heading counts");
+    assert_eq!(doubt, "the text has 2 of the 20 events that its header counts");
     assert!(!contents(&recording, &|_| ()).losses_known);
 }
 
@@ -169,7 +169,7 @@ fn times_that_count_from_the_line_before_are_damage() {
     let text: String = (0..40).map(|number| line(number % 2)).collect();
     let recording = sources::open_bytes(Path::new("t"), text.into()).unwrap();
     let damage = damage(&recording);
-    assert!(damage[0].contains("times run back in 19 of 40 lines"), "{damage:?}");
+    assert!(damage[0].contains("times go back in 19 of 40 lines"), "{damage:?}");
 }
 
 #[test]
@@ -189,12 +189,12 @@ fn what_is_no_trace_is_described() {
         (graph, "function_graph"),
         ("kvm_exit: vcpu 0 reason HLT\n", "context-info"),
         ("119 1 63737004188 type: 443\n", "option raw"),
-        ("\n\n", "blank lines only"),
+        ("\n\n", "only blank lines"),
         ("{\"schema\": 1}\n", "line 1 is \"{\\\"schema\\\": 1}\""),
     ] {
         let error = sources::open_bytes(Path::new("t.txt"), text.into()).unwrap_err().to_string();
         assert!(
-            error.starts_with("t.txt is not a recording: a text, and no trace in it: "),
+            error.starts_with("t.txt is not a recording: it is a text without trace events: "),
             "{error}"
         );
         assert!(error.contains(reason) && error.contains("Expected lines such as"), "{error}");

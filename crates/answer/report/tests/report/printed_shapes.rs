@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
+use analyses::calls::{CallQuestion, Function, calls};
 use analyses::contents::contents;
 use analyses::exits::Exits;
 use report::events::{Machine, Style, write_events};
@@ -213,6 +214,133 @@ fn compare_times(what: &str, text: &Exits, recording: &Exits, rounding_ns: u64, 
     assert!(total(&text).abs_diff(total(&recording)) <= count * rounding_ns, "{what}");
 }
 
+/// Of each function: how often it was called, its own time, and that of its longest call.
+fn functions_of(recording: &Recording) -> BTreeMap<String, (u64, u64, u64)> {
+    let calls = calls(recording, &CallQuestion::default(), &mut (), &|_| ());
+    assert_eq!(calls.sum(|function| function.without_call + function.without_return), 0);
+    let times = |function: &Function| {
+        (function.name.clone().unwrap(), (function.count, function.self_ns, function.max_ns))
+    };
+    let functions: BTreeMap<_, _> = calls.functions.iter().map(times).collect();
+    assert_eq!(functions.len(), calls.functions.len());
+    functions
+}
+
+/// From a call to its return, where the event is that.
+fn took_ns(event: &Value) -> Option<u64> {
+    let time = |name: &str| event["fields"][name].as_u64();
+    Some(time("rettime")? - time("calltime")?)
+}
+
+/// Threads, functions, depths and durations of a text are those of the recording, and times of a CPU don't run back.
+fn same_calls(text: &[Value], recording: &Recording, options: &[&str]) {
+    let events = events_of(sources::open(recording.path()).unwrap());
+    assert_eq!(text.len(), events.len(), "{options:?}");
+    let mut calls = 0;
+    for cpu in 0..2 {
+        let mut last_ns = None;
+        for (found, expected) in lines_of(text, cpu).zip(lines_of(&events, cpu)) {
+            for field in ["event", "pid"] {
+                assert_eq!(found[field], expected[field], "{options:?}: {found} {expected}");
+            }
+            let stamp_ns = found["ts_ns"].as_u64();
+            assert!(stamp_ns >= last_ns, "{options:?}: {found} comes after {last_ns:?}");
+            last_ns = stamp_ns;
+            let (fields, others) = (&found["fields"], &expected["fields"]);
+            let Some(address) = others["func"].as_u64() else { continue };
+            calls += 1;
+            let symbol = recording.kallsyms().lookup(address).unwrap();
+            assert_eq!(
+                fields["func"].as_str().unwrap().as_bytes(),
+                symbol.name,
+                "{options:?}: {found}"
+            );
+            assert_eq!(fields["depth"], others["depth"], "{options:?}: {found} {expected}");
+            // Digits are left out of long times, and raw times are no nanoseconds.
+            let is_raw = options.contains(&"--raw-ts");
+            let off = took_ns(found).zip(took_ns(expected)).filter(|_| !is_raw);
+            assert!(off.is_none_or(|(a, b)| a.abs_diff(b) < 10), "{options:?}: {found} {expected}");
+        }
+    }
+    assert!(calls > 10_000, "{calls}");
+}
+
+/// trace-cmd's plugin prints a call and its return as one line, and most returns without their function.
+#[test]
+fn calls_that_trace_cmd_prints_are_those_of_the_recording() {
+    let name = "x86-svm/calls.dat";
+    let recording = sources::open(&path_of(name)).unwrap();
+    let (functions, counts) = (functions_of(&recording), by_name(&recording));
+    for options in [
+        &[][..],
+        &["-t"],
+        &["-l", "--ts-diff", "-t"],
+        &["-O", "tailprint", "-O", "depth", "-t"],
+        &["--raw-ts"],
+        &["-N"],
+        &["-N", "-t"],
+        &["-R", "-t"],
+    ] {
+        let Some(printed) = report(&[name], options) else { return };
+        let text = read(printed);
+        assert_eq!((text.damage(), by_name(&text)), (&[][..], counts.clone()), "{options:?}");
+        if text.is_nanoseconds() {
+            let is_exact = options.contains(&"-N") || options.contains(&"-R");
+            // Of a thread that was off its CPU, or was interrupted as a function returned: the plugin leaves out when that was.
+            let is_whole = is_exact && options.contains(&"-t");
+            let rounded_ns = if is_whole { 0 } else { 2 * 1000 };
+            let found = functions_of(&text);
+            assert!(found.keys().eq(functions.keys()), "{options:?}");
+            for (function, (count, self_ns, max_ns)) in &functions {
+                let one = found[function];
+                let cut_ns = if is_exact { 0 } else { 10 * count };
+                let most_off = cut_ns + rounded_ns;
+                let is_same = one.0 == *count
+                    && one.1.abs_diff(*self_ns) <= most_off
+                    && one.2.abs_diff(*max_ns) <= most_off;
+                assert!(
+                    is_same,
+                    "{options:?}: {function}: {times:?}, not {count} {self_ns} {max_ns}"
+                );
+            }
+        }
+        same_calls(&events_of(text), &recording, options);
+    }
+}
+
+/// What the kernel itself prints with the options `funcgraph-abstime` and `funcgraph-proc`, and with others beside them; the
+/// first lines are of `Documentation/trace/ftrace.rst`, put together.
+#[test]
+fn calls_that_a_kernel_prints_with_times_and_threads_are_read() {
+    let text = "# tracer: function_graph\n#\n\
+        #     TIME       CPU  TASK/PID         DURATION                  FUNCTION CALLS\n\
+        #      |         |     |    |           |   |                     |   |   |   |\n\
+        \x20 360.774522 |   1)    sh-4802     |               |  vcpu_run [kvm]() {\n\
+        \x20 360.774523 |   1)    sh-4802     |   0.541 us    |    kvm_load [kvm]();\n\
+        \x20 360.774524 |   1)    sh-4802     |               |    /* kvm_entry: vcpu 0, rip 0x10 */\n\
+        \x20 360.774525 |   1)    sh-4802     |   ==========> |\n\
+        \x20 360.774530 |   1)    sh-4802     |  d.h1.  |   1.000 us    |    irq_enter();\n\
+        \x20 360.774540 |   1)    sh-4802     | + 18.250 us   |  } /* vcpu_run [kvm] */\n\
+        \x20------------------------------------------\n\
+        \x201)    sh-4802     =>    cat-4803   \n\
+        \x20------------------------------------------\n\n\
+        \x20 360.774550 |   1)   cat-4803     |   2.000 us    |  schedule();\n";
+    let recording = read(text.as_bytes().to_vec());
+    assert_eq!((recording.damage(), recording.comm(4803)), (&[][..], Some("cat")));
+    let counts = [("funcgraph_entry", 4), ("funcgraph_exit", 4), ("kvm_entry", 1)];
+    assert_eq!(by_name(&recording), counts.map(|(name, count)| (name.to_owned(), count)).into());
+    let functions = [
+        ("irq_enter", (1, 1000, 1000)),
+        ("kvm_load", (1, 541, 541)),
+        ("schedule", (1, 2000, 2000)),
+        ("vcpu_run", (1, 16_709, 18_250)),
+    ];
+    assert_eq!(
+        functions_of(&recording),
+        functions.map(|(name, sums)| (name.to_owned(), sums)).into()
+    );
+}
+
 #[test]
 fn parts_that_trace_cmd_prints_are_read_as_these_parts() {
     let name = "x86-svm/host-guest.dat";
@@ -337,9 +465,9 @@ fn every_field_of_perf_script_may_be_printed() {
     }
     for (fields, lack) in [
         ("-F comm,tid,time,event,trace", "no CPU"),
-        ("-F comm,cpu,time,event,trace", "no thread's id"),
+        ("-F comm,cpu,time,event,trace", "no thread id"),
         ("-F comm,tid,cpu,event,trace", "no time"),
-        ("-F event,trace", "neither thread nor CPU nor time"),
+        ("-F event,trace", "events but no thread, CPU or time"),
     ] {
         let text = script(fields).unwrap();
         let error = sources::open_bytes(Path::new("t.txt"), text).unwrap_err().to_string();

@@ -13,7 +13,7 @@ pub(super) fn is_outside((first_ns, last_ns): (u64, u64), times: TimeRange) -> b
 pub(super) fn outside_note(recording: &Recording, (first_ns, last_ns): (u64, u64)) -> String {
     let (first, last) = (shown(recording, first_ns), shown(recording, last_ns));
     let path = recording.path().display();
-    format!("{path}: nothing of it lies in this range: it goes from {first} to {last}")
+    format!("{path}: no events in this range: the recording covers {first} to {last}")
 }
 
 /// A moment by the recording's clock.

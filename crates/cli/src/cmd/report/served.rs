@@ -86,7 +86,7 @@ pub(super) fn serve(
         },
         "events" => served.answer(query, Served::events),
         "lanes" => served.answer(query, Served::lanes),
-        _ => Answer::sentence(404, "not found"),
+        _ => Answer::sentence(404, "there is no such page"),
     });
     Ok(())
 }

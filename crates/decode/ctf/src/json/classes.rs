@@ -10,9 +10,9 @@ use crate::field::{
     VarInteger, Variant,
 };
 
-/// Types that a trace's metadata are made of, at most.
+/// Maximum number of types in a trace's metadata.
 const MAX_NODES: usize = 1 << 20;
-/// How deep types may lie in each other.
+/// Maximum nesting depth of types.
 const MAX_DEPTH: usize = 64;
 
 impl Reader {
@@ -21,12 +21,12 @@ impl Reader {
         let field_type = match value {
             Value::String(name) => match self.aliases.get(name) {
                 Some(field_type) => field_type.clone(),
-                None => return self.fail(format!("no field class is called {name}")),
+                None => return self.fail(format!("there is no field class {name}")),
             },
             Value::Object(object) => {
                 self.depth += 1;
                 if self.depth > MAX_DEPTH {
-                    return self.fail("field classes lie in each other too deep");
+                    return self.fail("field classes are nested too deeply");
                 }
                 let field_type = self.object(object)?;
                 self.depth -= 1;
@@ -39,7 +39,7 @@ impl Reader {
             return Err(CtfError::TooMany { most: MAX_NODES });
         }
         if field_type.depth() > MAX_DEPTH {
-            return self.fail("field classes lie in each other too deep");
+            return self.fail("field classes are nested too deeply");
         }
         Ok(field_type)
     }
@@ -82,7 +82,7 @@ impl Reader {
                 role: role(object),
                 slot: None,
             }),
-            other => return self.fail(format!("{other} is no type of fields that is read")),
+            other => return self.fail(format!("fields of type {other} are not supported")),
         })
     }
 
@@ -90,7 +90,7 @@ impl Reader {
         let bits = number(object, "length").unwrap_or(0);
         match u32::try_from(bits).ok().filter(|bits| (1..=64).contains(bits)) {
             Some(bits) => Ok(bits),
-            None => self.fail(format!("a number of {bits} bits is not read")),
+            None => self.fail(format!("numbers of {bits} bits are not supported")),
         }
     }
 
@@ -99,7 +99,7 @@ impl Reader {
         let align = align.and_then(|align| u32::try_from(align).ok());
         match align.filter(|align| align.is_power_of_two() && *align <= 1 << 16) {
             Some(align) => Ok(align),
-            None => self.fail("an alignment is no power of two"),
+            None => self.fail("an alignment is not a power of two"),
         }
     }
 
@@ -110,7 +110,8 @@ impl Reader {
             _ => return self.fail("a number has no byte order"),
         };
         if text(object, "bit-order").is_some_and(|given| given != first_to_last) {
-            return self.fail("a number's bits run against its bytes, which is not read");
+            return self
+                .fail("a number whose bit order differs from its byte order is not supported");
         }
         Ok(order)
     }
@@ -154,7 +155,7 @@ impl Reader {
 
     fn array(&mut self, object: &Object, length: Length) -> Result<FieldType, CtfError> {
         let Some(element) = object.get("element-field-class") else {
-            return self.fail("an array has no field class of elements");
+            return self.fail("an array has no field class for its elements");
         };
         let mut array = Array::new(length, self.class(element)?);
         array.align = array.align.max(self.align(object, "minimum-alignment")?);
@@ -213,7 +214,7 @@ impl Reader {
             Some("event-record-specific-context") => &["event", "context"],
             Some("event-record-payload") => &["event", "fields"],
             None => &[],
-            Some(other) => return self.fail(format!("{other} is no part of an event")),
+            Some(other) => return self.fail(format!("{other} is not a part of an event")),
         };
         let names = path.iter().filter_map(Value::as_str);
         Ok(Source::Named(scope.iter().copied().chain(names).map(str::to_owned).collect()))

@@ -78,7 +78,7 @@ impl Reader {
         match text(object, "type") {
             Some("preamble") => {
                 if number(object, "version") != Some(2) {
-                    return self.fail("it is of a version that is not 2");
+                    return self.fail("its version is not 2");
                 }
                 self.layout.uuid = self.layout.uuid.or(uuid(object));
             }
@@ -167,7 +167,7 @@ impl Reader {
         let Some(value) = object.get(key) else { return Ok(None) };
         match self.class(value)? {
             FieldType::Struct(structure) => Ok(Some(structure)),
-            _ => self.fail(format!("{key} is no structure")),
+            _ => self.fail(format!("{key} is not a structure")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Values behind `=`, and what they are of: integers, floating-point numbers, texts.
+//! Values after `=` and their types: integers, floating-point numbers, strings.
 
 use raw_bytes::ByteOrder;
 
@@ -60,7 +60,7 @@ impl Parser {
             Value::Word(word) if word == "native" => Ok(self.order),
             Value::Word(word) if word == "be" || word == "network" => Ok(ByteOrder::Big),
             Value::Word(word) if word == "le" => Ok(ByteOrder::Little),
-            other => self.fail(format!("{other:?} is no byte order")),
+            other => self.fail(format!("{other:?} is not a byte order")),
         }
     }
 
@@ -71,7 +71,7 @@ impl Parser {
         };
         match number.filter(|number| number.is_power_of_two() && *number <= 1 << 16) {
             Some(number) => Ok(number),
-            None => self.fail("an alignment is no power of two"),
+            None => self.fail("an alignment is not a power of two"),
         }
     }
 
@@ -97,7 +97,7 @@ impl Parser {
             }
         }
         if !(1..=64).contains(&integer.bits) {
-            return self.fail(format!("an integer of {} bits is not read", integer.bits));
+            return self.fail(format!("integers of {} bits are not supported", integer.bits));
         }
         if integer.align == 0 {
             integer.align = if integer.bits.is_multiple_of(8) { 8 } else { 1 };

@@ -96,7 +96,7 @@ impl Reader {
             "stream" => self.stream()?,
             "event" => self.event()?,
             "callsite" => self.entries(|_, _| Ok(()))?,
-            other => return self.parser.fail(format!("{other} is no block")),
+            other => return self.parser.fail(format!("{other} is not a block")),
         }
         self.parser.close_scope();
         self.parser.take_sign(";");
@@ -131,7 +131,7 @@ impl Reader {
     fn structure(&self, path: &str, field_type: FieldType) -> Result<Struct, CtfError> {
         match field_type {
             FieldType::Struct(structure) => Ok(structure),
-            _ => self.parser.fail(format!("{path} is no struct")),
+            _ => self.parser.fail(format!("{path} is not a struct")),
         }
     }
 
@@ -145,7 +145,7 @@ impl Reader {
                     reader.layout.uuid = uuid(&text);
                 }
                 Entry::Value(path, Value::Number(major)) if path == "major" && major != 1 => {
-                    return reader.parser.fail(format!("it is of version {major}, not of 1.8"));
+                    return reader.parser.fail(format!("its version is {major}, not 1.8"));
                 }
                 _ => {}
             }
@@ -175,7 +175,7 @@ impl Reader {
                 ("freq", Value::Number(number)) => {
                     clock.frequency = u64::try_from(number).unwrap_or(0);
                     if clock.frequency == 0 {
-                        return reader.parser.fail("a clock has a frequency that can't be");
+                        return reader.parser.fail("a clock has an impossible frequency");
                     }
                 }
                 ("offset_s", Value::Number(number)) => {
@@ -242,7 +242,7 @@ impl Reader {
     fn id(&self, value: Value) -> Result<u64, CtfError> {
         match value {
             Value::Number(number) if number >= 0 => Ok(u64::try_from(number).unwrap_or(u64::MAX)),
-            _ => self.parser.fail("an id is no number"),
+            _ => self.parser.fail("an id is not a number"),
         }
     }
 }

@@ -9,9 +9,9 @@ use crate::CtfError;
 use crate::field::FieldType;
 use crate::tokens::{Token, TokenAt};
 
-/// Types that a trace's metadata are made of, at most: LTTng's of all events of a kernel are some 50,000.
+/// Maximum number of types in a trace's metadata: LTTng's metadata of all events of a kernel has about 50,000.
 const MAX_NODES: usize = 1 << 20;
-/// How deep blocks and types may lie in each other.
+/// Maximum nesting depth of blocks and types.
 const MAX_DEPTH: usize = 64;
 
 /// A place in the text.
@@ -67,16 +67,16 @@ impl Parser {
             return Ok(());
         }
         let found = self.found();
-        self.fail(format!("{sign} should stand where {found}"))
+        self.fail(format!("expected {sign}, found {found}"))
     }
 
     fn found(&mut self) -> String {
         match self.next() {
-            None => "it ends".to_owned(),
-            Some(Token::Word(word)) => format!("{word} is"),
-            Some(Token::Number(number)) => format!("{number} is"),
-            Some(Token::Text(text)) => format!("{text:?} is"),
-            Some(Token::Sign(sign)) => format!("{sign} is"),
+            None => "the end".to_owned(),
+            Some(Token::Word(word)) => word,
+            Some(Token::Number(number)) => number.to_string(),
+            Some(Token::Text(text)) => format!("{text:?}"),
+            Some(Token::Sign(sign)) => sign.to_owned(),
         }
     }
 
@@ -99,7 +99,7 @@ impl Parser {
             return Ok(word);
         }
         let found = self.found();
-        self.fail(format!("{what} should stand where {found}"))
+        self.fail(format!("expected {what}, found {found}"))
     }
 
     /// Words with points between them.
@@ -124,7 +124,7 @@ impl Parser {
         match self.peek() {
             Some(Token::Text(_)) => match self.next() {
                 Some(Token::Text(text)) => Ok(Value::Text(text)),
-                _ => self.fail("a text is missing"),
+                _ => self.fail("a string is missing"),
             },
             Some(Token::Word(_)) => Ok(Value::Word(self.path()?)),
             _ => self.number().map(Value::Number),
@@ -133,7 +133,7 @@ impl Parser {
 
     pub(super) fn open_scope(&mut self) -> Result<(), CtfError> {
         if self.scopes.len() >= MAX_DEPTH {
-            return self.fail("blocks lie in each other too deep");
+            return self.fail("blocks are nested too deeply");
         }
         self.scopes.push(HashMap::new());
         Ok(())
@@ -143,14 +143,14 @@ impl Parser {
         self.scopes.pop();
     }
 
-    /// Counts what a type is made of: each use of a name is a type of its own.
+    /// Counts the parts of a type: each use of a name counts as a type of its own.
     pub(super) fn count(&mut self, field_type: &FieldType) -> Result<(), CtfError> {
         self.nodes = self.nodes.saturating_add(field_type.nodes());
         if self.nodes > MAX_NODES {
             return Err(CtfError::TooMany { most: MAX_NODES });
         }
         if field_type.depth() > MAX_DEPTH {
-            return self.fail("types lie in each other too deep");
+            return self.fail("types are nested too deeply");
         }
         Ok(())
     }
@@ -172,7 +172,7 @@ impl Parser {
                 self.count(&field_type)?;
                 Ok(field_type)
             }
-            None => self.fail(format!("no type is called {name}")),
+            None => self.fail(format!("there is no type {name}")),
         }
     }
 }

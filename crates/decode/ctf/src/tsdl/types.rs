@@ -162,7 +162,7 @@ impl Parser {
             self.sign("(")?;
             let bits = u32::try_from(self.number()?).unwrap_or(0);
             if !bits.is_power_of_two() || bits > 1 << 16 {
-                return self.fail("an alignment is no power of two");
+                return self.fail("an alignment is not a power of two");
             }
             align = bits;
             self.sign(")")?;
@@ -218,7 +218,7 @@ impl Parser {
             None => self.named("int")?,
         };
         let FieldType::Integer(integer) = container else {
-            return self.fail("an enum is no integer");
+            return self.fail("the type of an enum is not an integer");
         };
         let labels = self.labels()?;
         let integer = Integer { labels: Some(labels.into()), ..integer };
@@ -231,7 +231,7 @@ impl Parser {
             let name = match self.next() {
                 Some(Token::Word(word)) => word,
                 Some(Token::Text(text)) => text,
-                _ => return self.fail("a name of an enum's value is missing"),
+                _ => return self.fail("the name of an enum value is missing"),
             };
             let (mut from, mut to) = (next, next);
             if self.take_sign("=") {

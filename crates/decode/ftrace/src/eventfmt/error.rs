@@ -26,7 +26,7 @@ pub enum FormatError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PrintError {
     /// Something other than what the grammar wants here.
-    #[error("`{wanted}` wanted at byte {at} of the print fmt, not `{found}`")]
+    #[error("expected `{wanted}` at byte {at} of the print fmt, found `{found}`")]
     Syntax {
         /// Byte offset in the print fmt.
         at: usize,

@@ -67,7 +67,7 @@ pub struct Element {
     pub form: ElementForm,
 }
 
-/// What the elements of an array are.
+/// The kind of an array's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ElementForm {
     /// `char`: a string that ends at its first NUL.
@@ -129,7 +129,8 @@ impl Field {
         Some(NumberAt { offset: self.offset, size, signed: self.signed })
     }
 
-    /// Where an element's number lies in an array that lies in the field itself. `None` past the array's end, and for what is no array of numbers.
+    /// Where an element's number lies in an array that lies in the field itself. `None` past the array's end,
+    /// and for what is no array of numbers.
     #[must_use]
     pub fn element(&self, index: u32) -> Option<NumberAt> {
         let FieldKind::Array(Element { size, form: ElementForm::Number | ElementForm::Long }) =
@@ -228,8 +229,8 @@ pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.get(..len).unwrap_or(bytes)
 }
 
-/// Appends the bytes before the first NUL. Of 16 bytes, which threads' names have, it is found in one word, and no function
-/// is called for the copy.
+/// Appends the bytes before the first NUL. Of 16 bytes, which threads' names have, it is found in one word, and
+/// no function is called for the copy.
 #[inline]
 pub(crate) fn append_until_nul(bytes: &[u8], out: &mut Vec<u8>) {
     const NAME_BYTES: usize = 16;

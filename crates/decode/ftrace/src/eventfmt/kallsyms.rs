@@ -19,8 +19,8 @@ pub enum Coverage {
     /// There is none.
     #[default]
     Missing,
-    /// It has no addresses: the kernel shows them to nobody, or not to who recorded it
-    /// (`kernel.kptr_restrict`).
+    /// It has no addresses: the kernel hides them from everyone, or from the user that recorded
+    /// them (`kernel.kptr_restrict`).
     Hidden,
     /// It has some symbols: what it lacks would be taken for what it has.
     Partial,
@@ -60,9 +60,9 @@ pub struct Symbol<'a> {
 impl Kallsyms {
     /// Parses lines of `address type name [module]`; lines of another shape are passed over.
     ///
-    /// Absolute symbols (per-CPU offsets on x86) and the `$x` marks of arm are left out: they name
-    /// no code. So are symbols whose address is 0, as all are for who may not see them. Text past 4 GiB is
-    /// not read.
+    /// Absolute symbols (per-CPU offsets on x86) and the `$x` marks of arm are ignored, because they name no
+    /// code. So are symbols with address 0: unprivileged users see all addresses as 0. Text past 4 GiB is not
+    /// read.
     #[must_use]
     pub fn parse(text: &[u8]) -> Self {
         let text = text.get(..u32::MAX as usize).unwrap_or(text);

@@ -17,7 +17,7 @@ pub struct StepBack {
 
 impl fmt::Display for StepBack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the clock runs back from {} to {}", self.from, self.to)
+        write!(f, "the clock goes back from {} to {}", self.from, self.to)
     }
 }
 

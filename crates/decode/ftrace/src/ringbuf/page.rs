@@ -52,13 +52,13 @@ pub enum Missed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PageDamage {
     /// There are fewer bytes than a page head takes.
-    #[error("page of {} has no room for its head", bytes(*have))]
+    #[error("a page of {} is too small for its header", bytes(*have))]
     NoHead {
         /// Bytes there are.
         have: usize,
     },
     /// `commit` says there is more data than the page holds.
-    #[error("page claims {} of data, room is for {room}", bytes(*committed))]
+    #[error("the page claims {} of data, but has room for {room}", bytes(*committed))]
     Overcommitted {
         /// What `commit` says.
         committed: u64,

@@ -27,11 +27,11 @@ pub struct Record<'a> {
     pub payload: &'a [u8],
 }
 
-/// What is wrong with the records of a page.
+/// A fault in the records of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordDamage {
     /// A record does not fit its page: what follows it can't be read.
-    #[error("record at byte {at} of the page's data needs {}, {have} left", bytes(*wanted))]
+    #[error("the record at byte {at} of the page's data needs {}, but {have} are left", bytes(*wanted))]
     TooLong {
         /// Offset of the record in the page's data.
         at: usize,
@@ -99,7 +99,7 @@ impl<'a> Position<'a> {
         }
     }
 
-    /// What is wrong with the times of the page, now that it is read.
+    /// The fault in the page's times, known once the page has been read.
     fn end(&mut self) -> Result<(), RecordDamage> {
         self.check_wrapped();
         self.back.map_or(Ok(()), |step| Err(RecordDamage::RunsBack(step)))

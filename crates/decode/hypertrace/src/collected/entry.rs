@@ -19,7 +19,7 @@ const COUNTS: u8 = 4;
 /// An entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// What is collected; the first of a file.
+    /// Describes the collected data; the first entry of a file.
     Begin(Begin),
     /// Both clocks at a moment.
     Pair(ClockPair),
@@ -167,7 +167,7 @@ pub(crate) fn sum(head: [u8; 4], content: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Content with a head before it. It is a number of words, as whoever calls this knows.
+/// Content with a header. The caller guarantees that its length is a number of words.
 fn wrapped(kind: u8, content: &[u8]) -> Vec<u8> {
     let words = content.chunks(8).len();
     let [mark, other] = MARK;

@@ -1,6 +1,6 @@
 //! Numbers out of an entry, one after the other, lowest byte first.
 
-/// What is left of an entry.
+/// The unread rest of an entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields<'b>(pub(crate) &'b [u8]);
 

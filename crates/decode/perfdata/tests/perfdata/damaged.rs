@@ -62,7 +62,7 @@ fn a_record_without_a_size_ends_the_records() {
         let perf = PerfData::parse(&file).unwrap();
         let (all, damage) = bodies(&perf, perf.records(&file));
         assert_eq!(all.len(), 9);
-        assert!(damage.unwrap().contains("32 bytes from here are nothing but zeros"));
+        assert!(damage.unwrap().contains("32 bytes from here on are nothing but zeros"));
     }
 }
 

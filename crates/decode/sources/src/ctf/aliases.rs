@@ -1,4 +1,4 @@
-//! What tracers call events and fields, and what the kernel calls them: LTTng has names of its own.
+//! Tracers' names of events and fields, and the kernel's names for them: LTTng uses its own.
 
 use crate::identifier::identifier;
 use crate::text::system_of;
@@ -88,8 +88,8 @@ const KVM_X86: &[(&str, &str)] = &[
     ("kvm_x86_vcpu_match_mmio", "vcpu_match_mmio"),
 ];
 
-/// LTTng's names of ids of threads, the kernel's, and what the process is called that LTTng calls as the kernel does the
-/// thread.
+/// LTTng's names of ids of threads, the kernel's, and what the process is called that LTTng calls as the kernel
+/// does the thread.
 const IDS: [(&str, &str, &str); 6] = [
     ("tid", "pid", "tgid"),
     ("prev_tid", "prev_pid", "prev_tgid"),
@@ -99,8 +99,8 @@ const IDS: [(&str, &str, &str); 6] = [
     ("old_tid", "old_pid", "old_tgid"),
 ];
 
-/// The kernel's name of a field of an event that has others, too. LTTng calls the id of a thread `tid`, and where it has that,
-/// `pid` is the process; perf has the kernel's `pid`.
+/// The kernel's name of a field of an event that has others, too. LTTng calls the id of a thread `tid`, and
+/// where it has that, `pid` is the process; perf has the kernel's `pid`.
 pub(super) fn field<'n>(system: &str, name: &'n str, has: impl Fn(&str) -> bool) -> &'n str {
     let ids = IDS.iter().filter(|_| system == "sched");
     for &(thread, kernels, process) in ids {

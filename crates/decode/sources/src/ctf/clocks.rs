@@ -1,7 +1,8 @@
 //! Cycles of a trace's clocks to nanoseconds of one clock, which have 64 bits.
 //!
-//! Offsets that tracers write may lie beyond these, or before their zero: nanoseconds where seconds are meant, for one. Such a
-//! trace is read on its clock's own zero, and a note says so; times that don't fit even so are damage.
+//! Offsets that tracers write may lie beyond these, or before their zero: nanoseconds where seconds are meant,
+//! for one. Such a trace is read on its clock's own zero, and a note says so; times that don't fit even so are
+//! damage.
 
 use ::ctf::{Clock, Events, Layout, Packet};
 use sys::FileMap;
@@ -102,7 +103,8 @@ impl Clocks {
         self.clocks.iter().zip(readings).position(|pair| !fits(pair))
     }
 
-    /// Counts times from the zero of the clock whose zero is the first of all; where that doesn't do, from the first reading.
+    /// Counts times from the zero of the clock whose zero is the first of all; where that doesn't do, from the
+    /// first reading.
     fn count_from_own_zero(&mut self, bad: &Clock, readings: &[Option<Readings>]) -> String {
         let offset = bad.offset_ns();
         let offset = match offset % 1_000_000_000 {
@@ -111,7 +113,7 @@ impl Clocks {
         };
         let zeros = self.clocks.iter().map(Clock::offset_ns);
         self.zero_ns = zeros.min().unwrap_or(0);
-        let mut from = "the clock's own zero";
+        let mut from = "the clock's zero";
         if self.first_that_does_not_fit(readings).is_some() {
             let first = |(clock, readings): (&Clock, &Option<Readings>)| {
                 let min = readings.as_ref()?.least;
@@ -146,7 +148,7 @@ mod tests {
         Clock { name: "c".to_owned(), offset_s, offset_cycles, frequency, ..Clock::default() }
     }
 
-    /// What becomes of readings of one clock.
+    /// The conversion of one clock's readings.
     fn times(clock: Clock, min: u64, greatest: u64) -> ([Option<u64>; 2], Option<String>) {
         let mut clocks = Clocks { clocks: vec![clock.clone()], zero_ns: 0 };
         let readings = [Some(Readings { least: min, greatest })];
@@ -175,7 +177,7 @@ mod tests {
             assert_eq!(found, [Some(7), Some(9)], "{offset_s}");
             let note = note.unwrap();
             assert!(note.contains(&format!("{offset_s} s, does not fit 64 bits")), "{note}");
-            assert!(note.ends_with("the clock's own zero"), "{note}");
+            assert!(note.ends_with("the clock's zero"), "{note}");
         }
         let (found, _) = times(clock(0, u64::MAX, 1), 3, 4);
         assert_eq!(found, [Some(3_000_000_000), Some(4_000_000_000)]);

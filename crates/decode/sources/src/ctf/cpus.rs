@@ -1,8 +1,9 @@
-//! The CPUs of events that say it themselves: perf's `perf_cpu`, LTTng's context `cpu_id`. Their packets may say nothing, as those
-//! that `perf data convert` makes of samples without a CPU, or hold what several CPUs did.
+//! The CPUs of events that say it themselves: perf's `perf_cpu`, LTTng's context `cpu_id`. Their packets may
+//! say nothing, as those that `perf data convert` makes of samples without a CPU, or hold what several CPUs
+//! did.
 //!
-//! The events of a CPU are brought together from all streams of a channel, in the order of their times: neighbours become one
-//! part. Of a loss in a packet nobody knows which CPU it concerns, so it is one on each.
+//! The events of a CPU are collected from all streams of a channel, in the order of their times: neighbours
+//! become one part. A packet does not say which CPU a loss concerns, so the loss counts for each CPU.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -93,7 +94,7 @@ impl Part {
     }
 }
 
-/// What is found in the parts of a channel's streams.
+/// The result of reading the parts of a channel's streams.
 struct CpuSearch<'t> {
     trace: &'t Trace,
     /// Events that there may still be.
@@ -105,7 +106,8 @@ struct CpuSearch<'t> {
 }
 
 impl CpuSearch<'_> {
-    /// Looks at the events of a part. What doesn't say its CPU is of the one that the packet says, else of the event before.
+    /// Looks at the events of a part. What doesn't say its CPU is of the one that the packet says, else of the
+    /// event before.
     fn part(&mut self, part: &Part, of_packet: Option<u32>, cpu: &mut Option<u32>) -> Option<()> {
         let trace = self.trace;
         let (clock, order) = (trace.clock(part), trace.order);
@@ -131,7 +133,7 @@ impl CpuSearch<'_> {
             }
             is_full = self.runs.len() as u64 > self.room;
             if is_full {
-                return Err(ctf::Short { at, what: "it has too many events" });
+                return Err(ctf::Short { at, what: "its sequence has too many events" });
             }
             let (bits, none) = (at..part.bits.end, Missed::Nothing);
             let part =

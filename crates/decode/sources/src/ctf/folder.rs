@@ -7,15 +7,15 @@ use crate::open_error::{OpenError, OpenFault};
 
 /// The file with what a trace's streams hold.
 const METADATA: &str = "metadata";
-/// Folders below a session that are looked into for other traces.
+/// Maximum depth of folders below a session in which other traces are searched.
 const MAX_DEPTH: usize = 5;
 /// Entries of folders that are looked at for them: a session of LTTng has a few dozen.
 const MAX_ENTRIES: usize = 4096;
 /// Traces of a session that are named.
 const MAX_NAMED: usize = 4;
 
-/// The folder of the trace that `path` stands for: itself, or that of a session: the `kernel`, or the only one. None: it is
-/// neither a trace nor a session.
+/// The folder of the trace that `path` stands for: itself, or that of a session: the `kernel`, or the only one.
+/// None: it is neither a trace nor a session.
 ///
 /// # Errors
 /// When it is a session with several traces, none of the kernel.
@@ -41,7 +41,7 @@ pub(crate) fn trace(path: &Path) -> Result<Option<PathBuf>, OpenError> {
     let names = found.iter().take(MAX_NAMED).map(inside);
     let more = if found.len() > MAX_NAMED { ", …" } else { "" };
     let what = format!(
-        "several CTF traces, none of them in its kernel folder; give one of them: {}{more}",
+        "several CTF traces, none of them in a kernel folder; name one of them: {}{more}",
         names.collect::<Vec<_>>().join(", ")
     );
     Err(OpenError::new(path, OpenFault::Refused(what)))

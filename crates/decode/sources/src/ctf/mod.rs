@@ -45,7 +45,7 @@ use crate::stream::{Stream, StreamRecords};
 use crate::text::{HEADER_EVENT, HEADER_PAGE};
 use crate::{Damage, Ending, FormatTable, KernelCount};
 
-/// Metadata are not longer: those of all events of a kernel are 2 MB.
+/// Maximum size of metadata: that of all events of a kernel has 2 MB.
 const MAX_METADATA_BYTES: usize = 256 << 20;
 /// A CPU's number is less: the kernel has no more.
 const MAX_CPUS: u64 = 1 << 14;
@@ -64,18 +64,22 @@ pub(crate) fn open(path: &Path, dir: &Path) -> Result<Recording, OpenError> {
     let metadata = FileMap::open(&folder::metadata(dir))?;
     if metadata.len() > MAX_METADATA_BYTES {
         return Err(failed(
-            "its metadata are longer than 256 MiB; no tracer writes so much".into(),
+            "its metadata is longer than 256 MiB; no tracer writes that much".into(),
         ));
     }
     let layout = Layout::parse(&metadata)
         .map_err(|source| OpenError::new(&folder::metadata(dir), OpenFault::Ctf(source)))?;
     if layout.streams.iter().all(|stream| stream.events.is_empty()) {
-        return Err(failed("the metadata of this CTF trace describe no event: they are cut short or damaged, copy the trace again".into()));
+        return Err(failed(
+            "the metadata of this CTF trace describes no event: it is cut short or damaged; copy \
+            the trace again"
+                .into(),
+        ));
     }
     let names = folder::streams(dir).map_err(|error| failed(error.to_string()))?;
     if names.is_empty() {
         return Err(failed(
-            "a CTF trace without a stream: was it recorded to another folder?".into(),
+            "a CTF trace without streams: was it recorded to another folder?".into(),
         ));
     }
     let mut files = Vec::new();
@@ -114,7 +118,7 @@ fn packets(
             match packet {
                 Ok(packet) => {
                     if packet.is_cut {
-                        let what = "the file ends within a packet: the rest of it is missing";
+                        let what = "the file ends within a packet, whose rest is missing";
                         damage.push(Damage::at(packet.offset, what.to_owned()));
                     }
                     let (class, cpu, instance) = (packet.stream, packet.cpu, packet.instance);
@@ -177,19 +181,19 @@ fn shapes(
         all.push(shapes);
     }
     if more > 0 {
-        let more = counted(more, "of its events is", "of its events are");
-        damage.push(Damage::at(0, more + " more than can be told apart"));
+        let more = counted(more, "event exceeds", "events exceed");
+        damage.push(Damage::at(0, more + " the 65,535 that can be distinguished"));
     }
     all
 }
 
-/// Said of a trace whose exits can't be put together.
-const NO_THREADS: &str = "its events have no ids of threads and no sched_switch says which ran, so exits can't be put \
-    together; record with `lttng add-context -k -t tid`, or sched_switch in the same channel";
+/// The note for a trace whose exits cannot be paired with entries.
+const NO_THREADS: &str = "its events have no thread ids, and it has no sched_switch that shows which thread \
+    ran, so exits cannot be paired with entries; record with `lttng add-context -k -t tid`, or sched_switch in \
+    the same channel";
 
-/// Said of a trace whose packets don't say which CPU they are from.
-const NO_CPUS: &str =
-    "its streams don't say which CPU they are from: each is called a CPU of its own";
+/// The note for a trace whose packets do not name their CPU.
+const NO_CPUS: &str = "its streams do not name their CPU: each is shown as a separate CPU";
 
 fn format_table(shapes: &[Vec<Shape>], damage: &mut Vec<Damage>) -> FormatTable {
     let mut table = FormatTable::default();
@@ -324,7 +328,8 @@ impl Channel {
             let streams = std::mem::take(&mut self.streams).into_iter().zip(&self.lost);
             return streams.map(|(stream, &(cpu, lost))| (cpu, stream.parts, lost)).collect();
         };
-        // Nobody knows which of them lost what packets of all of them did: one of them has the count.
+        // The packets of all of them lost these events, but the trace does not say which CPU did: one CPU gets
+        // the count.
         let mut lost = self.lost.iter().map(|(_, lost)| *lost).fold(0, u64::saturating_add);
         let with_lost = |(cpu, parts)| (cpu, parts, std::mem::take(&mut lost));
         parts_by_cpu.into_iter().map(with_lost).collect()

@@ -45,7 +45,7 @@ impl Part {
     }
 }
 
-/// What is known of losses in a stream.
+/// The known losses of a stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lost {
     pub(super) events: u64,

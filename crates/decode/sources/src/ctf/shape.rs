@@ -55,7 +55,7 @@ pub(super) struct Shape {
     pub(super) name: String,
     /// Its format, as the kernel would write it.
     pub(super) text: String,
-    /// What is done with each of the event's steps.
+    /// How to handle each step of the event.
     pub(super) plans: Vec<Plan>,
     /// The bytes of its only run that a record is made of, where there is nothing else to do.
     pub(super) run: Option<Range<usize>>,
@@ -108,7 +108,7 @@ pub(super) enum How {
     Floats(Float, u32),
 }
 
-/// What is known of a trace besides its events.
+/// Facts about a trace besides its events.
 pub(super) struct Of<'t> {
     /// The program that recorded it.
     pub(super) tracer: &'t str,
@@ -127,7 +127,8 @@ const CPUS: [&str; 2] = ["perf_cpu", "context_cpu_id"];
 
 /// Bytes of a thread's name, its NUL included (`TASK_COMM_LEN`).
 pub(super) const COMM_BYTES: u16 = 16;
-/// Names of threads as the kernel's events have them. libtraceevent's plugins look for them in arrays of [`COMM_BYTES`].
+/// Names of threads as the kernel's events have them. libtraceevent's plugins look for them in arrays of
+/// [`COMM_BYTES`].
 const COMMS: [&str; 7] =
     ["comm", "prev_comm", "next_comm", "parent_comm", "child_comm", "oldcomm", "newcomm"];
 

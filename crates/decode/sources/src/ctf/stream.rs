@@ -14,7 +14,7 @@ use super::threads::{Threads, never_known};
 use crate::Damage;
 use crate::records::{RecordList, RecordSource};
 
-/// What all streams of a trace have in common.
+/// Data that all streams of a trace share.
 #[derive(Debug)]
 pub(super) struct Trace {
     pub(super) layout: Layout,
@@ -116,11 +116,11 @@ impl CtfStream {
             state.thread = None;
         }
         let on_cpu = |what| Damage::on_cpu(self.cpu, part.packet.offset, what);
-        read.map_err(|short| on_cpu(format!("{short}: the rest of it is left out")))
+        read.map_err(|short| on_cpu(format!("{short}; the rest of the packet is ignored")))
     }
 }
 
-/// What goes on from part to part of a block.
+/// State that continues from part to part of a block.
 struct State<'l> {
     list: &'l mut RecordList,
     /// The thread that runs; none: it isn't known.

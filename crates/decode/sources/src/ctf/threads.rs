@@ -8,13 +8,13 @@ use super::parts::Part;
 /// Ids that no thread has: the kernel's end at 2^22 (`PID_MAX_LIMIT`).
 const UNKNOWN: u32 = 1 << 30;
 
-/// The same of a stream of which nothing ever says who runs, with the CPU's number below it.
+/// The same for a stream that never shows which thread runs, with the CPU's number below it.
 const NEVER_KNOWN: u32 = UNKNOWN | 1 << 29;
 
 /// Parts that are looked at in each direction, at most.
 const MAX_LOOKED_AT: usize = 1 << 10;
 
-/// What is known of a stream's parts, as they are looked at.
+/// The known facts about a stream's parts, collected while they are read.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     /// Of each part, the thread before its first switch, and the one after its last.

@@ -197,13 +197,15 @@ impl FirstLook {
         self.cpus.values_mut().for_each(CpuSamples::sort);
         if self.losses.nowhere > 0 {
             let what = counted(self.losses.nowhere, "record was", "records were")
-                + " lost, no one knows where";
+                + " lost at an unknown place";
             self.damage.push(Damage::at(0, what));
         }
         let faults = [
-            self.unreadable.report("samples can't be read, from here on"),
-            self.nowhere.report("samples of tracepoints without time or CPU are left out (-T -R)"),
-            self.rounds.late.report("samples come later than the rounds of the file allow"),
+            self.unreadable.report("samples from here on cannot be read"),
+            self.nowhere.report(
+                "samples of tracepoints without time or CPU are ignored (record with -T -R)",
+            ),
+            self.rounds.late.report("samples come later than the file's flush rounds allow"),
         ];
         self.damage.extend(faults.into_iter().flatten());
     }

@@ -1,4 +1,4 @@
-//! What records say of events that are missing: how many, on which CPU, when.
+//! Records about missing events: how many, on which CPU, when.
 //!
 //! The kernel writes LOST into a CPU's buffer when there is room again: what is missing came right before.
 //! A perf since 6.1 asks for the samples that each event lost, and writes LOST_SAMPLES without a time at
@@ -19,7 +19,7 @@ pub(super) struct LossAt {
     pub(super) count: Option<u64>,
 }
 
-/// What is known of losses so far.
+/// The losses known so far.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
     /// CPUs by the ids of events that count on them.
@@ -94,7 +94,7 @@ impl Losses {
         self.counts.get(&cpu).map_or(0, |counts| counts.placed.max(counts.without_time))
     }
 
-    /// What was lost after the last record of a CPU, by CPU.
+    /// Events lost after the last record of a CPU, by CPU.
     pub(super) fn at_the_end(&self) -> impl Iterator<Item = (u32, u64)> + use<'_> {
         self.counts.iter().filter_map(|(&cpu, counts)| {
             let rest = counts.without_time.saturating_sub(counts.placed);

@@ -93,8 +93,7 @@ pub(crate) fn recording(
     let counts = is_counted.then(|| look.lost_by_cpu());
     let FirstLook { cpus, comms, mut damage, kernel, .. } = look;
     if tracing.is_none() && !cpus.is_empty() {
-        let what =
-            "the formats of its tracepoints are missing, which follow the records in a whole file";
+        let what = "the formats of its tracepoints are missing; in a complete file they follow the records";
         damage.push(Damage::at(0, what.to_owned()));
     }
     let bytes = Arc::new(bytes);

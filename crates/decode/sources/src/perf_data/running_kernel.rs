@@ -13,7 +13,7 @@ const KERNEL: &str = "[kernel.kallsyms]";
 /// Notes of the kernel's own (`kernel/ksysfs.c`).
 const NOTES: &str = "/sys/kernel/notes";
 const KALLSYMS: &str = "/proc/kallsyms";
-/// What parts of notes are filled up to.
+/// The alignment of the parts of notes.
 const NOTE_STEP: u64 = 4;
 /// Bytes of all its symbols, at most.
 const MAX_TEXT_BYTES: usize = 64 << 20;
@@ -44,7 +44,7 @@ impl RecordedKernel {
         Some(Self { build_id: *build_id, symbol, address })
     }
 
-    /// The text of all symbols, where it is the kernel that runs, and shows them to whoever asks.
+    /// The text of all symbols, if this is the running kernel and it shows them to every user.
     pub(crate) fn kallsyms(&self) -> Option<Vec<u8>> {
         let order = if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
         if BuildId::in_notes(&fs::read(NOTES).ok()?, order, NOTE_STEP)? != self.build_id {

@@ -130,7 +130,7 @@ impl RecordSource for PerfStream {
                 None => cut = cut.or(Some(offset)),
             }
         }
-        let what = || "samples are missing that were there when the file was opened".to_owned();
+        let what = || "samples disappeared after the file was opened".to_owned();
         cut.map_or(Ok(()), |offset| Err(Damage::on_cpu(self.cpu, offset, what())))
     }
 }

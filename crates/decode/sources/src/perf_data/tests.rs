@@ -146,7 +146,7 @@ fn a_round_that_is_over_has_no_more_events() {
     // 150 may come: the second round began at 100. 90 may not.
     let recording = open(made.file.file());
     let what: Vec<&str> = recording.damage().iter().map(|bad| bad.what.as_str()).collect();
-    assert_eq!(what, ["1 samples come later than the rounds of the file allow"]);
+    assert_eq!(what, ["1 samples come later than the file's flush rounds allow"]);
     assert_eq!(read(&recording), [(0, vec![(Missed::Nothing, vec![90, 100, 150, 200])])]);
 }
 

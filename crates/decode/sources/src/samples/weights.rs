@@ -1,4 +1,4 @@
-//! What samples stand for by their own periods: for who has nothing else that says how long code ran.
+//! What samples stand for by their own periods, for analyses with no other measure of how long code ran.
 
 use perfdata::{Attr, event_type};
 

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use tracedat::Correction;
 
 use super::events::Events;
+use super::functions::Functions;
+use super::graph::{GraphLine, Kind, OpenCalls};
 use super::line::{EventLine, Head, Line, Time, Why};
 use super::reasons::Reasons;
 use super::stream::CpuLines;
@@ -16,7 +18,7 @@ use crate::{Damage, Doubt, Ending, KernelCount};
 
 /// Threads whose names are kept, at most.
 const MAX_THREADS: usize = 1 << 20;
-/// Lines that can't be read which are reported one by one.
+/// Maximum number of unreadable lines that are reported one by one.
 const MAX_UNREADABLE: usize = 100;
 /// Lines whose times are before those of the lines above them, at most, before that is damage: clocks of
 /// CPUs differ a little.
@@ -29,6 +31,8 @@ const SHOWN: usize = 60;
 pub(super) struct FirstLook {
     pub(super) events: Events,
     pub(super) reasons: Reasons,
+    pub(super) functions: Functions,
+    open_calls: OpenCalls,
     /// By buffer and CPU.
     pub(super) cpus: BTreeMap<(usize, u32), CpuLines>,
     /// Names of buffers; the top one has none.
@@ -81,6 +85,7 @@ impl FirstLook {
             Line::Event(ref event) => self.event(number, at, buffer, event),
             Line::Lost { cpu, count } => {
                 self.cpus.entry((buffer, cpu)).or_default().lost(at.offset, count);
+                self.open_calls.forget();
             }
             Line::Cpus(count) => self.cpu_count = Some(count),
             Line::Head(head) => self.head(at, head),
@@ -94,14 +99,14 @@ impl FirstLook {
     pub(super) fn finish(&mut self) {
         self.events.list.iter_mut().for_each(super::layout::Event::lay_out);
         if self.more > 0 {
-            let what = counted(self.more, "more line", "more lines") + " can't be read";
+            let what = counted(self.more, "more line", "more lines") + " cannot be read";
             self.damage.push(Damage::at(0, what));
         }
         let (backwards, lines) = (self.backwards, self.event_lines);
         if backwards > MAX_BACKWARDS && backwards > lines / 4 {
             let what = format!(
-                "times run back in {backwards} of {}: if they count from the line before \
-                 (perf script --deltatime), print the text without that",
+                "times go back in {backwards} of {}: if each counts from the line before (perf script \
+                 --deltatime), print the text without that option",
                 counted(lines, "line", "lines")
             );
             self.damage.push(Damage::at(0, what));
@@ -115,22 +120,50 @@ impl FirstLook {
 
     fn event(&mut self, number: u64, at: &LineAt<'_>, buffer: usize, event: &EventLine<'_>) {
         if !self.takes(event.time) {
-            let why = "its time is in other units than those of the lines before";
+            let why = "its time has a different unit from the lines before";
             return self.unreadable(number, at, why);
         }
-        let Some(known) = self.events.get_or_add(event) else {
-            return self.unreadable(number, at, "it is of one event more than can be told apart");
+        let is_known = match GraphLine::from_line(event) {
+            Some(line) => self.call(number, at, buffer, event, &line),
+            None => self.look_at(number, event),
         };
-        known.look_at(number, event, &mut self.reasons);
+        if !is_known {
+            return self.unreadable(number, at, "it has one event more than can be distinguished");
+        }
         self.cpus.entry((buffer, event.cpu)).or_default().event(at.offset);
         self.event_lines += 1;
         self.backwards += u64::from(event.time.stamp < self.last);
         self.last = event.time.stamp;
         self.name(event);
         if at.is_cut() {
-            let why = format!("it is longer than {MAX_LINE_BYTES} bytes: the rest is left out");
+            let why = format!("it is longer than {MAX_LINE_BYTES} bytes: the rest is ignored");
             self.unreadable(number, at, &why);
         }
+    }
+
+    /// Learns from a line which fields its event has; `false`: there are too many events.
+    fn look_at(&mut self, number: u64, event: &EventLine<'_>) -> bool {
+        let Some(known) = self.events.get_or_add(event) else { return false };
+        known.look_at(number, event, (&mut self.reasons, &mut self.functions));
+        true
+    }
+
+    /// The same of a line that may be two events: a function's call, and its return.
+    fn call(
+        &mut self,
+        number: u64,
+        at: &LineAt<'_>,
+        buffer: usize,
+        event: &EventLine<'_>,
+        line: &GraphLine<'_>,
+    ) -> bool {
+        let returned = self.open_calls.follow(buffer, event, line, &mut self.functions);
+        if let (Kind::Return(..), Some(function)) = (line.kind, returned) {
+            self.cpus.entry((buffer, event.cpu)).or_default().returned(at.offset, function);
+        }
+        let name = returned.and_then(|function| self.functions.name(function));
+        let events = line.events(event, name);
+        events.iter().all(|call_event| self.look_at(number, &call_event.line(event)))
     }
 
     /// Whether a time counts what those before did.
@@ -206,8 +239,8 @@ impl FirstLook {
         let mut notes = Vec::new();
         if self.before > 0 {
             let (singular, many) =
-                ("line before the first event is", "lines before the first event are");
-            notes.push(counted(self.before, singular, many) + " none, and left out");
+                ("line before the first event has", "lines before the first event have");
+            notes.push(counted(self.before, singular, many) + " no event; ignored");
         }
         notes.extend(self.events.list.iter().filter_map(super::layout::Event::note));
         notes
@@ -222,7 +255,7 @@ impl FirstLook {
         }
     }
 
-    /// What headings say of lost events; `None`: nothing.
+    /// Lost events according to the headers; `None`: unknown.
     pub(super) fn ending(&self) -> Option<Ending> {
         let lost = self.heads.overwritten()?;
         let cpu = self.only_cpu();
@@ -241,8 +274,8 @@ impl FirstLook {
         self.heads.found && self.event_lines < self.heads.in_buffer
     }
 
-    /// The CPU that all events are of, where that is known to be of all that were recorded: of several
-    /// nobody knows which one's events were overwritten.
+    /// The CPU of all events, if the text shows that only one CPU was recorded: with several CPUs it is unknown
+    /// which of them lost the overwritten events.
     fn only_cpu(&self) -> Option<u32> {
         let mut cpus = self.cpus.keys().map(|(_, cpu)| *cpu);
         let (first, second) = (cpus.next(), cpus.next());

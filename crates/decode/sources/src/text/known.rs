@@ -7,6 +7,16 @@
 /// The field with an exit's reason: a number that stands for a name of the text.
 pub const TEXT_REASON: &str = "text_reason";
 
+/// Fields of tracers that hold functions, each with the one for the address that stands for its name.
+const FUNCTIONS: [(&str, &str); 3] =
+    [("func", "text_func"), ("ip", "text_ip"), ("parent_ip", "text_parent_ip")];
+
+/// The field with the address of a function's name, of an event of that system.
+pub(super) fn address_field(system: &str, name: &str) -> Option<&'static str> {
+    let of_name = || FUNCTIONS.iter().find(|(function, _)| *function == name);
+    (system == "ftrace").then(of_name)?.map(|(_, address)| *address)
+}
+
 /// Templates by event, tried in order.
 const TEMPLATES: &[(&str, &[&str])] = &[
     (
@@ -86,7 +96,16 @@ const TEMPLATES: &[(&str, &[&str])] = &[
     ("vgic_update_irq_pending", &["VCPU: {vcpu_id}, IRQ {irq}, level: {level}"]),
     ("sys_enter", &["NR {id} ("]),
     ("sys_exit", &["NR {id} = {ret}"]),
-    ("function", &["{ip:c} <-{parent_ip:c}"]),
+    ("function", &["{ip:c} <-- {parent_ip:c}", "{ip:c} <-{parent_ip:c}", "{ip:c}"]),
+    ("funcgraph_entry", &["--> {func:c} ({depth})"]),
+    ("funcgraph_retaddr_entry", &["--> {func:c} ({depth})"]),
+    (
+        "funcgraph_exit",
+        &[
+            "<-- {func:c} ({depth}) (start: {calltime:x} end: {rettime:x}) over: {overrun}",
+            "<-- {func:c} ({depth}) (start: {calltime:x} end: {rettime:x})",
+        ],
+    ),
     (
         "sched_switch",
         &[

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use ftrace::eventfmt::EventFormat;
 
+use super::functions::Functions;
 use super::known::{self, TEXT_REASON};
 use super::line::{EventLine, Form};
 use super::reasons::Reasons;
@@ -113,6 +114,16 @@ impl Event {
 
     /// Calls `take` with each field that a line has.
     fn each_field<'t>(&self, body: &'t str, mut take: impl FnMut(&str, Captured<'t>)) {
+        let mut take = |name: &str, value: Captured<'t>| {
+            if let Some(address) = known::address_field(&self.system, name)
+                && let Captured::Comm(function)
+                | Captured::Text(function)
+                | Captured::Number(_, function) = value
+            {
+                take(address, Captured::Function(function));
+            }
+            take(name, value);
+        };
         let body = without_notes(body);
         // trace-cmd's raw form, and the kernel's with the option `fields`.
         let is_raw = template::begins_with_pair(body);
@@ -145,15 +156,20 @@ impl Event {
             _ => format!("{empty} of the {counted} of {system}:{name} could not be read"),
         };
         let note = format!(
-            "{which} beyond thread, CPU and time: no field is where kernels and trace-cmd print it; the \
-             first is line {first_empty}"
+            "{which} beyond thread, CPU and time: the text is not laid out as kernels and trace-cmd print it; \
+             the first is line {first_empty}"
         );
         let is_known = matches!(system.as_str(), "kvm" | "sched") && !self.templates.is_empty();
         (*empty > 0 && is_known).then_some(note)
     }
 
     /// Learns from a line which fields the event has.
-    pub(super) fn look_at(&mut self, number: u64, line: &EventLine<'_>, reasons: &mut Reasons) {
+    pub(super) fn look_at(
+        &mut self,
+        number: u64,
+        line: &EventLine<'_>,
+        (reasons, functions): (&mut Reasons, &mut Functions),
+    ) {
         self.has_flags |= line.flags.is_some();
         let mut found = false;
         let mut seen = std::mem::take(&mut self.seen);
@@ -165,6 +181,9 @@ impl Event {
             if let Captured::Reason(reason) = value {
                 reasons.add(reason);
             }
+            if let Captured::Function(function) = value {
+                functions.add(function);
+            }
             if seen.len() >= MAX_FIELDS && !seen.contains_key(name) {
                 return;
             }
@@ -174,7 +193,7 @@ impl Event {
             };
             match value {
                 Captured::Number(number, _) => field.negative |= number < 0,
-                Captured::Reason(_) => {}
+                Captured::Reason(_) | Captured::Function(_) => {}
                 Captured::Text(text) if is_bare_hex(text) => field.hex = true,
                 Captured::Comm(_) | Captured::Text(_) => field.text = true,
             }
@@ -247,7 +266,8 @@ impl Event {
         text + "\nprint fmt: " + &self.print_fmt(reasons) + "\n"
     }
 
-    /// Prints the line as it was. Names of reasons stand in it for those who look for them.
+    /// Prints the original line. It contains the names of reasons, for analyses that search for
+    /// them.
     fn print_fmt(&self, reasons: &Reasons) -> String {
         if self.fields.iter().any(|field| field.name == TEXT_REASON) {
             let symbols = reasons.symbols();
@@ -260,7 +280,12 @@ impl Event {
     }
 
     /// Appends a line's record.
-    pub(super) fn write(&self, line: &EventLine<'_>, reasons: &Reasons, out: &mut Vec<u8>) {
+    pub(super) fn write(
+        &self,
+        line: &EventLine<'_>,
+        names: (&Reasons, &Functions),
+        out: &mut Vec<u8>,
+    ) {
         let begin = out.len();
         out.extend_from_slice(&self.id.to_le_bytes());
         out.extend_from_slice(&[line.flags.unwrap_or(0), 0]);
@@ -271,11 +296,11 @@ impl Event {
                 return;
             };
             if let Some(field) = self.fields.get(at) {
-                field.write(value, reasons, begin, out);
+                field.write(value, names, begin, out);
             }
         });
         if let Some(field) = self.fields.last() {
-            field.write(Captured::Text(line.body), reasons, begin, out);
+            field.write(Captured::Text(line.body), names, begin, out);
         }
         // Records are whole words.
         out.resize(begin + (out.len() - begin).next_multiple_of(4), 0);
@@ -311,7 +336,14 @@ fn is_bare_hex(text: &str) -> bool {
 }
 
 impl Field {
-    fn write(&self, value: Captured<'_>, reasons: &Reasons, begin: usize, out: &mut Vec<u8>) {
+    fn write(
+        &self,
+        value: Captured<'_>,
+        names: (&Reasons, &Functions),
+        begin: usize,
+        out: &mut Vec<u8>,
+    ) {
+        let (reasons, functions) = names;
         let at = begin + usize::from(self.offset);
         match (self.kind, value) {
             (
@@ -328,12 +360,15 @@ impl Field {
             (Kind::Number { .. }, Captured::Reason(reason)) => {
                 put(out, at, &reasons.number(reason).to_le_bytes());
             }
+            (Kind::Number { .. }, Captured::Function(function)) => {
+                put(out, at, &functions.address(function).to_le_bytes());
+            }
             (Kind::Comm, Captured::Comm(text) | Captured::Text(text)) => {
                 let max = usize::from(COMM_BYTES) - 1;
                 put(out, at, text.as_bytes().get(..max).unwrap_or(text.as_bytes()));
             }
             (Kind::Comm, Captured::Number(_, shown)) => {
-                self.write(Captured::Comm(shown), reasons, begin, out);
+                self.write(Captured::Comm(shown), names, begin, out);
             }
             (Kind::Text, Captured::Text(text) | Captured::Comm(text)) => {
                 put_text(out, begin, at, text);

@@ -8,6 +8,7 @@
 //! CPU:0 [12 EVENTS DROPPED]                                                               a loss
 //! ```
 
+mod graph;
 mod name;
 mod place;
 mod prefix;
@@ -78,12 +79,12 @@ impl Why {
     pub(super) const fn text(self) -> &'static str {
         match self {
             Self::Foreign => "no CPU and no time",
-            Self::Time => "no time behind the CPU",
-            Self::Name => "no event's name behind the time",
+            Self::Time => "no time after the CPU",
+            Self::Name => "no event name after the time",
             Self::Thread => "no thread id before the CPU",
-            Self::Cpu => "no kernel has a CPU of this number",
+            Self::Cpu => "the CPU number is too large",
             Self::NoCpu => "no CPU before the time",
-            Self::Recording => "it is of one recording more than can be told apart",
+            Self::Recording => "it has one recording more than can be distinguished",
         }
     }
 }
@@ -117,6 +118,9 @@ impl<'t> Read<'t> {
         let (text, is_of_log) = prefix::without_log_head(line);
         let without_recording = |line| Self { recording: None, is_of_log, line };
         if let Some(line) = remark::remark(text) {
+            return without_recording(line);
+        }
+        if let Some(line) = graph::graph(text) {
             return without_recording(line);
         }
         let why = match event(text) {

@@ -5,10 +5,13 @@
 //! Each event gets a format of its own, as a kernel would write it (`layout.rs`): fields come from the
 //! line (`template.rs`, `known.rs`), and the whole line is kept as one more field, which is what the
 //! format prints. What no text has is the number of an exit's reason: names are numbered as they come
-//! (`reasons.rs`).
+//! (`reasons.rs`), and of a function its address: names are given some (`functions.rs`). Lines of the
+//! function_graph tracer look like a program, and become the events that they were made of (`graph.rs`).
 
 mod events;
 mod first_look;
+mod functions;
+mod graph;
 mod known;
 mod layout;
 mod line;
@@ -28,6 +31,7 @@ use tracedat::{Cmdlines, EventFormat as EventText, Formats, Guest};
 
 use self::events::Events;
 use self::first_look::FirstLook;
+use self::functions::Functions;
 pub(crate) use self::known::system_of;
 pub use self::known::{TEXT_REASON, X86_VECTORS};
 use self::layout::Event;
@@ -43,7 +47,7 @@ use crate::recording::Recording;
 use crate::stream::{Stream, StreamRecords};
 use crate::{Ending, FormatTable};
 
-/// A line is read up to here: what follows fits no page of the kernel's.
+/// Maximum length of a line: no page of the kernel holds more.
 const MAX_LINE_BYTES: usize = 2048;
 /// How much of a file is looked at to see whether it is text.
 const FIRST_BYTES: usize = 64 << 10;
@@ -57,8 +61,8 @@ pub(crate) fn is_text(file: &[u8]) -> bool {
     first.first() != Some(&TRACE_DAT) && !first.iter().any(|&byte| byte < b'\t' || byte == 0x7f)
 }
 
-/// Whether a file that is no text looks like what the kernel prints with its option `bin`: some numbers of an event as they are
-/// in memory, then `type: 372` in place of its name.
+/// Whether a file that is no text looks like what the kernel prints with its option `bin`: some numbers of an
+/// event as they are in memory, then `type: 372` in place of its name.
 pub(crate) fn is_printed_in_binary(file: &[u8]) -> bool {
     const TYPE: &[u8] = b"type: ";
     let first = file.get(..FIRST_BYTES).unwrap_or(file);
@@ -106,6 +110,7 @@ struct Text {
     file: Arc<FileMap>,
     events: Events,
     reasons: Reasons,
+    functions: Functions,
 }
 
 /// Makes recordings of a text: one, or one for each that it was printed of.
@@ -146,11 +151,12 @@ pub(crate) fn recordings(path: &Path, file: FileMap) -> Result<Vec<Recording>, O
 fn recording(path: PathBuf, file: Arc<FileMap>, machine: Machine) -> Recording {
     let look = machine.look;
     let (info, correction, ending) = (look.info(), look.correction(), look.ending());
-    let FirstLook { events, reasons, cpus, comms, damage, .. } = look;
+    let FirstLook { events, reasons, functions, cpus, comms, damage, .. } = look;
     let formats: FormatTable =
         events.list.iter().filter_map(|event| event.format(&reasons)).collect();
     let comms: String = comms.iter().map(|(thread, comm)| format!("{thread} {comm}\n")).collect();
-    let text = Arc::new(Text { file, events, reasons });
+    let symbols = functions.kallsyms().map_or(NameText::Missing, NameText::Here);
+    let text = Arc::new(Text { file, events, reasons, functions });
     let stream = |((buffer, cpu), lines)| {
         let records = Arc::new(TextStream::new(cpu, Arc::clone(&text), lines));
         Stream { cpu, buffer, records: StreamRecords::Listed(records), cut: false }
@@ -169,7 +175,7 @@ fn recording(path: PathBuf, file: Arc<FileMap>, machine: Machine) -> Recording {
         formats,
         streams,
         clock: Clock::new(corrections),
-        names: Names::new(Cmdlines::parse(comms.as_bytes()), NameText::Missing, NameText::Missing),
+        names: Names::new(Cmdlines::parse(comms.as_bytes()), symbols, NameText::Missing),
         damage,
         ending,
         part: None,

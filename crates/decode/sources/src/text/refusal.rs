@@ -9,7 +9,7 @@ const SHOWN: usize = 80;
 /// Words of a line that are looked at for its fields.
 const MAX_WORDS: usize = 32;
 
-/// What lines of a text lack.
+/// The fields that the lines of a text lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Lack {
     Everything,
@@ -37,11 +37,12 @@ const LACKS: [Lack; 8] = [
 impl Lack {
     fn new(line: &str, why: Why) -> Self {
         match why {
+            Why::Recording => Self::Name,
+            _ if is_graph(line) => Self::Graph,
             Why::NoCpu => Self::Cpu,
             Why::Thread => Self::Thread,
             Why::Time => Self::Time,
-            Why::Name | Why::Cpu | Why::Recording => Self::Name,
-            Why::Foreign if is_graph(line) => Self::Graph,
+            Why::Name | Why::Cpu => Self::Name,
             Why::Foreign if is_raw(line) => Self::Raw,
             Why::Foreign if is_event(line) => Self::Context,
             Why::Foreign => Self::Everything,
@@ -57,21 +58,22 @@ impl Lack {
         match self {
             Self::Everything => "no line has a thread, a CPU and a time",
             Self::Context => {
-                "its lines have events and neither thread nor CPU nor time: the kernel prints these with the \
-                 option context-info, and perf script with -F comm,tid,cpu,time,event,trace"
+                "its lines have events but no thread, CPU or time: the kernel prints these with the option \
+                 context-info, and perf script with -F comm,tid,cpu,time,event,trace"
             }
             Self::Graph => {
-                "it is of the kernel's function_graph tracer, whose lines have no thread and no time of \
-                 each event: record it with trace-cmd record -p function_graph"
+                "its lines come from the kernel's function_graph tracer without times or threads: set the kernel's options \
+                 funcgraph-abstime and funcgraph-proc, or use trace-cmd report"
             }
             Self::Raw => {
-                "the kernel printed it with an option raw or hex, which leaves out what events say: turn that off"
+                "the kernel printed it with the option raw or hex, which omits the events' fields: turn that \
+                 option off"
             }
             Self::Cpu => "its lines have no CPU: perf script prints it with -F +cpu",
-            Self::Thread => "its lines have no thread's id: perf script prints it with -F +tid",
+            Self::Thread => "its lines have no thread id: perf script prints it with -F +tid",
             Self::Time => "its lines have no time: perf script prints it with -F +time",
             Self::Name => {
-                "its lines have no event's name behind the time: perf script prints it with -F +event"
+                "its lines have no event name after the time: perf script prints it with -F +event"
             }
         }
     }
@@ -103,7 +105,7 @@ fn is_event(line: &str) -> bool {
     name.is_some_and(|name| name.contains(':') || known::system_of(name) != known::UNKNOWN)
 }
 
-/// What is known of a text that may turn out to be no trace.
+/// Facts about a text that may not be a trace.
 #[derive(Debug, Default)]
 pub(super) struct Refusal {
     first: Option<(u64, String)>,
@@ -137,7 +139,7 @@ impl Refusal {
     pub(super) fn reason(&self) -> (String, String) {
         let first = self.first.as_ref();
         let first = first.map_or_else(
-            || "it has blank lines only".to_owned(),
+            || "it has only blank lines".to_owned(),
             |(number, line)| format!("line {number} is {line:?}"),
         );
         // Prose around an excerpt says nothing: what most of the other lines lack does.
@@ -148,8 +150,8 @@ impl Refusal {
     }
 }
 
-/// Names all fields that a line lacks, so that one more run of `perf script` is enough. `None`: the line lacks no field, but
-/// is malformed in another way.
+/// Names all fields that a line lacks, so that one more run of `perf script` is enough. `None`: the line lacks
+/// no field, but is malformed in another way.
 fn missing_fields(line: &str) -> Option<String> {
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_cpu = |word: &str| {
@@ -167,10 +169,10 @@ fn missing_fields(line: &str) -> Option<String> {
     // `102`, `102/102`, `CPU 0/KVM-102`.
     let is_thread = |word: &&str| word.rsplit(['/', '-']).next().is_some_and(is_digits);
     let fields = [
-        (before.last().is_some_and(is_thread), "thread's id", "+tid"),
+        (before.last().is_some_and(is_thread), "thread id", "+tid"),
         (rest.iter().any(|word| is_cpu(word)), "CPU", "+cpu"),
         (rest.iter().any(|word| is_time(word)), "time", "+time"),
-        (rest.iter().any(|word| is_name(word)), "event's name", "+event"),
+        (rest.iter().any(|word| is_name(word)), "event name", "+event"),
     ];
     let missing: Vec<_> = fields.iter().filter(|(is_there, ..)| !is_there).collect();
     let names: Vec<String> = missing.iter().map(|(_, name, _)| format!("no {name}")).collect();
@@ -196,7 +198,7 @@ mod tests {
             ),
             (
                 " qemu    42.342151:   kvm:kvm_exit: reason HLT",
-                "no thread's id and no CPU: perf script prints that with -F +tid,+cpu",
+                "no thread id and no CPU: perf script prints that with -F +tid,+cpu",
             ),
             (
                 " qemu   102 [000]   kvm:kvm_exit: reason HLT",
@@ -204,11 +206,11 @@ mod tests {
             ),
             (
                 " qemu   102 [000]    42.342151:  reason HLT",
-                "no event's name: perf script prints that with -F +event",
+                "no event name: perf script prints that with -F +event",
             ),
             (
                 " 42.342151:   kvm:kvm_exit: reason HLT",
-                "no thread's id and no CPU: perf script prints that with -F +tid,+cpu",
+                "no thread id and no CPU: perf script prints that with -F +tid,+cpu",
             ),
             (
                 " CPU 0/KVM-102   kvm:kvm_exit: reason HLT",
@@ -228,8 +230,8 @@ mod tests {
             (" 0)               |  vcpu_run() {", Lack::Graph),
             (" 0)   3.234 us    |  } /* vcpu_run */", Lack::Graph),
             ("   0.524 us    |  kvm_arch_vcpu_load();", Lack::Graph),
-            ("  123.456789 |   0)   CPU 0/KVM-102 |   0.524 us    |  kvm_load();", Lack::Graph),
-            ("  123.456789 |   0)   CPU 0/KVM-102 |               |  vcpu_run() {", Lack::Graph),
+            ("  123.456789 |   0)   0.524 us    |  kvm_load();", Lack::Graph),
+            ("   0)   CPU 0/KVM-102 |               |  vcpu_run() {", Lack::Graph),
             ("let all = one | two;", Lack::Everything),
             ("10723 0 1318304573868 type: 443", Lack::Raw),
             ("00003a5a 00000001 0000013305b9bb17 type: 443", Lack::Raw),

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use ftrace::ringbuf::Missed;
 
-use super::line::{Line, Read};
+use super::graph::GraphLine;
+use super::line::{EventLine, Line, Read};
 use super::{LineAt, Text};
 use raw_bytes::counted;
 
@@ -24,6 +25,8 @@ pub(super) struct CpuLines {
     /// Offsets of events in the file; a loss is [`IS_LOSS`] and its index in `losses`.
     places: Vec<u64>,
     losses: Vec<Loss>,
+    /// Offsets of lines with returns, and the functions that return, where they don't say it.
+    returned: Vec<(u64, u32)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +38,11 @@ struct Loss {
 impl CpuLines {
     pub(super) fn event(&mut self, offset: usize) {
         self.places.push(offset as u64);
+    }
+
+    /// The line of an event is of the return of that function.
+    pub(super) fn returned(&mut self, offset: usize, function: u32) {
+        self.returned.push((offset as u64, function));
     }
 
     /// Events were lost before the first one.
@@ -89,18 +97,87 @@ impl TextStream {
         self.lines.losses.get(at).copied()
     }
 
-    fn event(&self, place: u64, list: &mut RecordList, lost: &mut Option<Loss>) -> Option<()> {
+    fn event(&self, place: u64, block: &mut Block<'_>) -> Option<()> {
         let line = LineAt::at(&self.text.file, usize::try_from(place).ok()?)?;
         let text = line.text();
         let Line::Event(event) = Read::new(&text).line else { return None };
-        let known = self.text.events.get(&event)?;
-        if let Some(loss) = lost.take() {
-            list.missed(missed(loss), event.time.stamp, loss.offset);
+        block.begin(event.time.stamp);
+        match GraphLine::from_line(&event) {
+            Some(line) => self.call(place, &event, &line, block),
+            None => self.write(&event, |write| block.list.push(event.time.stamp, place, write)),
         }
-        list.push(event.time.stamp, place, |out| {
-            known.write(&event, &self.text.reasons, out);
-        });
+    }
+
+    /// Gives `put` what appends the record of an event.
+    fn write(&self, event: &EventLine<'_>, put: impl FnOnce(&dyn Fn(&mut Vec<u8>))) -> Option<()> {
+        let Text { events, reasons, functions, .. } = &*self.text;
+        let known = events.get(event)?;
+        put(&|out| known.write(event, (reasons, functions), out));
         Some(())
+    }
+
+    /// The events of a line with a call. One that returns at once does so before what comes next.
+    fn call(
+        &self,
+        place: u64,
+        event: &EventLine<'_>,
+        line: &GraphLine<'_>,
+        block: &mut Block<'_>,
+    ) -> Option<()> {
+        let of_line = |(offset, _): &(u64, u32)| *offset;
+        let returned = self.lines.returned.binary_search_by_key(&place, of_line).ok();
+        let returned = returned.and_then(|at| self.lines.returned.get(at));
+        let name = returned.and_then(|(_, function)| self.text.functions.name(*function));
+        for call_event in line.events(event, name) {
+            let mut record = TextRecord { stamp: call_event.stamp, place, bytes: Vec::new() };
+            self.write(&call_event.line(event), |write| write(&mut record.bytes))?;
+            if call_event.stamp > event.time.stamp {
+                block.later = Some(record);
+            } else {
+                record.put(block.list);
+            }
+        }
+        Some(())
+    }
+}
+
+/// A record that a line becomes.
+struct TextRecord {
+    stamp: u64,
+    place: u64,
+    bytes: Vec<u8>,
+}
+
+impl TextRecord {
+    fn put(&self, list: &mut RecordList) {
+        list.push(self.stamp, self.place, |out| out.extend_from_slice(&self.bytes));
+    }
+}
+
+/// A block that is being read.
+struct Block<'l> {
+    list: &'l mut RecordList,
+    /// Events were lost before the next one.
+    lost: Option<Loss>,
+    /// A return that comes before the next event: its time is that of its call and how long that took, each rounded.
+    later: Option<TextRecord>,
+}
+
+impl Block<'_> {
+    /// An event comes next.
+    fn begin(&mut self, stamp: u64) {
+        self.put_later(Some(stamp));
+        if let Some(loss) = self.lost.take() {
+            self.list.missed(missed(loss), stamp, loss.offset);
+        }
+    }
+
+    fn put_later(&mut self, next: Option<u64>) {
+        if let Some(mut record) = self.later.take() {
+            let call = self.list.last_stamp();
+            record.stamp = record.stamp.min(next.unwrap_or(u64::MAX)).max(call);
+            record.put(self.list);
+        }
     }
 }
 
@@ -123,21 +200,29 @@ impl RecordSource for TextStream {
 
     fn read(&self, block: usize, list: &mut RecordList) -> Result<(), Damage> {
         let places = self.block(block);
-        let (mut lost, mut unreadable) = (None, 0);
+        let mut unreadable = 0;
+        let mut reading = Block { list, lost: None, later: None };
         for &place in places {
             match self.loss(place) {
-                Some(loss) => lost = Some(loss),
-                None if self.event(place, list, &mut lost).is_none() => unreadable += 1,
+                Some(loss) => {
+                    reading.put_later(None);
+                    reading.lost = Some(loss);
+                }
+                None if self.event(place, &mut reading).is_none() => unreadable += 1,
                 None => {}
             }
         }
-        if let Some(loss) = lost {
+        let next = block.saturating_add(1).saturating_mul(BLOCK_LINES);
+        let next = self.lines.places.get(next).and_then(|&place| self.stamp(place));
+        reading.put_later(next);
+        if let Some(loss) = reading.lost {
             // Nothing follows in this block: it comes after the event before, of which there is at most
             // one loss behind.
             let first = block.saturating_mul(BLOCK_LINES);
             let all = self.lines.places.get(..first + places.len()).unwrap_or(&[]);
             let before = all.iter().rev().find_map(|&place| self.stamp(place));
-            list.missed(missed(loss), before.unwrap_or(0), loss.offset);
+            let stamp = before.unwrap_or(0).max(list.last_stamp());
+            list.missed(missed(loss), stamp, loss.offset);
         }
         if unreadable > 0 {
             // The file was read when it was opened: it has changed since.

@@ -1,4 +1,4 @@
-//! Templates of what kernels and trace-cmd print of an event, and the fields that they capture.
+//! Templates of the lines that kernels and trace-cmd print for an event, and the fields that they capture.
 //!
 //! `vcpu {vcpu_id} reason {reason:r} rip {guest_rip}` takes three fields of a line. A blank stands for
 //! any number of blanks; what follows the end of the template in the line is left out.
@@ -12,13 +12,15 @@ pub(super) enum Captured<'t> {
     Reason(&'t str),
     /// A thread's name.
     Comm(&'t str),
+    /// A function's name, of which only the address is kept.
+    Function(&'t str),
     Text(&'t str),
 }
 
 /// Bytes of a name in a line, at most: those of threads have 15, those of reasons some 30.
 const MAX_NAME_BYTES: usize = 64;
 
-/// What a line's body says by a template, in the order of the template; `None`: it is of another form.
+/// The values in a line's body according to a template, in the template's order; `None`: it has another form.
 pub(super) fn matched<'t, 'p>(
     template: &'p str,
     body: &'t str,

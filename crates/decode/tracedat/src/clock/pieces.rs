@@ -35,7 +35,8 @@ pub struct ClockPieces {
 }
 
 impl ClockPieces {
-    /// CPUs with their pieces, those of each in order. A CPU without any goes by the first that has.
+    /// CPUs with their pieces, in order for each CPU. A CPU without pieces uses those of the first CPU that has
+    /// some.
     #[must_use]
     pub fn new(mut cpus: Vec<(u32, Vec<ClockPiece>)>) -> Self {
         cpus.retain(|(_, pieces)| !pieces.is_empty());

@@ -68,7 +68,7 @@ fn whole_pages(len: u64, page_size: u32) -> io::Result<()> {
     if len.is_multiple_of(page_size.max(1).into()) {
         return Ok(());
     }
-    Err(invalid(format!("{len} bytes are no whole pages of {page_size}")))
+    Err(invalid(format!("{len} bytes are not whole pages of {page_size}")))
 }
 
 /// Writes the two sizes of a compressed block, and the block.
@@ -84,7 +84,7 @@ pub(super) fn write_block<W: Write + Seek>(
             encoder.write_all(data)?;
             encoder.finish()?
         }
-        other => return Err(invalid(format!("compression {} is not known", other.name()))),
+        other => return Err(invalid(format!("compression {} is not supported", other.name()))),
     };
     let sizes = [out.encoder.len32(packed.len())?, out.encoder.len32(data.len())?];
     out.write(sizes.as_flattened())?;

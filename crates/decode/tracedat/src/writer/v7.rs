@@ -9,7 +9,7 @@ use std::io::{self, Seek, Write};
 /// A section has no second piece.
 const NONE: &[u8] = &[];
 
-/// What is known of the sections written so far.
+/// Positions of the sections written so far.
 #[derive(Debug)]
 pub(super) struct Sections {
     compression: Compression,

@@ -193,14 +193,14 @@ fn a_bomb_in_a_chunk_is_not_unpacked() {
     let size = cpu.data.offset as usize + 8;
     bomb[size..size + 4].copy_from_slice(&u32::MAX.to_le_bytes());
     let chunks = cpu.chunks(&bomb);
-    assert!(chunks.damage[0].what.contains("not plausible"));
+    assert!(chunks.damage[0].what.contains("implausible"));
     assert_eq!(chunks.size(), 0);
     let read = tracedat::ChunkReader::new().read(&bomb, &chunks.list[0]).unwrap_err();
-    assert!(read.what.contains("not plausible"), "what it held is known to be missing: {read}");
+    assert!(read.what.contains("implausible"), "what it held is known to be missing: {read}");
     bomb[size..size + 4].copy_from_slice(&(8_u32 << 20).to_le_bytes());
     let chunks = cpu.chunks(&bomb);
     let read = tracedat::ChunkReader::new().read(&bomb, &chunks.list[0]).unwrap_err();
-    assert!(read.what.contains("gave 4096 bytes, 8388608 declared"), "{read}");
+    assert!(read.what.contains("unpacked 4096 bytes instead of the declared 8388608"), "{read}");
 }
 
 /// Lists nested in each other: each has one option that holds all lists after it.
@@ -221,7 +221,7 @@ fn nested_option_lists_do_not_fill_memory() {
         file.extend(u64::from(start + (list + 1) * 22).to_le_bytes());
     }
     survive(&file, "nested lists");
-    assert!(damage(&file).contains("more data than is plausible"));
+    assert!(damage(&file).contains("implausibly much data"));
     let stored_bytes: usize =
         TraceDat::parse(&file).unwrap().options.iter().map(|o| o.data.len()).sum();
     assert!(stored_bytes < 8 * file.len());
@@ -239,7 +239,7 @@ fn a_long_chain_of_lists_ends_with_the_file() {
         file.extend((first + list * 30).to_le_bytes());
     }
     survive(&file, "a long chain");
-    assert!(damage(&file).contains("section header: 2 bytes wanted, 0 left"));
+    assert!(damage(&file).contains("section header: 2 bytes needed, 0 left"));
 }
 
 /// Bytes packed as one chunk that declares `size`.

@@ -96,7 +96,7 @@ fn refused(contents: &Contents, cpu: u32, buffer: &str, bytes: usize) -> String 
 #[test]
 fn what_no_file_can_hold_is_refused() {
     let good = small(header(Version::V7, ByteOrder::Little, Compression::None));
-    assert!(refused(&good, 0, "", 100).contains("no whole pages"));
+    assert!(refused(&good, 0, "", 100).contains("not whole pages"));
     assert!(refused(&good, 300, "", 0).contains("CPU 300 of 300"));
     assert!(refused(&good, 0, "third", 0).contains("no buffer"));
     let mut writer = TraceDatWriter::new(Cursor::new(Vec::new()), &good).unwrap();

@@ -40,6 +40,11 @@ pub enum BenchError {
         "hyperscope-agent is missing: build it with `cargo build --release -p hyperscope-agent`, next to this program, or set HYPERSCOPE_AGENT"
     )]
     NoAgent,
+    /// The recorder of hosts was not built, or is elsewhere.
+    #[error(
+        "hyperscope is missing; `cargo build --release -p hyperscope` builds it, to be put next to this program or on the PATH"
+    )]
+    NoHyperscope,
     /// No exit can be measured here.
     #[error("cannot measure exits here: {0}")]
     Exits(String),

@@ -50,20 +50,20 @@ pub(crate) struct BootedMachines {
 impl BootedMachines {
     /// Puts the programs into the machines of a lab that is up.
     pub(crate) fn prepare(lab: &Lab) -> Result<Self> {
-        let program = own_program()?;
+        let program = hyperscope()?;
         let mut machines = Self::at(lab, 2, &program)?;
         machines.guest.put(&agent(&program)?, "/bin/hyperscope-agent")?;
         machines.devices = Device::parse(&machines.guest.shell(LIST)?);
         Ok(machines)
     }
 
-    /// A guest with the module that reports its events, and its host with this program.
+    /// A guest with the module that reports its events, and its host with hyperscope.
     pub(crate) fn with_module(lab: &Lab, level: u8) -> Result<Self> {
         lab.put_module(level)?;
-        Self::at(lab, level, &own_program()?)
+        Self::at(lab, level, &hyperscope()?)
     }
 
-    /// The guest of this level and its host, which gets this program.
+    /// The guest of this level and its host, which gets hyperscope.
     fn at(lab: &Lab, level: u8, program: &Path) -> Result<Self> {
         let (mut host, mut guest) =
             (BootedMachine(lab.session(level - 1)?), BootedMachine(lab.session(level)?));
@@ -90,11 +90,12 @@ impl BootedMachines {
     }
 }
 
-fn own_program() -> Result<PathBuf> {
-    std::env::current_exe().map_err(BenchError::io("cannot find", Path::new("this program")))
+/// The program that records hosts.
+fn hyperscope() -> Result<PathBuf> {
+    os::programs::find("hyperscope").ok_or(BenchError::NoHyperscope)
 }
 
-/// The agent's program: named, or built with this one and next to it.
+/// The agent's program: named, or built with hyperscope and next to it.
 fn agent(program: &Path) -> Result<PathBuf> {
     if let Some(named) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         return Ok(named.into());
@@ -111,10 +112,10 @@ impl BootedMachine {
         Ok(Self(lab.session(level)?))
     }
 
-    /// Level 1, with this program.
+    /// Level 1, with hyperscope.
     pub(crate) fn host_of(lab: &Lab) -> Result<Self> {
-        let mut host = Self::at_level(lab, 1)?;
-        host.put(&own_program()?, "/bin/hyperscope")?;
+        let mut host = Self::of(lab, 1)?;
+        host.put(&hyperscope()?, "/bin/hyperscope")?;
         host.shell(&format!("mkdir -p {FOLDER}"))?;
         Ok(host)
     }

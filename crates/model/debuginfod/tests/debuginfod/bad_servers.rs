@@ -94,7 +94,7 @@ fn files_of_another_build_id_and_what_is_none_are_not_kept() {
         assert_eq!(client.fetch("p", &program.build_id, WantedFile::DebugFile), None);
         assert_eq!(server.count(), 1);
         let [line] = &log.lines()[..] else { panic!("{log:?}") };
-        assert!(line.contains(&server.url) && line.contains("is not asked any more"), "{line}");
+        assert!(line.contains(&server.url) && line.contains("is ignored from now on"), "{line}");
         assert_eq!(cached_files(&cache), []);
     }
 }
@@ -162,7 +162,7 @@ fn all_downloads_together_have_a_deadline() {
     }
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
     let lines = log.lines();
-    assert!(lines.last().unwrap().contains("3 s for all downloads are over"), "{lines:?}");
+    assert!(lines.last().unwrap().contains("time for all downloads, 3 s, is over"), "{lines:?}");
     assert!(lines[0].contains("takes too long") && steady.count() < 20, "{lines:?}");
 }
 
@@ -184,7 +184,7 @@ fn servers_may_send_on_but_to_themselves_alone_and_not_for_ever() {
     let (mut led, log) = client(std::slice::from_ref(&leads.url), &cache);
     assert_eq!(led.fetch("p", &BuildId::new(&OTHER), WantedFile::DebugFile), None);
     assert_eq!((inner.count(), log.lines().len()), (0, 1), "{log:?}");
-    assert!(log.lines()[0].contains("sends on to another server"), "{log:?}");
+    assert!(log.lines()[0].contains("redirects to another server"), "{log:?}");
     let round = Server::start(|path, stream| send_on(stream, path));
     let (mut other, log) = client(std::slice::from_ref(&round.url), &cache);
     assert_eq!(other.fetch("p", &BuildId::new(&OTHER), WantedFile::DebugFile), None);
@@ -208,7 +208,7 @@ fn a_server_that_is_not_there_is_said_once_and_nothing_is_remembered() {
     }
     let lines = log.lines();
     assert_eq!(lines.len(), 2, "{lines:?}");
-    assert!(lines[0].starts_with(&format!("http://{gone} is not asked any more")), "{lines:?}");
+    assert!(lines[0].starts_with(&format!("http://{gone} is ignored from now on")), "{lines:?}");
     assert_eq!(cached_files(at.path()), []);
 }
 

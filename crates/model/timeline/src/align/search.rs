@@ -17,7 +17,7 @@ const NARROW_NS: i64 = 200_000;
 /// Possible offsets so far apart are no answer.
 const WIDEST_NS: i64 = 50_000_000;
 
-/// Places that are weighed against one another.
+/// Maximum number of positions that are compared.
 const MAX_PLACES: usize = 32;
 
 /// Bits that must speak for an answer before it is no coincidence: one in a million.
@@ -26,7 +26,7 @@ pub(super) const ENOUGH_BITS: f64 = 20.0;
 /// Events looked at to separate evidence from chance; of more, evenly spread ones.
 const MAX_WEIGHED: usize = 1 << 16;
 
-/// What came of a search.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum SearchResult {
     /// At this event the offset lies between these two.

@@ -1,4 +1,4 @@
-//! What one event becomes, and which of its fields say it.
+//! The action for one event, and the fields that it uses.
 
 use ftrace::eventfmt::EventFormat;
 
@@ -81,7 +81,7 @@ impl Rule {
         self
     }
 
-    /// What the event says of its thread.
+    /// The event's meaning for its thread.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         self.kind

@@ -25,7 +25,7 @@ pub(super) const ARCH: Arch = Arch {
         (Detail::Hypercall, Rule::detail("kvm:kvm_hv_hypercall", "code")),
         (Detail::Hypercall, Rule::detail("kvm:kvm_xen_hypercall", "nr")),
         (Detail::CpuidLeaf, Rule::detail("kvm:kvm_cpuid", "function")),
-        // A probe, whose system is the group that whoever set it gave it.
+        // A probe: the user who set it chose its group, which is its system.
         (Detail::VmcbClean, Rule::detail("enter_svm_guest_mode", "clean")),
     ],
     accesses: &[

@@ -79,10 +79,10 @@ where
     }
 }
 
-/// Gives a sink the cycles of the vCPU threads of a recording that has one buffer, each thread's in order, and of those
-/// events that are wanted each CPU's in order: what one vCPU or CPU did says nothing of when others did something. Events
-/// that are wanted without fields, and have no names of threads, are given only where they are of another thread than
-/// the one before. `tick` hears of the bytes done.
+/// Gives a sink the cycles of the vCPU threads of a recording with one buffer, in order for each thread, and
+/// the wanted events, in order for each CPU: events of one vCPU or CPU say nothing about the times of others.
+/// Wanted events without fields and without names of threads are given only if the thread changed since the
+/// event before. `tick` is called with the number of bytes done.
 pub fn each_cycle<S: CycleSink + WantsTraceEvents>(
     recording: &Recording,
     sink: &mut S,

@@ -1,4 +1,4 @@
-//! What is done with an event of some id: the rules of [`crate::arch`], compiled.
+//! The action for each event id: the rules of [`crate::arch`], compiled.
 
 use ftrace::eventfmt::EventFormat;
 

@@ -1,4 +1,4 @@
-//! What else is made of the records that exits are read from, without walking over them twice.
+//! Other results from the records of exits, without reading the records twice.
 
 use ftrace::ringbuf::Missed;
 

@@ -123,7 +123,7 @@ impl<B: Batch + 'static, C: Consume<B>> AnyConsumer for ConsumerOf<'_, B, C> {
     }
 }
 
-/// What the decoders of all tasks made of one block.
+/// The output of all tasks' decoders for one block.
 #[derive(Default)]
 pub(super) struct Batches {
     /// By task; `None` until it is decoded for the first time.

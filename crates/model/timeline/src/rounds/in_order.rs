@@ -1,4 +1,4 @@
-//! Puts what streams hold in the order of its times, as far as it is complete.
+//! Sorts the content of streams by time, as far as it is complete.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -55,7 +55,7 @@ mod tests {
 
     use super::*;
 
-    /// Two streams of times, and what came out of them.
+    /// Two streams of times, and their merged output.
     #[derive(Default)]
     struct Times {
         waiting: [VecDeque<u64>; 2],

@@ -1,4 +1,4 @@
-//! Records to moments: what is wanted of an event is worked out once per format.
+//! Converts records to events: the wanted fields are resolved once per format.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -27,8 +27,8 @@ impl Fields {
         Self(wanted.iter().take(MAX_FIELDS).enumerate().filter_map(load).collect())
     }
 
-    /// Reads the values of an event that has none yet: with a bit for each that there is, and one for each that the record
-    /// is too short for.
+    /// Reads the values of an event that has none yet: with a bit for each that there is, and one for each that
+    /// the record is too short for.
     #[inline]
     fn read<const BIG: bool>(&self, payload: &[u8], event: &mut TraceEvent) {
         for (place, load) in &self.0 {
@@ -73,7 +73,7 @@ impl Event {
         Self { tag: wanted.tag, is_wanted: true, fields, more, names: names_of(format) }
     }
 
-    /// An event that nobody wants, if it renames threads: their names would be old ones.
+    /// An unwanted event that renames threads: without it their names would be out of date.
     fn of_names(format: &EventFormat) -> Option<Self> {
         let names = if renames(format) { names_of(format) } else { Vec::new() };
         let fields = Fields::default();
@@ -181,7 +181,7 @@ impl Reader {
         }
     }
 
-    /// Leaves out names of threads: who reads pages as they come has no use for them.
+    /// Omits names of threads: readers of live pages do not need them.
     pub(crate) fn without_names(mut self) -> Self {
         self.by_id.iter_mut().flatten().for_each(|event| event.names.clear());
         self

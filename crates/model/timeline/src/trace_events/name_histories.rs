@@ -2,13 +2,14 @@
 
 use rustc_hash::FxHashMap;
 
-/// Moments that are kept of one thread: a name takes two. More names than that are not told apart.
+/// Maximum number of times kept per thread: a name takes two. Further names are not distinguished.
 const MAX_TIMES_OF_THREAD: usize = 256;
 
-/// Moments that are kept of all threads together.
+/// Maximum number of times kept for all threads together.
 const MAX_TIMES: usize = 1 << 18;
 
-/// By thread, moments at which it had a name, in their order: of each name in turn the first and the last that are known.
+/// By thread, moments at which it had a name, in their order: of each name in turn the first and the last that
+/// are known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NameHistories {
     by_thread: FxHashMap<u32, Vec<(u64, Box<str>)>>,
@@ -33,7 +34,8 @@ impl NameHistories {
         self.count = (self.count + seen.len()).saturating_sub(before);
     }
 
-    /// The name that a renamed thread had at a moment, and since when; before the first event it is that one's, from 0 on.
+    /// The name that a renamed thread had at a moment, and since when; before the first event it is that one's,
+    /// from 0 on.
     pub(super) fn at(&self, thread: u32, now_ns: u64) -> Option<(u64, &str)> {
         let seen = self.by_thread.get(&thread)?;
         let after = seen.partition_point(|(at_ns, _)| *at_ns <= now_ns);

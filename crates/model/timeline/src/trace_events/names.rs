@@ -14,7 +14,7 @@ const MAX_NAMES: usize = 1 << 22;
 /// A name as the kernel keeps it: filled up with zeros.
 pub(super) type Comm = [u8; COMM_BYTES];
 
-/// Names that threads of one block had before they were renamed; more are left out.
+/// Maximum number of earlier names of renamed threads in one block; the others are ignored.
 const MAX_EARLIER: usize = 1 << 12;
 
 /// A name, and when an event first and last had it.
@@ -88,8 +88,8 @@ impl BatchNames {
     }
 }
 
-/// Names of the threads of one recording, each with the moment of which it is: blocks of different CPUs come in an order
-/// that is not that of their times.
+/// Names of the threads of one recording, each with the moment of which it is: blocks of different CPUs come in
+/// an order that is not that of their times.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadNames {
     latest: FxHashMap<u32, LatestName>,

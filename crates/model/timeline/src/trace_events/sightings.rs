@@ -1,7 +1,7 @@
 //! Which threads had a CPU, and what threads are called: of the events of a stream the few that say something new.
 //!
-//! Who had a CPU is shown by all its events, and changes with few of them. They are found on the way over records that
-//! are read for the vCPU threads among them ([`Aside`]).
+//! Each event shows which thread has its CPU, but few events change that. They are found while the records of
+//! vCPU threads are read ([`Aside`]).
 
 use ftrace::eventfmt::EventFormat;
 use ftrace::ringbuf::Missed;
@@ -47,7 +47,7 @@ impl WithSightings {
     }
 }
 
-/// What a block holds of both.
+/// A block's data of both kinds.
 #[derive(Debug, Default)]
 pub(crate) struct SightingBatch {
     pub(crate) threads: ThreadBatch,
@@ -87,7 +87,7 @@ impl Decode for WithSightings {
 /// Those of one block.
 struct Sightings<'b> {
     owner: &'b WithSightings,
-    /// Who has the CPU by the last event on this page.
+    /// The thread that has the CPU according to the last event on this page.
     thread: Option<u32>,
     walk: Walk<'b>,
 }

@@ -371,8 +371,8 @@ fn losses(first: &CpuStats, last: &CpuStats, cut: &CutPages) -> CpuLosses {
 
 /// The kernel's text of such counts, which it would have shown of a buffer that held nothing else.
 fn stats_text(losses: &CpuLosses) -> String {
-    let CpuLosses { overrun, commit_overrun, dropped, bytes, kept, .. } = losses;
-    let read_events = kept.unwrap_or(0);
+    let CpuLosses { overrun, commit_overrun, dropped, bytes, kept: read_events, .. } = losses;
+    let read_events = read_events.unwrap_or(0);
     format!(
         "entries: 0\noverrun: {overrun}\ncommit overrun: {commit_overrun}\nbytes: {bytes}\n\
          dropped events: {dropped}\nread events: {read_events}\n"

@@ -13,8 +13,8 @@ pub(crate) const MOUNTS: &[i64] = &[
     libc::SYS_fsmount,
 ];
 
-/// What no thread here has a reason to call, and whoever has taken one over would: programs, memory
-/// of other processes, the kernel's own programs and modules, other identities; and [`MOUNTS`].
+/// System calls that no thread here needs, but an attacker would: programs, memory of other
+/// processes, BPF programs and kernel modules, other identities; and [`MOUNTS`].
 pub(crate) const NEVER: &[i64] = &[
     libc::SYS_execve,
     libc::SYS_execveat,

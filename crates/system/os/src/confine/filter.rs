@@ -1,9 +1,9 @@
 //! Filters of system calls, as the kernel runs them.
 //!
-//! Of several filters the strictest answer counts. What no thread ever has a reason to call ends the
-//! process at once: whoever tries has taken the thread over. The recorder's guard then ends tracing
-//! and saves what the kernel holds. All else that is not allowed fails with `EPERM`, so that a C
-//! library that makes a call nobody thought of costs an error, not the recording.
+//! If several filters apply, the strictest result counts. A call that no thread ever needs ends the process at
+//! once, because only an attacker would make it. The recorder's guard then ends tracing and saves the kernel's
+//! buffers. All other forbidden calls fail with `EPERM`, so that an unexpected call of a C library causes an
+//! error, but does not end the recording.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -101,8 +101,8 @@ impl Filter {
 /// there `execve` has a number that no rule names.
 const OTHER_TABLE: u32 = 0x4000_0000;
 
-/// The program behind a look at the number alone: no thread here has a reason for calls of another table, and
-/// whoever makes one ends the process.
+/// The part of the program behind the check of the architecture: no thread here needs system calls of another
+/// table, so such a call ends the process.
 fn without_other_numbers(program: BpfProgram) -> BpfProgram {
     let load = sock_filter { code: 0x20, jt: 0, jf: 0, k: 0 };
     let is_other = sock_filter { code: 0x35, jt: 0, jf: 1, k: OTHER_TABLE };
@@ -113,7 +113,7 @@ fn without_other_numbers(program: BpfProgram) -> BpfProgram {
 /// As `asm-generic/ioctls.h` has it; its type differs between C libraries.
 const FIONBIO: u64 = 0x5421;
 
-/// What readers may ask of a descriptor that they were given.
+/// The calls that readers may make on a descriptor that they received.
 const FCNTL: [libc::c_int; 8] = [
     libc::F_DUPFD,
     libc::F_DUPFD_CLOEXEC,

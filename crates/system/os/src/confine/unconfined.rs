@@ -44,9 +44,9 @@ impl Unconfined {
         errand: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<T> {
         let (done, is_done) = mpsc::sync_channel(1);
-        let gone = || io::Error::other("the thread that opens files is gone");
+        let gone = || io::Error::other("the thread that opens files has ended");
         let errand = Box::new(move || {
-            // Whoever asked may be gone by now.
+            // The thread that asked may have ended.
             let _ = done.send(errand());
         });
         self.0.send(errand).map_err(|_| gone())?;

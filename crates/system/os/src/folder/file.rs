@@ -36,7 +36,7 @@ impl OutFile {
         &self.path
     }
 
-    /// Bytes up to where the next one goes: all of them, unless somebody has gone back in it.
+    /// Bytes up to the write position: all bytes, unless the position was moved back.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.offset
@@ -78,12 +78,12 @@ impl OutFile {
     /// Has its bytes, and its length, on the disk.
     ///
     /// # Errors
-    /// What the disk says, also of bytes that were written long before.
+    /// The disk's result, which also covers bytes written long before.
     pub fn sync(&self) -> io::Result<()> {
         sync_data(&self.file, &self.path, self.observer.as_ref())
     }
 
-    /// The open file once more, and who sees its operations.
+    /// A second handle of the open file, with its observer.
     pub(crate) fn shared(&self) -> io::Result<(File, Option<Arc<dyn Observer>>)> {
         Ok((self.file.try_clone()?, self.observer.clone()))
     }

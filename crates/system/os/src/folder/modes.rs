@@ -1,16 +1,16 @@
-//! Who may read what is made in a folder.
+//! Permissions of the files and folders that are created in a folder.
 
 use rustix::fs::Mode;
 
-/// The permissions of what is made: of files as asked for, of folders so that those who may read
-/// the files can get at them.
+/// The permissions of created files and folders: users who may read the files can also enter the
+/// folders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Modes {
     files: u32,
 }
 
 impl Default for Modes {
-    /// For nobody else: 0600 and 0700.
+    /// Only for this user: 0600 and 0700.
     fn default() -> Self {
         Self { files: 0o600 }
     }
@@ -35,7 +35,7 @@ impl Modes {
     }
 
     pub(crate) fn folder(self) -> Mode {
-        // A folder is entered by those who may read it.
+        // Users who may read a folder may enter it.
         Mode::from_raw_mode(self.files | (self.files & 0o444) >> 2)
     }
 }

@@ -1,4 +1,4 @@
-//! What tests see of a folder's writers: each operation before it is done.
+//! Shows tests the operations of a folder's writers, each in advance.
 
 use std::fmt;
 use std::fs::File;
@@ -49,7 +49,7 @@ pub trait Observer: fmt::Debug + Send + Sync {
     fn before(&self, operation: &Operation<'_>) -> io::Result<()>;
 }
 
-/// Shows an operation to whoever observes, if somebody does.
+/// Shows an operation to the observer, if there is one.
 pub(crate) fn before(
     observer: Option<&Arc<dyn Observer>>,
     operation: &Operation<'_>,

@@ -103,7 +103,7 @@ impl Folder {
         observer: Option<Arc<dyn Observer>>,
     ) -> io::Result<Self> {
         let fd = openat(at, name, FOLDER_FLAGS, Mode::empty()).map_err(|error| match error {
-            // What NOFOLLOW says of a link, with DIRECTORY and without.
+            // The errors of NOFOLLOW for a link, with DIRECTORY and without.
             Errno::NOTDIR | Errno::LOOP => not_a_folder(&error.into()),
             error => error.into(),
         })?;
@@ -111,7 +111,7 @@ impl Folder {
         Ok(Self(Arc::new(Inner { fd, path, modes, observer })))
     }
 
-    /// The umask of whoever started this program may be wider or narrower than what was asked for.
+    /// The inherited umask may be wider or narrower than the requested permissions.
     fn keep_to_modes(&self) -> io::Result<()> {
         Ok(fchmod(&self.0.fd, self.0.modes.folder())?)
     }
@@ -194,12 +194,12 @@ impl Folder {
     }
 
     fn open_file(&self, name: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
-        // A FIFO that is there must not hold this up until somebody opens its other end.
+        // An existing FIFO must not block this call until its other end is opened.
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = openat(&self.0.fd, name, flags, mode).map_err(|error| match error {
             Errno::LOOP => io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "it is a symbolic link, which is not followed here: remove it",
+                "it is a symbolic link, which is not followed: remove it",
             ),
             error => error.into(),
         })?;
@@ -320,8 +320,8 @@ impl Folder {
         Ok(bytes)
     }
 
-    /// The path that it was opened by. Whoever uses that follows links, and finds another folder
-    /// where this one was renamed.
+    /// The path by which it was opened. Code that uses this path follows links, and finds another
+    /// folder if this one was renamed.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0.path
@@ -356,7 +356,7 @@ impl Folder {
     /// A plain name as it is used with the descriptor, and the whole path for messages.
     pub(crate) fn named<'n>(&self, name: &'n str) -> io::Result<(&'n Path, PathBuf)> {
         if name.is_empty() || name.contains(['/', '\0']) || matches!(name, "." | "..") {
-            let text = format!("{name:?} is no plain name of a file");
+            let text = format!("{name:?} is not a plain file name");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         Ok((Path::new(name), self.0.path.join(name)))
@@ -369,7 +369,7 @@ fn identity(stat: &Stat) -> (u64, u64) {
 }
 
 fn not_a_folder(error: &io::Error) -> io::Error {
-    let text = format!("it is a symbolic link or no folder ({error}): name the folder itself");
+    let text = format!("it is a symbolic link or not a folder ({error}): name the folder itself");
     io::Error::new(io::ErrorKind::NotADirectory, text)
 }
 
@@ -379,7 +379,7 @@ fn check_folder(stat: &Stat) -> io::Result<()> {
     let others = stat.st_mode & 0o022;
     if others != 0 {
         let text = format!(
-            "others may write into it (mode {:04o}): name a new folder, or chmod go-w it and check what is in it",
+            "others can write to it (mode {:04o}): name a new folder, or chmod go-w it and check its contents",
             stat.st_mode & 0o7777
         );
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
@@ -391,11 +391,11 @@ fn check_folder(stat: &Stat) -> io::Result<()> {
 fn check_file(stat: &Stat) -> io::Result<()> {
     let refused = |text: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     if !FileType::from_raw_mode(stat.st_mode).is_file() {
-        return refused("it is no regular file: remove it");
+        return refused("it is not a regular file: remove it");
     }
     check_owner(stat)?;
     if stat.st_nlink > 1 {
-        return refused("it has another name, too (a hard link): remove it");
+        return refused("it has another name (a hard link): remove it");
     }
     Ok(())
 }
@@ -406,7 +406,7 @@ fn check_owner(stat: &Stat) -> io::Result<()> {
         return Ok(());
     }
     let text = format!(
-        "it belongs to user {}, and this program writes as user {own_user} only what is its own: name \
+        "it belongs to user {}, but this program, run by user {own_user}, writes only to its own files: name \
          another one, or remove it",
         stat.st_uid
     );

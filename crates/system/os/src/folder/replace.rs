@@ -25,14 +25,14 @@ impl Folder {
         self.write_new(name, bytes)
     }
 
-    /// Writes a file under a name of its own, then gives it the other's: who looks finds the old one
-    /// or the new one, after a crash, too.
+    /// Writes a file under a temporary name, then renames it: readers find the old file or the new one, even
+    /// after a crash.
     ///
     /// # Errors
     /// When it can't be written: the one that was there stays.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let new = format!("{name}.new");
-        // What a program left that was killed, or what somebody put there.
+        // A file of a killed program, or one that another user created.
         self.remove_if_there(&new)?;
         let written = self.create_new(&new).and_then(|mut file| {
             file.write_all(bytes)?;

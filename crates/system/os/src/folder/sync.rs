@@ -11,7 +11,8 @@ use crate::folder::file::OutFile;
 use crate::folder::observer::{Observer, sync_data};
 use crate::folder::open::Folder;
 
-/// A second handle of a file that somebody else writes: whoever syncs it holds no writer up.
+/// A second handle of a file that another thread writes, so that syncing it does not block the
+/// writer.
 #[derive(Debug)]
 pub struct Syncer {
     file: File,
@@ -27,7 +28,7 @@ impl Syncer {
     /// Has the file's bytes, and its length, on the disk.
     ///
     /// # Errors
-    /// What the disk says, also of bytes that were written long before.
+    /// The disk's result, which also covers bytes written long before.
     pub fn sync(&self) -> io::Result<()> {
         sync_data(&self.file, &self.path, self.observer.as_ref())
     }
@@ -59,7 +60,7 @@ impl Folder {
 }
 
 impl OutFile {
-    /// A second handle, for whoever syncs what is written through this one.
+    /// A second handle for the thread that syncs what this one writes.
     ///
     /// # Errors
     /// When too many files are open.

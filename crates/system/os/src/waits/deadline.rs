@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// A wait that nobody is meant to see the end of.
+/// A wait that is practically endless.
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// A point in time by which something must be over.

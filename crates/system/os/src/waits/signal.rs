@@ -53,7 +53,7 @@ impl Signal {
         }
     }
 
-    /// Gives it, to whoever waits for it now or asks later.
+    /// Sets it, for current and later waiters.
     pub fn set(&self) {
         // It counts up and is never read: it can't be full.
         let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());

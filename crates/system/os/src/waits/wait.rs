@@ -34,8 +34,8 @@ impl<'a> Wait<'a> {
         Wait { until: self.until, stop }
     }
 
-    /// Whether it has ended. Reads and writes that need not wait are done all the same: whoever reads
-    /// in a loop asks this, since the other side may always have something to say.
+    /// Whether it has ended. Reads and writes that need not wait still succeed, so a loop that reads must check
+    /// this: the other side may always have more to send.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.until.has_passed() || self.is_stopped()

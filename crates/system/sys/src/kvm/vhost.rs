@@ -139,8 +139,8 @@ impl VhostNet {
     ///
     /// # Safety
     ///
-    /// The memory stays mapped until the server is dropped, and nobody has a reference to it meanwhile:
-    /// the kernel's worker reads and writes it at any time.
+    /// The memory stays mapped until the server is dropped, and no reference to it exists meanwhile: the
+    /// kernel's worker reads and writes it at any time.
     ///
     /// # Errors
     /// When the queue is not in the memory, there is no vhost-net, or it refuses.

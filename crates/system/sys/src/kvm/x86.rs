@@ -52,7 +52,7 @@ impl TinyVm {
         with(self.vcpu.as_fd(), "KVM_INTERRUPT", request::INTERRUPT, &mut u32::from(vector))
     }
 
-    /// What the guest's time stamp counter is ahead of the owner's.
+    /// The offset of the guest's time stamp counter from the owner's.
     ///
     /// # Errors
     /// When the kernel doesn't report it: it is older than 5.16.

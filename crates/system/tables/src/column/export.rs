@@ -1,4 +1,4 @@
-//! Rows for programs: JSON and CSV, and what a page must know of their columns.
+//! Rows for programs: JSON and CSV, and the descriptions of columns for the page.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -159,7 +159,7 @@ pub fn csv<R: Row>(columns: &[Column<R>], rows: &[R], in_ns: &[bool]) -> Table {
     table
 }
 
-/// What a page must know of a column: its name, heading, unit and meaning.
+/// The description of a column for the page: its name, heading, unit and meaning.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Definition {
     /// Its name as CSV has it; times without _ns or _cycles.

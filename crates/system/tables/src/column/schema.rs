@@ -159,7 +159,8 @@ pub fn ticks(names: &[&str], is_signed: bool) -> Value {
         names => format!("^({})_cycles$", names.join("|")),
     };
     let mut time = json!({
-        "description": "The time of the same name in ticks of the recording's clock, where that clock can't be turned into nanoseconds; the one with _ns is null then.",
+        "description": "The field of the same name in ticks of the recording's clock, if they cannot be \
+         converted to nanoseconds; the field with _ns is then null.",
         "type": ["integer", "null"],
     });
     if let Some(time) = time.as_object_mut().filter(|_| !is_signed) {

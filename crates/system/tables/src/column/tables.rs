@@ -1,4 +1,4 @@
-//! Columns in tables for people: which of them a table has, and what it shows of each row.
+//! Columns in tables for people: which columns a table has, and the cells of each row.
 
 use super::{Cell, Column, Presence, Row, Unit};
 use crate::table::Table;

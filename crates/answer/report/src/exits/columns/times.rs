@@ -26,37 +26,37 @@ pub(super) fn durations<'r>() -> Vec<Column<Row<'r>>> {
             Some(tally.durations.sum())
         })
         .shown(HOW_LONG, 4),
-        time(("min", "min"), "Shortest; null where none is paired.", |tally| tally.durations.min())
+        time(("min", "min"), "Shortest; null if no exit is paired.", |tally| tally.durations.min())
             .shown(HOW_LONG, 7),
-        time(("max", "max"), "Longest; null where none is paired.", |tally| tally.durations.max())
+        time(("max", "max"), "Longest; null if no exit is paired.", |tally| tally.durations.max())
             .shown(HOW_LONG, 3)
             .after("p999"),
-        time(("mean", "mean"), "Mean, rounded; null where none is paired.", |tally| {
+        time(("mean", "mean"), "Mean, rounded; null if no exit is paired.", |tally| {
             tally.durations.mean().map(rounded)
         })
         .shown(HOW_LONG, 2),
         time(
             ("sd", "sd"),
-            "Standard deviation of the sample, rounded; null below two paired exits.",
+            "Sample standard deviation, rounded; null if fewer than two exits are paired.",
             |tally| tally.durations.standard_deviation().map(rounded),
         )
         .shown(HOW_LONG, 9)
         .after("relative_error"),
         Column::ratio(
             ("relative_error", "±"),
-            "Standard error of the mean divided by the mean; null below two paired exits.",
+            "Standard error of the mean divided by the mean; null if fewer than two exits are paired.",
             |row: &Row<'r>| row.tally.durations.relative_error(),
         )
         .shown(HOW_LONG, 6),
         percentile(
             ("p50", "p50"),
-            "Median. Exact up to 4096 exits, else at most 1/256 too great.",
+            "Median. Exact up to 4096 exits, otherwise at most 1/256 too large.",
             0,
         )
         .shown(HOW_LONG, 5),
-        percentile(("p90", "p90"), "90th percentile; as p50_ns.", 1).shown(HOW_LONG, 8),
-        percentile(("p99", "p99"), "99th percentile; as p50_ns.", 2).shown(HOW_LONG, 4),
-        percentile(("p999", "p99.9"), "99.9th percentile; as p50_ns.", 3).shown(HOW_LONG, 10),
+        percentile(("p90", "p90"), "90th percentile, as exact as p50_ns.", 1).shown(HOW_LONG, 8),
+        percentile(("p99", "p99"), "99th percentile, as exact as p50_ns.", 2).shown(HOW_LONG, 4),
+        percentile(("p999", "p99.9"), "99.9th percentile, as exact as p50_ns.", 3).shown(HOW_LONG, 10),
     ]
 }
 
@@ -69,27 +69,27 @@ pub(super) fn parts<'r>() -> Vec<Column<Row<'r>>> {
     vec![
         part(
             ("kernel", "kernel"),
-            "The thread ran in the kernel; also all time on a CPU that no other part claims.",
+            "The thread ran in the kernel. Includes CPU time that belongs to no other part.",
             |parts| parts.kernel_ns,
         )
-        .null("it can't be distinguished from user space, or from waiting; the time is in not_split_ns")
+        .null("it cannot be distinguished from user space or from waiting; not_split_ns contains the time")
         .shown_if_known(WHO_PAYS, 1),
         known(("user", "user space"), "The thread ran in the VMM.", |parts| parts.user_ns)
             .shown_if_known(WHO_PAYS, 1),
         known(
             ("user_and_return", "user space + return"),
-            "In place of user_ns where an event for the return to the kernel is missing: the VMM and the way back.",
+            "Replaces user_ns if the event for the return to the kernel is missing: time in the VMM and on the way back.",
             |parts| parts.user_and_return_ns,
         )
         .shown_if_known(WHO_PAYS, 1),
         known(("off_cpu", "off CPU"), "The thread was off the CPU.", |parts| parts.off_cpu_ns),
         known(
             ("off_cpu_runnable", "run queue"),
-            "Of off_cpu_ns: it could have run (preempted, or woken and waiting for its turn).",
+            "Part of off_cpu_ns: the thread could have run (preempted, or woken and waiting for a CPU).",
             |parts| parts.runnable_ns,
         )
         .shown_if_known(WHO_PAYS, 1),
-        known(("off_cpu_blocked", "blocked"), "Of off_cpu_ns: it waited for something.", |parts| {
+        known(("off_cpu_blocked", "blocked"), "Part of off_cpu_ns: the thread was blocked.", |parts| {
             parts.blocked_ns
         })
         .shown_if_known(WHO_PAYS, 2),
@@ -107,20 +107,20 @@ pub(super) fn parts<'r>() -> Vec<Column<Row<'r>>> {
         .shown_if(WHO_PAYS, 3, |row| row.exits().recorded.halt_poll),
         known(
             ("before_exit", "before exit"),
-            "No part of time_ns: host work seen between the hardware exit and kvm_exit, such as interrupt handlers, from its first event on.",
+            "Not part of time_ns: host work between the hardware exit and kvm_exit, such as interrupt handlers, from its first event on.",
             |parts| parts.before_exit_ns,
         )
         .shown_if_known(WHO_PAYS, 2)
         .after("cost"),
         Column::time(
             ("guest", "guest"),
-            "No part of time_ns: time the guest ran before these exits, since the entry before.",
+            "Not part of time_ns: time for which the guest ran before these exits, since the previous entry.",
             |row: &Row<'r>| Some(row.tally.guest_ns),
         ),
         Column::number(
             ("dropped", "dropped"),
             Unit::Count,
-            "Exits that lasted over a loss: in count, not in paired.",
+            "Exits during which events were lost: part of count, but not of paired.",
             |row: &Row<'r>| Some(row.tally.dropped),
         ),
         // After its parts, as the cost stands before its own.
@@ -129,7 +129,7 @@ pub(super) fn parts<'r>() -> Vec<Column<Row<'r>>> {
         })
         .only_in_tables()
         .shown(WHO_PAYS, 0),
-        Column::text(("handled_by", "exits handled by"), "Who dealt with the exits, by number.", |row: &Row<'r>| {
+        Column::text(("handled_by", "exits handled by"), "Number of exits by handler.", |row: &Row<'r>| {
             Some(handled_by(row))
         })
         .only_in_tables()
@@ -139,8 +139,7 @@ pub(super) fn parts<'r>() -> Vec<Column<Row<'r>>> {
 
 /// What handling took on a CPU, and the time of which that is not known.
 pub(super) fn costs<'r>() -> Vec<Column<Row<'r>>> {
-    let unknown =
-        "sched_switch was not recorded, so that running can't be distinguished from waiting";
+    let unknown = "sched_switch was not recorded, so running cannot be distinguished from waiting";
     let percentile = |names, help, at: usize| {
         let cost_of = move |row: &Row<'r>| {
             row.parts.cost_ns.and(row.cost_percentiles.get(at).copied().flatten())
@@ -150,7 +149,8 @@ pub(super) fn costs<'r>() -> Vec<Column<Row<'r>>> {
     vec![
         Column::time(
             ("cost", "cost"),
-            "What handling the exits took on a CPU: before_exit_ns + kernel_ns + user_ns, with user_and_return_ns or not_split_ns in place of those that are null.",
+            "CPU time spent on handling the exits: before_exit_ns + kernel_ns + user_ns, with user_and_return_ns or not_split_ns \
+             instead of null parts.",
             |row: &Row<'r>| row.parts.cost_ns,
         )
         .null(unknown)
@@ -159,20 +159,21 @@ pub(super) fn costs<'r>() -> Vec<Column<Row<'r>>> {
         .after("time"),
         Column::ratio(
             ("cost_share", "cost%"),
-            "Share of the cost of all exits of the recording that don't wait.",
+            "Share of the cost of all exits of the recording, without waiting exits.",
             |row: &Row<'r>| {
                 let cost_ns = row.parts.cost_ns.filter(|_| !row.waiting)?;
                 column::ratio(cost_ns, row.totals.cost_ns?)
             },
         )
-        .null("cost is not known, or the exits wait")
+        .null("the cost is unknown, or these are waiting exits")
         .shown_if_known(HOW_LONG, 1)
         .after("cost"),
-        percentile(("cost_p50", "cost p50"), "Median of the costs of exits; as p50_ns.", 0),
-        percentile(("cost_p99", "cost p99"), "99th percentile of the costs of exits; as p50_ns.", 1),
+        percentile(("cost_p50", "cost p50"), "Median of the exits' costs, as exact as p50_ns.", 0),
+        percentile(("cost_p99", "cost p99"), "99th percentile of the exits' costs, as exact as p50_ns.", 1),
         Column::time(
             ("not_split", "not split"),
-            "Time that can't be split into kernel, user space and waiting: 0 where kernel_ns is known. Of exits that wait by their reason in a recording without sched_switch, they were halted.",
+            "Time that cannot be split into kernel, user space and waiting; 0 if kernel_ns is known. For waiting exits in a \
+             recording without sched_switch: halted time.",
             |row: &Row<'r>| Some(row.parts.not_split_ns),
         )
         .shown_if(WHO_PAYS, 0, |row| row.parts.not_split_ns > 0 && !row.halted())
@@ -186,7 +187,7 @@ pub(super) fn costs<'r>() -> Vec<Column<Row<'r>>> {
     ]
 }
 
-/// Who dealt with the exits of a row, by share of their number.
+/// Handlers of a row's exits, by share of their number.
 fn handled_by(row: &Row<'_>) -> String {
     let tally = row.tally;
     if !row.exits().recorded.user && tally.by_l1 == 0 {

@@ -47,8 +47,8 @@ pub(super) fn attach<'a>(
 
 /// A finding that counts the advice that the page leaves out.
 fn further(left_out: u64) -> Option<Finding> {
-    let number = counted(left_out, "further piece of advice", "further pieces of advice");
-    let sentence = "*{}*, which could save less: hyperscope advice prints all.";
+    let number = counted(left_out, "more piece of advice", "more pieces of advice");
+    let sentence = "*{}* with smaller possible savings: hyperscope advice prints all.";
     (left_out > 0).then(|| Finding::new(Weight::Info, sentence, &[number]))
 }
 
@@ -57,7 +57,7 @@ fn explains(advice: &Advice, finding: &Finding) -> bool {
     vm == Some(advice.vm.as_str()) && finding.about.as_ref() == Some(&advice.about)
 }
 
-/// What is said where no other finding speaks of what the advice is about.
+/// Findings for advice that no other finding covers.
 fn by_itself(advice: &Advice) -> Finding {
     let values = [advice.title.as_str(), &advice.vm, &saving(advice), advice.saving_of.name()];
     let found = Finding::new(Weight::Info, "*{}*, in {}: {} of {}.", &values);

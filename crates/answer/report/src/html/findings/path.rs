@@ -27,7 +27,7 @@ pub(super) fn finding_of(report: &PathReport) -> Option<Finding> {
             on => on.name().to_owned(),
         },
     ];
-    let sentence = "Of all requests *{}* took most time: {} of them, half within {}; *{}* of that is the way to {} on {}.";
+    let sentence = "Of all requests, *{}* took the most time: {} of them, half within {}; *{}* of that is the hop to “{}” on {}.";
     let link = Link { section: "path", vm: path.vm.clone(), ..Link::default() };
     Some(Finding::new(Weight::Notice, sentence, &values).to(link))
 }

@@ -28,7 +28,7 @@ fn traced(source: &CallsSource) -> Option<Finding> {
     let number = source.calls.sum(|function| function.count);
     let calls = counted(number, "call of kernel functions was", "calls of kernel functions were");
     let values = [calls, tracer, source.path.clone()];
-    let sentence = "*{}* traced by {} in {}: its own cost is in all times of what called them, and may be more than theirs.";
+    let sentence = "*{}* traced by {} in {}: the callers' times include the tracer's cost, which may exceed the time of the calls.";
     let link = Link { section: "calls", ..Link::default() };
     Some(Finding::new(Weight::Warning, sentence, &values).to(link))
 }
@@ -44,14 +44,15 @@ fn losses(page: &PageReport) -> Vec<Finding> {
         let values = [
             counted(lost, "event was", "events were"),
             plural(uncounted, "place"),
-            counted(dropped, "exit lasted over a loss and is", "exits lasted over a loss and are"),
+            counted(dropped, "exit overlaps a loss and is", "exits overlap a loss and are"),
         ];
-        let sentence = "*{} lost* by the kernel's count, and at {} an unknown number; {} left out of all times.";
+        let sentence = "*{} lost* according to the kernel, and an unknown number at {}; {} left out of all times.";
         findings.push(Finding::new(Weight::Warning, sentence, &values));
     }
     let missing: u64 = all().map(|exits| exits.losses.events_missing).sum();
     if missing > 0 {
-        let sentence = "*{} missing* that the kernel counted and the recording does not hold.";
+        let sentence =
+            "*{} missing*: the kernel counted them, but the recording does not contain them.";
         findings.push(Finding::new(
             Weight::Warning,
             sentence,

@@ -144,7 +144,7 @@ impl<'s> OfVm<'s> {
             &rest,
             &self.payers(handling).join(", "),
         ];
-        let sentence = "{} exited *{}* in {}: handling that took *{}*{}{}. Who paid: {}.";
+        let sentence = "{} exited *{}* in {}. Handling these exits took *{}*{}{}. Split: {}.";
         Finding::new(Weight::Notice, sentence, &values).to(self.link("exits", None))
     }
 
@@ -157,7 +157,7 @@ impl<'s> OfVm<'s> {
             (of_cost(parts.before_exit_ns), "before exit"),
             (parts.kernel_ns, "kernel"),
             (parts.user_ns, "user space"),
-            (parts.user_and_return_ns, "user space with the way back"),
+            (parts.user_and_return_ns, "user space and the return"),
             (Some(parts.not_split_ns), "not split"),
             (of_time(parts.halt_poll_ns), "halt polling"),
         ]
@@ -187,7 +187,7 @@ impl<'s> OfVm<'s> {
             &self.time(times.mean().unwrap_or_default().round() as u64),
             &self.time(p99),
         ];
-        let sentence = "*{}* of the {} of all exits went to *{}* of {}: {} with a {} of {} on average, and of {} at most for 99% of them.";
+        let sentence = "*{}* of the {} of all exits went to *{}* of {}: {} with a {} of {} on average, and at most {} for 99% of them.";
         let found = Finding::new(Weight::Notice, sentence, &values);
         found.to(self.link("exits", Some(row))).about(about(row))
     }
@@ -208,8 +208,7 @@ impl<'s> OfVm<'s> {
             &share(costliest.tally.parts.user_ns, user_ns),
             &reason_of(costliest),
         ];
-        let sentence =
-            "*{}* of the {} of all exits was *user space* of {}, in {}; {} of that for {}.";
+        let sentence = "*{}* of the {} of all exits was spent in *user space* of {}, in {}; {} of that for {}.";
         let found = Finding::new(Weight::Notice, sentence, &values);
         Some(found.to(self.link("exits", Some(costliest))).about(about(costliest)))
     }
@@ -233,13 +232,12 @@ impl<'s> OfVm<'s> {
             &self.time(max),
             &self.time(longest),
         ];
-        let sentence =
-            "*{}* of {} has outliers: half {} up to {}, one in a hundred *over {}*, the most {}.";
+        let sentence = "*{}* of {} has outliers: half {} at most {}, one in a hundred *more than {}*, and the maximum is {}.";
         let found = Finding::new(Weight::Notice, sentence, &values);
         Some(found.to(self.link("heat", Some(row))).about(about(row)))
     }
 
-    /// Who had the CPU while its vCPUs waited for one.
+    /// Threads that had the CPU while its vCPUs waited for one.
     fn run_queue(&self) -> Option<Finding> {
         let parts = KnownParts::new(&self.all, &self.source.exits.recorded);
         let runnable_ns = parts.runnable_ns.filter(|&ns| ns > 0)?;
@@ -260,7 +258,8 @@ impl<'s> OfVm<'s> {
             who => format!(" The CPU ran instead: {who}."),
         };
         let values = [self.vm, &self.time(runnable_ns), &who];
-        let sentence = "Exits of {} waited *{}* in the run queue, which is no cost of theirs.{}";
+        let sentence =
+            "Exits of {} waited *{}* in the run queue; this wait is not part of their cost.{}";
         let found = Finding::new(weight, sentence, &values);
         Some(found.to(self.link("timeline", None)).about(About::RunQueue))
     }
@@ -269,7 +268,7 @@ impl<'s> OfVm<'s> {
         let parts = KnownParts::new(&self.all, &self.source.exits.recorded);
         let poll_ns = parts.halt_poll_ns.filter(|&ns| ns > 0)?;
         let values = [self.vm, &self.time(poll_ns)];
-        let sentence = "For {} the host *polled {}* before it gave up CPUs.";
+        let sentence = "For {}, the host *polled for {}* before it released the CPUs.";
         let found = Finding::new(Weight::Info, sentence, &values);
         Some(found.to(self.link("timeline", None)).about(About::HaltPolling))
     }
@@ -305,7 +304,7 @@ pub(super) fn nested(nested: &Nested) -> Option<Finding> {
         &most.join(", "),
         &duration(mean, nested.nanoseconds),
     ];
-    let sentence = "An exit for {} of the guest inside {} brings about *{} of its parent* ({}); it runs again after {} on average.";
+    let sentence = "An exit for {} of the guest inside {} causes *{} of its parent* ({}); the guest runs again after {} on average.";
     let link = Link { section: "nested", vm: Some(row.vm.clone()), ..Link::default() };
     Some(Finding::new(Weight::Notice, sentence, &values).to(link).about(About::Nested))
 }

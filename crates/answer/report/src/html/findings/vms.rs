@@ -18,7 +18,7 @@ pub(super) struct RowsOfVm<'s> {
     pub(super) vm: &'s str,
     /// Its exits, the costliest first.
     pub(super) rows: Vec<&'s ExitRow>,
-    /// Who had the CPUs that its vCPUs waited for.
+    /// Threads that had the CPUs that its vCPUs waited for.
     pub(super) takers: Vec<&'s TakenCpu>,
 }
 
@@ -111,7 +111,7 @@ impl Others {
             &share(self.value, totals.value()),
             totals.name(),
         ];
-        let sentence = "*{}* with {} took {} of the {} of all exits: the tables list them.";
+        let sentence = "*{}* with {} took {} of the {} of all exits; the tables list them.";
         let link = Link { section: "exits", ..Link::default() };
         (self.vms > 0).then(|| Finding::new(Weight::Info, sentence, &values).to(link))
     }

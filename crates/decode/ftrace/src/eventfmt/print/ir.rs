@@ -136,7 +136,7 @@ pub(super) enum Text {
     Choice(Box<(Num, Text, Text)>),
     /// One of a table of strings.
     Indexed(Arc<[Box<[u8]>]>, Num),
-    /// What a block of statements prints.
+    /// The output of a block of statements.
     Printed(Box<[Piece]>),
 }
 
@@ -253,7 +253,7 @@ pub(super) enum ConversionKind {
     Pointed(Pointed, ByteRange),
 }
 
-/// What a conversion of `%p` shows of the bytes its argument points at.
+/// How a `%p` conversion shows the bytes that its argument points to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pointed {
     Ip4 { zeros: bool, reversed: bool },

@@ -43,7 +43,7 @@ use writer::Writer;
 
 pub use shown_values::{NamedValue, ShownValue};
 
-/// What printing needs besides the record: names and strings of the recorded kernel.
+/// Data that printing needs besides the record: names and strings of the recorded kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct PrintContext<'a> {
     /// Names of its functions.

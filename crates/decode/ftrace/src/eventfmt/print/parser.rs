@@ -28,7 +28,7 @@ pub(super) enum Operand {
     Bytes(Bytes),
     /// A table of strings declared in a block.
     Strings(Arc<[Box<[u8]>]>),
-    /// What the statements of a block have printed.
+    /// The output of a block's statements so far.
     Output,
 }
 

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use super::ir::Pointed;
 use crate::eventfmt::digits::{self, Radix};
 
-/// What a conversion of `%p` is about.
+/// The kind of a `%p` conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// The address itself.

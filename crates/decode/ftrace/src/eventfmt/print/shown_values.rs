@@ -1,4 +1,4 @@
-//! What a print fmt shows of a record: which word stands before a value, and which names values have.
+//! How a print fmt shows a record: the word before each value, and the names of values.
 
 use raw_bytes::Abi;
 
@@ -98,7 +98,7 @@ impl PrintProgram {
     }
 }
 
-/// Names that stand in a text, and what they are names of.
+/// Names in a text, and the values that they stand for.
 #[derive(Default)]
 struct Names {
     value: Option<NumberAt>,

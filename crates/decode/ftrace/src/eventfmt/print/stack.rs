@@ -18,8 +18,8 @@ pub(super) struct StackPrint {
 }
 
 impl StackPrint {
-    /// The layout of an event of ftrace whose print fmt writes nothing but addresses of its last array, of which it names the
-    /// first few; `None` for other events.
+    /// The layout of an event of ftrace whose print fmt writes nothing but addresses of its last array, of
+    /// which it names the first few; `None` for other events.
     pub(super) fn for_event(format: &EventFormat, pieces: &[Piece]) -> Option<Self> {
         let last = format.fields().last().filter(|last| last.open_ended)?;
         let FieldKind::Array(element) = last.kind else { return None };
@@ -50,7 +50,7 @@ impl StackPrint {
         let long = abi.long.bytes();
         for (index, frame) in bytes.chunks_exact(long).enumerate() {
             let address = abi.order.uint_at(frame, 0, long).unwrap_or(0);
-            // Kernels before 5.2 fill up what is left of a stack's room with these.
+            // Kernels before 5.2 pad the unused space of a stack with these.
             if frame.iter().all(|&byte| byte == 0xff) {
                 break;
             }

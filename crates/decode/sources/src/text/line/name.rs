@@ -46,7 +46,7 @@ pub(super) enum AfterTime<'t> {
     Unreadable,
 }
 
-/// What a name of an event or a system is made of, and its bytes at most.
+/// Maximum length of the name of an event or a system, in bytes.
 const MAX_NAME_BYTES: usize = 64;
 /// Modifiers after a colon (`cycles:ppp`): they are part of no event's name.
 const PERF_MODIFIERS: &str = "ukhGHpPSDIWeb";

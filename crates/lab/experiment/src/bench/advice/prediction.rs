@@ -69,11 +69,11 @@ impl Prediction {
     }
 
     pub(super) fn line(&self) -> String {
-        let Self { switch, workload, whole, .. } = self;
+        let Self { switch, workload, whole: denominator, .. } = self;
         if self.speaks {
             let (min, max) = (self.least * 100.0, self.most * 100.0);
             format!(
-                "{switch}, {workload}: predicted to save {min:.1}% to {max:.1}% of time {whole}"
+                "{switch}, {workload}: saves {min:.1}% to {max:.1}% of time {denominator}, is predicted"
             )
         } else {
             format!("{switch}, {workload}: no advice")

@@ -75,7 +75,7 @@ fn a_recording_that_is_repeated_is_timed_once() {
         let found = Found::in_file(&file);
         assert_eq!(found.pass.losses.pages_damaged(), 1, "{:?}", found.pass.losses.damage);
         let damage = &found.pass.losses.damage.as_slice()[0];
-        assert!(damage.what.contains("the clock runs back from"), "{damage}");
+        assert!(damage.what.contains("the clock goes back from"), "{damage}");
         assert_eq!((damage.cpu, damage.offset), (Some(0), pages[half] as u64));
         assert!(
             found.exits.len().abs_diff(once) < 9,

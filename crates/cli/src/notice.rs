@@ -1,8 +1,0 @@
-//! Lines on standard error that say what the program does.
-
-use printable::print_message;
-
-/// Says something in a line of its own, after the program's name.
-pub(crate) fn say(text: &str) {
-    print_message(format_args!("hyperscope: {text}"));
-}

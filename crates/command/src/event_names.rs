@@ -1,0 +1,94 @@
+//! Filters of events that no event of a recording can pass: an error says what may have been meant.
+
+use std::collections::BTreeSet;
+
+use anyhow::{anyhow, bail};
+use ftrace::eventfmt::EventFormat;
+use session::Misuse;
+use sources::Recording;
+use timeline::event_filter::{Condition, Filter, Unfit};
+
+/// The error of a pattern that no event of these recordings matches, with those that it may have meant.
+pub fn no_event(pattern: &str, recordings: &[Recording]) -> anyhow::Error {
+    let formats = recordings.iter().flat_map(|recording| recording.formats().iter());
+    let names = formats.map(|(_, format)| {
+        if pattern.contains([':', '/']) {
+            format!("{}:{}", format.system(), format.name())
+        } else {
+            format.name().to_owned()
+        }
+    });
+    let names: BTreeSet<String> = names.collect();
+    let similar = tracefs::similar(pattern, names.iter().map(String::as_str));
+    let end = if similar.is_empty() { ";".to_owned() } else { tracefs::did_you_mean(&similar) };
+    anyhow!("no event matches {pattern}{end} hyperscope info lists those recorded")
+}
+
+/// A filter that no event of any recording can pass is a slip of the pen, not a wish for silence.
+pub fn check_names(filter: &Filter, recordings: &[Recording]) -> anyhow::Result<()> {
+    let formats = || recordings.iter().flat_map(|recording| recording.formats().iter());
+    for pattern in &filter.events {
+        if !formats().any(|(_, format)| format.is_named(pattern)) {
+            return Err(no_event(pattern, recordings));
+        }
+    }
+    filter
+        .conditions
+        .iter()
+        .try_for_each(|condition| check_condition(condition, filter, recordings))
+}
+
+/// Whether some event of those asked for may meet the condition.
+fn check_condition(
+    condition: &Condition,
+    filter: &Filter,
+    recordings: &[Recording],
+) -> anyhow::Result<()> {
+    let is_named = |format: &EventFormat| {
+        filter.events.is_empty() || filter.events.iter().any(|pattern| format.is_named(pattern))
+    };
+    let mut unfit: Option<Unfit> = None;
+    for recording in recordings {
+        let formats = recording.formats().iter().map(|(_, format)| format);
+        for format in formats.filter(|format| is_named(format)) {
+            match condition.compile(format, recording.abi()) {
+                Ok(_) => return Ok(()),
+                Err(Unfit::NoField(_)) => {}
+                Err(error) => unfit = Some(merged(unfit, error)),
+            }
+        }
+    }
+    let text = condition.text();
+    match unfit {
+        None => bail!(
+            "\"{text}\": no event has such a field; hyperscope events --raw shows their fields"
+        ),
+        Some(Unfit::NoSuchName { field, wanted, names }) => {
+            let similar = tracefs::similar(&wanted, names.iter().map(String::as_str));
+            let all = names.join(", ");
+            let end = if similar.is_empty() {
+                format!("; it is printed as {all}")
+            } else {
+                tracefs::did_you_mean(&similar)
+            };
+            bail!(Misuse(format!("\"{text}\": {field} is never printed as {wanted}{end}")))
+        }
+        Some(unfit) => bail!(Misuse(format!("\"{text}\": {unfit}"))),
+    }
+}
+
+/// Names of all events with the field are known together.
+fn merged(before: Option<Unfit>, next: Unfit) -> Unfit {
+    match (before, next) {
+        (
+            Some(Unfit::NoSuchName { field, wanted, mut names }),
+            Unfit::NoSuchName { names: more, .. },
+        ) => {
+            let new: Vec<String> = more.into_iter().filter(|name| !names.contains(name)).collect();
+            names.extend(new);
+            Unfit::NoSuchName { field, wanted, names }
+        }
+        (Some(before @ Unfit::NoSuchName { .. }), _) => before,
+        (_, next) => next,
+    }
+}

@@ -1,0 +1,7 @@
+//! Exit codes besides success (0) and failure (1): scripts rely on them.
+
+/// Wrong usage, also of files that can't belong together.
+pub const MISUSE: u8 = 2;
+
+/// A condition of `--fail-if` holds.
+pub const CONDITION_HOLDS: u8 = 3;

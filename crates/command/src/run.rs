@@ -1,0 +1,78 @@
+//! A program's run: reads the command line, runs a verb, turns its end into an exit code.
+//!
+//! | code | meaning |
+//! |---|---|
+//! | 0 | done; losses are in the result. A reader that leaves the pipe has seen enough, as after `head` |
+//! | 1 | failed: nothing readable, a device full, a file cut while it was read |
+//! | 2 | wrong arguments, or recordings that can't belong together |
+//! | 3 | a condition of `--fail-if` held |
+//!
+//! `lab exec` and `record -- CMD` end with the code of the command that ran.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use printable::{line, lines};
+use session::Misuse;
+
+use crate::exit_codes;
+use crate::programs::become_program;
+use crate::verb::{Conflict, Memory};
+use crate::verbs::{self, Program};
+
+/// Runs the program.
+#[must_use]
+pub fn run<P: Program>() -> ExitCode {
+    if let Err(error) = become_program(P::BECOMES) {
+        report::<P>(&error);
+        return ExitCode::FAILURE;
+    }
+    // Wrong arguments end in clap with exit code 2.
+    let verb = verbs::read::<P>();
+    if let Memory::Limits(limits) = verb.args().memory() {
+        limits.apply();
+    }
+    match fail_if_cut::<P>(verb.args().run()) {
+        Ok(code) => code,
+        Err(error) if is_broken_pipe::<P>(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            if let Some(conflict) = error.downcast_ref::<Conflict>() {
+                verbs::refuse(&verb, &conflict.0);
+            }
+            report::<P>(&error);
+            if error.is::<Misuse>() {
+                ExitCode::from(exit_codes::MISUSE)
+            } else {
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+/// A result is none where a file was cut while it was read, whatever else went well or wrong.
+fn fail_if_cut<P: Program>(done: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
+    match (sys::check_mapped_files(), done) {
+        (Err(cut), Ok(_)) => Err(cut.into()),
+        // Said already.
+        (Err(_), Err(error)) if error.is::<sys::CutShort>() => Err(error),
+        (Err(cut), Err(error)) if !is_broken_pipe::<P>(&error) => Err(error.context(cut)),
+        (_, done) => done,
+    }
+}
+
+/// Says on standard error what went wrong; when that is gone, too, nothing can be said.
+fn report<P: Program>(error: &anyhow::Error) {
+    let text = format!("hyperscope: {error:#}");
+    let text = printable::without_error_numbers(&text);
+    let text = if error.chain().any(P::has_lines) { lines(&text) } else { line(&text) };
+    let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());
+}
+
+/// Whether the reader of a pipe went away, as `head` does when it has seen enough. A guest's channel
+/// that breaks is something else: nobody has what was asked for.
+#[must_use]
+pub fn is_broken_pipe<P: Program>(error: &anyhow::Error) -> bool {
+    let is_of_pipe = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
+    !error.chain().any(P::is_of_channel)
+        && error.chain().filter_map(|cause| cause.downcast_ref()).any(is_of_pipe)
+}

@@ -1,0 +1,41 @@
+//! A lake where it is: in a folder, or in an object store, which hyperscope-sql asks.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Context;
+use fleet::lake::store::{Lake, LocalFolder, ObjectLake, ObjectsByProcess, is_in_store};
+
+use command::programs::SQL;
+
+/// Opens a lake that has to be there.
+///
+/// # Errors
+/// When it is no lake, or can't be read.
+pub(crate) fn open(lake: &Path) -> anyhow::Result<Lake> {
+    if !is_in_store(lake) {
+        return Ok(Lake::Folder(LocalFolder::open(lake)?));
+    }
+    let found = ObjectLake::open(start_client(lake)?);
+    Ok(Lake::Store(found.with_context(|| lake.display().to_string())?))
+}
+
+/// Opens a lake to change it, and creates it if it is missing. A store is checked first.
+///
+/// # Errors
+/// When it can't be made or changed.
+pub(crate) fn change(lake: &Path) -> anyhow::Result<Lake> {
+    if is_in_store(lake) {
+        return Ok(Lake::Store(ObjectLake::change(start_client(lake)?)));
+    }
+    let found = LocalFolder::change(lake);
+    Ok(Lake::Folder(found.with_context(|| format!("cannot change {}", lake.display()))?))
+}
+
+/// Starts the program that has the store's client.
+fn start_client(lake: &Path) -> anyhow::Result<ObjectsByProcess> {
+    let program = SQL.path()?;
+    let mut command = Command::new(&program);
+    command.arg("--serve-store").arg(lake);
+    ObjectsByProcess::start(command).with_context(|| format!("cannot run {}", program.display()))
+}

@@ -1,0 +1,18 @@
+//! The program `hyperscope-fleet`: the recordings of many hosts, or of a long time.
+
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use command::{exit_codes, notice, output, verb};
+
+use crate::verbs::Verb;
+
+mod args;
+mod cmd;
+mod lake_place;
+mod verbs;
+
+fn main() -> ExitCode {
+    command::run::run::<Verb>()
+}

@@ -1,0 +1,18 @@
+//! The program `hyperscope-lab`: experiments in virtual machines, and with the exits of running ones.
+
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use command::{exit_codes, notice, output, running, verb};
+
+use crate::verbs::Verb;
+
+mod args;
+mod cmd;
+mod lab_steps;
+mod verbs;
+
+fn main() -> ExitCode {
+    command::run::run::<Verb>()
+}
