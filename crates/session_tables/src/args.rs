@@ -8,7 +8,7 @@ use fleet::lake::tables::{EVENTS, EXIT_DETAILS, TABLES, table};
 
 use session::Seconds;
 
-/// What help calls these options.
+/// The heading of these options in help.
 const HEADING: &str = "Tables";
 
 /// Tables, and facts that a recording doesn't have.
@@ -17,30 +17,29 @@ pub struct TableArgs {
     /// Only these tables, separated by commas [default: all but exit_details and events]
     #[arg(long, value_name = "TABLE,…", value_delimiter = ',', help_heading = HEADING)]
     pub tables: Vec<TableArg>,
-    /// Also write the table exit_details (ports, addresses, registers); it reveals guests'
-    /// addresses
+    /// Also the table of what exits were about, exit_details: it shows guests' addresses
     #[arg(long, help_heading = HEADING)]
     pub details: bool,
-    /// Name of the host in the fleet [default: its host name]
+    /// The host's name in the fleet [default: its own name for itself]
     #[arg(long, value_name = "NAME", help_heading = HEADING)]
     pub host: Option<String>,
-    /// Time of the first event, in seconds of Unix time [default: from session.json; without it,
-    /// tables have trace clock times]
+    /// When the first event was recorded, in seconds of Unix time [default: as session.json says; where
+    /// nothing does, tables have the trace clock's times]
     #[arg(long, value_name = "SECONDS", value_parser = unix_time, help_heading = HEADING)]
     pub begun: Option<Seconds>,
-    /// Label of the session, such as pool=canary or cpu_model=EPYC-9654
+    /// A label of the session, such as pool=canary or cpu_model=EPYC-9654
     #[arg(long = "label", value_name = "KEY=VALUE", help_heading = HEADING)]
     pub labels: Vec<LabelArg>,
 }
 
 impl TableArgs {
-    /// Whether none of these options was given.
+    /// Whether none of them was given.
     pub fn is_default(&self) -> bool {
         let Self { tables, details, host, begun, labels } = self;
         tables.is_empty() && !details && host.is_none() && begun.is_none() && labels.is_empty()
     }
 
-    /// The tables to write, including events if any are requested.
+    /// The tables to write; that of events where some are asked for.
     pub fn wanted(&self, with_events: bool) -> Vec<&'static Table> {
         let named: Vec<_> = self.tables.iter().map(|table| table.0).collect();
         let is_wanted = |table: &&'static Table| {

@@ -61,17 +61,17 @@ pub(crate) struct FlightRecorderArgs {
     /// Also save a session when this condition starts to hold for one second of live figures: 'web:
     /// p99(EPT_MISCONFIG) > 500us', 'rate(npf) > 20000', 'run_queue > 10%'
     ///
-    /// Without VM:, any VM can meet it. p50, p90, p99 and p999 are percentiles of the times from
-    /// exit to entry (of at least 20 exits), and rate is exits per second. Without (REASON), both
-    /// cover all exits except waiting ones. run_queue is the share of time in which vCPUs waited
-    /// for a CPU.
+    /// Without the prefix VM:, any VM can meet it. p50, p90, p99 and p999 are percentiles of the
+    /// times from exit to entry (of at least 20 exits), and rate is exits per second. Without
+    /// (REASON), both cover all exits except waiting ones. run_queue is the share of time in which
+    /// vCPUs waited for a CPU.
     #[arg(long, value_name = "CONDITION", requires = "flight")]
     pub(crate) when: Vec<Condition>,
     /// Also save a session when a firing alert is posted to http://ADDRESS/alert, as the webhook of
     /// Prometheus' Alertmanager does; ADDRESS must belong to this machine
     #[arg(long, value_name = "ADDRESS", requires = "flight", value_parser = loopback)]
     pub(crate) alerts: Option<SocketAddr>,
-    /// Keep at most SIZE of pages, and so less than TIME under a high event rate [default: 512M]
+    /// Keep SIZE of pages: less time where more comes [default: 512M]
     #[arg(long, value_name = "SIZE", value_parser = buffer_size, requires = "flight")]
     pub(crate) size: Option<u64>,
     /// Keep at most N sessions; a new one replaces the oldest [default: 10]
@@ -87,7 +87,7 @@ const MIN_TIME: Duration = Duration::from_millis(100);
 const MIN_BYTES: u64 = 1 << 20;
 
 impl FlightRecorderArgs {
-    /// What is to be kept, if it is a flight recorder.
+    /// The settings of a flight recorder, if it is one.
     pub(crate) fn plan(&self, request_sender: Sender<FlightEvent>) -> Option<FlightPlan> {
         Some(FlightPlan {
             asks: request_sender,

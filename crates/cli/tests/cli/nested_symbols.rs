@@ -78,7 +78,7 @@ fn what_can_name_nothing_is_refused() {
         (file("empty", ""), "neither a list"),
         (folder.path().join("gone").to_str().unwrap().to_owned(), "gone"),
         (format!("web={symbols}"), "no VM is called web; the VMs are: vm-102"),
-        ("fixtures/x86-svm/host-guest.dat".to_owned(), "only some of the kernel's symbols"),
+        ("fixtures/x86-svm/host-guest.dat".to_owned(), "part of a kernel's symbols"),
     ];
     for (nested, message) in cases {
         let run = hyperscope(&["profile", "--nested", &nested, NESTED]);

@@ -65,7 +65,7 @@ pub(crate) struct FleetDiffArgs {
     /// Compare only hosts that have the same value of this column of sessions, or of this label
     #[arg(long, value_name = "COLUMN", default_value = "cpu_model")]
     pub(crate) strata: String,
-    /// Only these numbers, separated by commas: count, mean, p99, mean_cost, time, cost_per_s
+    /// Only these metrics, separated by commas: count, mean, p99, mean_cost, time, cost_per_s
     #[arg(long, value_name = "METRIC,…", value_delimiter = ',', value_parser = metric)]
     pub(crate) metric: Vec<Metric>,
     /// Omit sessions that lost a larger share of their events
@@ -112,7 +112,7 @@ pub(crate) struct FleetSinceArgs {
     /// by commas
     #[arg(long, value_name = "COLUMN,…", value_delimiter = ',', default_value = "cpu_model")]
     pub(crate) strata: Vec<String>,
-    /// Only these numbers, separated by commas: count, mean, p99, mean_cost, time, cost_per_s
+    /// Only these metrics, separated by commas: count, mean, p99, mean_cost, time, cost_per_s
     #[arg(long, value_name = "METRIC,…", value_delimiter = ',', value_parser = metric)]
     pub(crate) metric: Vec<Metric>,
     /// Group this many days; use 7 if load follows the days of a week
@@ -121,8 +121,7 @@ pub(crate) struct FleetSinceArgs {
     /// Omit sessions that lost a larger share of their events
     #[arg(long, value_name = "SHARE", default_value_t = 0.01)]
     pub(crate) most_lost: f64,
-    /// Accepted share of false positives among reported changes; intervals have confidence 1 -
-    /// alpha
+    /// Share of numbers said to change that may not; intervals have the confidence left
     #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = command::args::share)]
     pub(crate) alpha: f64,
     /// Exit with code 3 if this condition holds for a lasting change; may be repeated

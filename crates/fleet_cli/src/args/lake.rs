@@ -104,7 +104,7 @@ pub(crate) struct GcArgs {
 }
 
 impl GcArgs {
-    /// How long what counts nowhere is kept.
+    /// Retention of rows without a session.
     pub(crate) fn grace(&self) -> Duration {
         Duration::from_secs(u64::from(self.grace) * 3600)
     }

@@ -45,7 +45,7 @@ fn run(args: &SqlArgs) -> anyhow::Result<()> {
         }
         command.arg("--").args(&args.asked);
     }
-    // exec: exit code and signals are those of the program.
+    // It ends as that does, and whoever stops it stops that.
     Err(anyhow!(command.exec()).context(format!("cannot run {}", SQL.name)))
 }
 

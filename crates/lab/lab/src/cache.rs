@@ -70,8 +70,8 @@ impl Cache {
         self.root.join("run").join(name)
     }
 
-    /// Removes everything the lab made in it, and nothing else: somebody may have named a folder
-    /// that has more in it.
+    /// Removes only what the lab created in it: a user may have chosen a folder that has more in
+    /// it.
     pub(crate) fn clear(&self) -> Result<()> {
         for name in FOLDERS {
             let path = self.root.join(name);
@@ -89,7 +89,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Waits until nobody else holds the lock of this name.
+    /// Waits until the lock of this name is free.
     pub(crate) fn lock(&self, name: &str) -> Result<Lock> {
         let path = self.folder("locks")?.join(name);
         let file = File::create(&path).map_err(LabError::io("cannot make", &path))?;
@@ -98,7 +98,7 @@ impl Cache {
         Ok(Lock { _file: file })
     }
 
-    /// Takes a lock unless somebody else holds it.
+    /// Takes a lock if it is free.
     pub(crate) fn try_lock(&self, name: &str) -> Result<Option<Lock>> {
         let path = self.folder("locks")?.join(name);
         let file = File::create(&path).map_err(LabError::io("cannot make", &path))?;

@@ -200,7 +200,7 @@ impl Lab {
         Ok(session)
     }
 
-    /// A control port that nobody uses; none while all are in use.
+    /// A free control port; none while all are in use.
     fn free_port(&self) -> Result<Option<(usize, Channel)>> {
         for at in 0..labguest::wire::PORTS {
             if let Some(lock) = self.cache.try_lock(&self.port_lock(at))? {
@@ -210,7 +210,7 @@ impl Lab {
         Ok(None)
     }
 
-    /// The first control port, once nobody uses it.
+    /// The first control port, once it is free.
     fn first_port(&self) -> Result<(usize, Channel)> {
         let lock = self.cache.lock(&self.port_lock(0))?;
         Ok((0, self.port(0)?.holding(lock)))

@@ -42,7 +42,7 @@ struct At {
 /// When the machine's monitor or debugger doesn't answer.
 pub(crate) fn renew(lab: &Lab, cpus: u32) -> Result<usize> {
     let mut monitor = lab.monitor(1)?;
-    // One that somebody has stopped stays where it is.
+    // A stopped processor stays where it is.
     if !monitor.is_running()? {
         return Ok(0);
     }

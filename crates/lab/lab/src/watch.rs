@@ -60,7 +60,7 @@ struct Same {
     count: u32,
 }
 
-/// Watches the levels that somebody waits for.
+/// Watches the levels for which a caller waits.
 #[derive(Debug)]
 pub(crate) struct Watch {
     lab: Lab,

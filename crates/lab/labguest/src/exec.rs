@@ -190,7 +190,7 @@ impl Running {
             match stdin.write(&self.pending) {
                 Ok(written) => drop(self.pending.drain(..written)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // It has closed its input: the rest is for nobody.
+                // It has closed its input: the rest has no reader.
                 Err(_) => self.pending.clear(),
             }
         } else {

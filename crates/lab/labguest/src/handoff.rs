@@ -84,7 +84,7 @@ fn steal() -> io::Result<Duration> {
     Ok(TICK.saturating_mul(ticks))
 }
 
-/// Answers until nobody asks any more; how long it was busy, napped, and made exits.
+/// Answers until the sender ends; returns how long it was busy, slept, and made exits.
 fn respond(
     answer: &Answer,
     mut ask_reader: PipeReader,

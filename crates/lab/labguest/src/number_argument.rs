@@ -14,7 +14,7 @@ pub(crate) fn number(argument: &str) -> io::Result<(&str, u64)> {
     read().ok_or_else(|| refused(argument))
 }
 
-/// That nobody can do what an argument asks for.
+/// The error of an argument that is not supported.
 pub(crate) fn refused(argument: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, argument.to_owned())
 }

@@ -1,4 +1,5 @@
-//! A ping-pong: one byte over TCP there and back, then the next, so that whoever sends it waits for all of the way.
+//! A ping-pong: sends one byte over TCP and waits for it to return, so that the sender waits for
+//! the whole path.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -68,7 +68,7 @@ impl Port {
         Ok(Self(file))
     }
 
-    /// Waits until somebody is at the other end, and says that this machine is ready. Only a write
+    /// Waits until the other end is open, and reports that this machine is ready. Only a write
     /// waits for that; a poll returns at once, again and again.
     pub(crate) fn wait_for_client(&self, ready: Ready) -> io::Result<()> {
         set_waiting(&self.0, true)?;
@@ -76,7 +76,7 @@ impl Port {
         set_waiting(&self.0, false)
     }
 
-    /// Whether nobody is at the other end any more.
+    /// Whether the other end was closed.
     pub(crate) fn is_left(&self) -> bool {
         let is_left = || matches!(self.wait(PollFlags::empty(), true), Ok(PortState::Left));
         is_left()
@@ -94,7 +94,7 @@ impl Port {
         Ok(PortState::from_flags(fd.revents()))
     }
 
-    /// Repeats what would wait, until it is done or nobody is there for it.
+    /// Repeats a call that would block, until it succeeds or the other end is closed.
     fn retry(
         &self,
         wanted: PollFlags,
@@ -123,14 +123,14 @@ fn set_waiting(file: &File, waiting: bool) -> io::Result<()> {
 }
 
 impl Read for &Port {
-    /// Waits for bytes; none when nobody is at the other end.
+    /// Waits for bytes; none if the other end is closed.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.retry(PollFlags::IN, || (&self.0).read(buffer))
     }
 }
 
 impl Write for &Port {
-    /// Waits until bytes are taken; none are when nobody is at the other end.
+    /// Waits until bytes are written; none are if the other end is closed.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.retry(PollFlags::OUT, || (&self.0).write(bytes))
     }

@@ -86,7 +86,7 @@ fn wakeups(workers: usize, time: Duration) -> io::Result<Vec<u64>> {
     Ok(waits_ns)
 }
 
-/// Waits of this worker's wake-ups, until nobody asks any more.
+/// Waits for this worker's wake-ups, until the sender ends.
 fn worker(
     start: Instant,
     mut ask_reader: PipeReader,

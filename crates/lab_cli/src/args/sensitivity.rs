@@ -56,13 +56,13 @@ pub(crate) struct SensitivityArgs {
 }
 
 impl SensitivityArgs {
-    /// For how long, at most.
+    /// The time limit.
     pub(crate) fn time(&self) -> Option<Duration> {
         const ALONE: Duration = Duration::from_secs(30);
         self.time.or_else(|| self.workload.is_empty().then_some(ALONE))
     }
 
-    /// The file with the progress, if it is one.
+    /// The progress file, if progress is read from a file.
     pub(crate) fn counter(&self) -> Option<PathBuf> {
         self.progress.as_deref().filter(|progress| progress.contains('/')).map(PathBuf::from)
     }

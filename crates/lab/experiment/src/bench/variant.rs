@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 pub enum Variant {
     /// Nothing is recorded: what all others are compared with.
     None,
-    /// Events go to the kernel's buffer, which nobody reads: what tracing costs without a channel.
+    /// Events go to an unread kernel buffer: the cost of tracing without a channel.
     KernelBuffer,
     /// `hyperscope-agent` over memory shared with the host.
     Shm,

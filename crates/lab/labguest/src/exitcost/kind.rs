@@ -26,9 +26,9 @@ pub(crate) const MAX_SAMPLES: u64 = 0x2000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// CPUID of a leaf that nobody has.
+    /// CPUID of a leaf that does not exist.
     Cpuid,
-    /// A hypercall with a number that nobody has.
+    /// A hypercall with an unused number.
     Hypercall,
     /// RDMSR of a register that KVM keeps.
     Rdmsr,

@@ -142,7 +142,7 @@ impl Machine {
         at_most: Duration,
     ) -> Result<BatchCost> {
         let is_wake = kind == Some(Kind::HltWake);
-        // Kicks of earlier batches, which nobody took.
+        // Pending kicks of earlier batches.
         self.drain()?;
         put(self.vm.memory_mut(), CODE, &payload::program(kind, self.facts));
         self.vm.set_registers(&Registers {
@@ -177,7 +177,7 @@ impl Machine {
         Ok(BatchCost { cycles, exits, user_exits })
     }
 
-    /// Has somebody serve what is sent.
+    /// Starts the server for sent frames.
     fn serve(&mut self) -> Result<Server> {
         let tap = match &self.tap {
             Some(tap) => tap.try_clone()?,

@@ -11,7 +11,7 @@ pub enum Message {
     Open(u64),
     /// Server: the answer to the `Open` with this number.
     Opened(u64),
-    /// Server, unasked, as soon as somebody is at the other end of the port.
+    /// Sent by the server without a request, once the other end of the port is open.
     Ready(Ready),
     /// Client: run a command.
     Exec(Exec),

@@ -1,4 +1,4 @@
-//! What a recording must hold, as reported by whoever made the events.
+//! The expected content of a recording, as reported by the program that caused the events.
 
 use serde::{Deserialize, Serialize};
 

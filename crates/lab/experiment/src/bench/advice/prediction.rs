@@ -73,7 +73,7 @@ impl Prediction {
         if self.speaks {
             let (min, max) = (self.least * 100.0, self.most * 100.0);
             format!(
-                "{switch}, {workload}: predicted to save {min:.1}% to {max:.1}% of time {denominator}"
+                "{switch}, {workload}: saves {min:.1}% to {max:.1}% of time {denominator}, is predicted"
             )
         } else {
             format!("{switch}, {workload}: no advice")

@@ -11,7 +11,8 @@ use crate::bench::machines::{BootedMachine, FOLDER};
 
 /// A disk larger than what workloads read of it.
 const DISK_MIB: u32 = 64;
-/// What a side may have changed in the host, as it is on a machine that nobody has tuned; and who competes with a guest is ended.
+/// Restores the defaults of host settings that a side may have changed, and stops programs that
+/// compete with a guest.
 const AS_USUAL: &str = "cd /sys/module/kvm/parameters
 echo 200000 > halt_poll_ns; echo 2 > halt_poll_ns_grow; echo 10000 > halt_poll_ns_grow_start
 echo always > /sys/kernel/mm/transparent_hugepage/enabled

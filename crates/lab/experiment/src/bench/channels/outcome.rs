@@ -62,7 +62,7 @@ pub struct Row {
     pub events: u64,
     /// The same a second.
     pub events_per_s: f64,
-    /// Events that the guest's kernel did not keep; none where nobody reads.
+    /// Events that the guest's kernel dropped; none without a reader.
     pub events_lost: Option<u64>,
     /// Switches of the load that did not arrive, in all rounds; none where nothing leaves the guest.
     pub load_missing: Option<u64>,

@@ -21,7 +21,7 @@ const INSTANCE: &str = "/sys/kernel/tracing/instances/bench";
 #[derive(Debug)]
 pub(crate) enum Recording {
     None,
-    /// Events go to an instance that nobody reads.
+    /// Events go to an instance without a reader.
     KernelBuffer,
     /// Recorder and agent.
     Hyperscope {
@@ -100,7 +100,7 @@ fn end_kernel_buffer(guest: &mut BootedMachine) -> Result<Arrived> {
     let stats = guest.shell(&format!(
         "cd {INSTANCE} && echo 0 > tracing_on && cat per_cpu/cpu*/stats && cd / && rmdir {INSTANCE}"
     ))?;
-    // What was overwritten was recorded, too: nobody reads, so there is nothing that could be lost.
+    // Overwritten events were recorded, too: without a reader, nothing can be lost.
     let events = sum(&stats, "entries") + sum(&stats, "overrun") + sum(&stats, "read events");
     Ok(Arrived { events, ..Arrived::default() })
 }

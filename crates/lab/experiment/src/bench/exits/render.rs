@@ -178,7 +178,7 @@ impl Outcome {
         });
         let empty = empty.collect::<Vec<_>>().join(", ");
         format!(
-            "{} of about {} ms each, after one that warms up;\nless the empty loop: {empty}",
+            "{} of about {} ms each, after a warm-up run;\nwithout the empty loop: {empty}",
             plural(conditions.runs.into(), "run"),
             conditions.run_ms
         )

@@ -14,7 +14,7 @@ use super::tracer::{InGuest, OnHost, Setup};
 use crate::bench::error::{BenchError, Result};
 use crate::bench::machines::{BootedMachine, FOLDER, Running};
 
-/// The tracefs instance of runs in which nobody reads.
+/// The tracefs instance of runs without a reader.
 const INSTANCE: &str = "/sys/kernel/tracing/instances/bench";
 /// Bytes of a page of the lab's x86 machines.
 const PAGE_BYTES: u64 = 4096;

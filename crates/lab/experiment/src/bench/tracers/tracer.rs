@@ -120,7 +120,7 @@ impl Module {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnHost {
     Nothing,
-    /// The hypercalls' event goes to the kernel's buffer, which nobody reads.
+    /// The hypercalls' event goes to an unread kernel buffer.
     Buffer,
     /// `hyperscope record` writes these events to a file.
     Recorder(&'static [&'static str]),
