@@ -11,7 +11,7 @@ pub mod part;
 pub mod size;
 pub mod time;
 
-/// How a report is written.
+/// Output format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FormatArg {
     /// Tables for people
@@ -22,36 +22,36 @@ pub enum FormatArg {
     Csv,
 }
 
-/// Where results go.
+/// Format and destination of the output.
 #[derive(Debug, Args)]
 pub struct OutputArgs {
-    /// How the report is written
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: FormatArg,
-    /// Write to this file in place of standard output
+    /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
 
 impl OutputArgs {
-    /// Whether a page is asked for: by the file's name, where no format is.
+    /// Whether to write an HTML page: no format is given and the file name ends in .html.
     pub fn is_page(&self) -> bool {
         let kind = self.output.as_deref().and_then(Path::extension);
         self.format == FormatArg::Table && kind.is_some_and(|kind| kind == "html")
     }
 }
 
-/// How guests' times are brought to their host's clock.
+/// Method that aligns guests to their host's clock.
 #[derive(Debug, Args)]
 pub struct MethodArgs {
-    /// Bring guests' times to their host's clock by this [default: the first without violations,
-    /// else windows]
+    /// Align guests to the host's clock by this method [default: the first one without violations,
+    /// otherwise windows]
     #[arg(long, value_name = "METHOD")]
     method: Option<MethodArg>,
 }
 
 impl MethodArgs {
-    /// The method that was asked for.
+    /// The requested method.
     pub fn method(&self) -> Option<Method> {
         self.method.map(|method| method.0)
     }
@@ -73,9 +73,13 @@ impl ValueEnum for MethodArg {
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
         let help = match self.0 {
-            Method::TscOffset => "TSC offsets that KVM set; both sides recorded x86-tsc",
-            Method::TimeShift => "What the recorder measured (TIME_SHIFT)",
-            Method::Windows => "Guest events lie between entries and exits of their vCPU",
+            Method::TscOffset => {
+                "TSC offsets set by KVM; host and guest must use the clock x86-tsc"
+            }
+            Method::TimeShift => "Offsets measured by the recorder (TIME_SHIFT)",
+            Method::Windows => {
+                "Guest events must fall between an entry and the next exit of their vCPU"
+            }
         };
         Some(PossibleValue::new(self.0.name()).help(help))
     }
@@ -84,5 +88,5 @@ impl ValueEnum for MethodArg {
 /// Reads a share: more than nothing, less than all.
 pub fn share(text: &str) -> Result<f64, String> {
     let value = text.parse::<f64>().ok().filter(|value| *value > 0.0 && *value < 1.0);
-    value.ok_or_else(|| "a number between 0 and 1, such as 0.05".to_owned())
+    value.ok_or_else(|| "expected a number between 0 and 1, such as 0.05".to_owned())
 }

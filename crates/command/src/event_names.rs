@@ -8,7 +8,7 @@ use session::Misuse;
 use sources::Recording;
 use timeline::event_filter::{Condition, Filter, Unfit};
 
-/// The error of a pattern that no event of these recordings matches, with those that it may have meant.
+/// The error for a pattern that matches no event of these recordings, with similar names.
 pub fn no_event(pattern: &str, recordings: &[Recording]) -> anyhow::Error {
     let formats = recordings.iter().flat_map(|recording| recording.formats().iter());
     let names = formats.map(|(_, format)| {
@@ -24,7 +24,7 @@ pub fn no_event(pattern: &str, recordings: &[Recording]) -> anyhow::Error {
     anyhow!("no event matches {pattern}{end} hyperscope info lists those recorded")
 }
 
-/// A filter that no event of any recording can pass is a slip of the pen, not a wish for silence.
+/// Refuses a filter that no event of any recording can pass: it must be a typing error.
 pub fn check_names(filter: &Filter, recordings: &[Recording]) -> anyhow::Result<()> {
     let formats = || recordings.iter().flat_map(|recording| recording.formats().iter());
     for pattern in &filter.events {
@@ -38,7 +38,7 @@ pub fn check_names(filter: &Filter, recordings: &[Recording]) -> anyhow::Result<
         .try_for_each(|condition| check_condition(condition, filter, recordings))
 }
 
-/// Whether some event of those asked for may meet the condition.
+/// Whether any requested event may meet the condition.
 fn check_condition(
     condition: &Condition,
     filter: &Filter,
@@ -60,14 +60,14 @@ fn check_condition(
     }
     let text = condition.text();
     match unfit {
-        None => bail!(
-            "\"{text}\": no event has such a field; hyperscope events --raw shows their fields"
-        ),
+        None => {
+            bail!("\"{text}\": no event has this field; hyperscope events --raw shows all fields")
+        }
         Some(Unfit::NoSuchName { field, wanted, names }) => {
             let similar = tracefs::similar(&wanted, names.iter().map(String::as_str));
             let all = names.join(", ");
             let end = if similar.is_empty() {
-                format!("; it is printed as {all}")
+                format!("; its printed values are {all}")
             } else {
                 tracefs::did_you_mean(&similar)
             };
@@ -77,7 +77,7 @@ fn check_condition(
     }
 }
 
-/// Names of all events with the field are known together.
+/// Collects the names of all events that have the field.
 fn merged(before: Option<Unfit>, next: Unfit) -> Unfit {
     match (before, next) {
         (

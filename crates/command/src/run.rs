@@ -49,7 +49,7 @@ pub fn run<P: Program>() -> ExitCode {
     }
 }
 
-/// A result is none where a file was cut while it was read, whatever else went well or wrong.
+/// Fails if a file was truncated during reading, because the result is then invalid.
 fn fail_if_cut<P: Program>(done: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
     match (sys::check_mapped_files(), done) {
         (Err(cut), Ok(_)) => Err(cut.into()),
@@ -60,7 +60,7 @@ fn fail_if_cut<P: Program>(done: anyhow::Result<ExitCode>) -> anyhow::Result<Exi
     }
 }
 
-/// Says on standard error what went wrong; when that is gone, too, nothing can be said.
+/// Prints the error on standard error; a failure to print can't be reported.
 fn report<P: Program>(error: &anyhow::Error) {
     let text = format!("hyperscope: {error:#}");
     let text = printable::without_error_numbers(&text);
@@ -68,8 +68,8 @@ fn report<P: Program>(error: &anyhow::Error) {
     let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());
 }
 
-/// Whether the reader of a pipe went away, as `head` does when it has seen enough. A guest's channel
-/// that breaks is something else: nobody has what was asked for.
+/// Whether the reader closed the pipe, as `head` does when it has enough. A guest's channel that
+/// breaks is an error: the result is incomplete.
 #[must_use]
 pub fn is_broken_pipe<P: Program>(error: &anyhow::Error) -> bool {
     let is_of_pipe = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;

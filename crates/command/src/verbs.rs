@@ -25,7 +25,7 @@ pub trait Verbs: Subcommand + Debug {
     /// The groups of the help.
     const GROUPS: Groups;
 
-    /// What it is called on the command line.
+    /// Its name on the command line.
     fn name(&self) -> String;
 
     /// Its arguments.
@@ -105,7 +105,7 @@ fn named<P: Program>(verb: Command) -> Command {
     }
 }
 
-/// Reads the command line; ends the process with code 2 when it makes no sense.
+/// Reads the command line; ends the process with code 2 if it is invalid.
 pub(crate) fn read<P: Program>() -> P {
     let mut matches = with_negative_times(groups::grouped::<P>(command::<P>()))
         .try_get_matches()
@@ -138,7 +138,7 @@ fn end(error: &clap::Error) -> ! {
     std::process::exit(code)
 }
 
-/// Ends the process with code 2: the arguments of the verb make no sense together.
+/// Ends the process with code 2, because the arguments of the verb conflict.
 pub(crate) fn refuse<P: Program>(verb: &P, what: &str) -> ! {
     let mut command = command::<P>();
     command.build();
@@ -146,7 +146,7 @@ pub(crate) fn refuse<P: Program>(verb: &P, what: &str) -> ! {
     of_verb.unwrap_or(&mut self::command::<P>()).error(ErrorKind::ArgumentConflict, what).exit()
 }
 
-/// The command, in which a time that begins with a minus is a wrong time and not an option.
+/// The command; a time that begins with a minus is an invalid time, not an option.
 fn with_negative_times(command: Command) -> Command {
     let is_time = |arg: &clap::Arg| {
         arg.get_value_names().is_some_and(|names| names.iter().any(|name| name == "TIME"))

@@ -53,7 +53,7 @@ pub fn refuse_source(path: &Path, sources: &[PathBuf]) -> io::Result<()> {
     let place = fs::canonicalize(path).ok();
     let is_place = |path: &PathBuf| place.is_some() && fs::canonicalize(path).ok() == place;
     if sources.iter().any(is_place) {
-        let why = format!("{} is a recording to be read; write to another place", path.display());
+        let why = format!("{} is an input recording: write to another folder", path.display());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     Ok(())

@@ -51,6 +51,6 @@ fn examples<P: Program>() -> String {
         {name} completions bash > ~/.local/share/bash-completion/completions/{name}\n  \
         {name} completions fish > ~/.config/fish/completions/{name}.fish\n  \
         {name} completions zsh > \"${{fpath[1]}}/_{name}\"\n\n\
-        The shells look there by themselves: open a new one. With bash, the package bash-completion does that."
+        Shells look in these folders when they start: open a new one. Bash needs the package bash-completion."
     )
 }

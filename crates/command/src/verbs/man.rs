@@ -22,7 +22,7 @@ const UNFINISHED: &str = ".hyperscope-man.tmp";
 #[derive(Debug, Args)]
 #[command(after_help = examples::<P>())]
 pub struct ManArgs<P: Program> {
-    /// Write one page per command to this folder in place of printing the first
+    /// Write one page per command to this folder instead of printing the main page
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     #[arg(skip)]
@@ -51,7 +51,7 @@ fn run<P: Program>(args: &ManArgs<P>) -> anyhow::Result<()> {
         let mut page = Vec::new();
         clap_mangen::Man::new(command.bin_name(P::INSTALLED.name))
             .render(&mut page)
-            .context("cannot make the page")?;
+            .context("cannot create the page")?;
         return io::stdout().write_all(&page).context("cannot write the page");
     };
     let cannot = || format!("cannot write manual pages to {}", folder.display());
