@@ -53,7 +53,7 @@ pub(crate) const fn unless_zero(top: usize) -> usize {
     if top == 0 { usize::MAX } else { top }
 }
 
-/// How events are printed.
+/// Output format of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EventsFormatArg {
     /// Lines in the format of trace-cmd report

@@ -88,5 +88,5 @@ impl ValueEnum for MethodArg {
 /// Reads a share: more than nothing, less than all.
 pub fn share(text: &str) -> Result<f64, String> {
     let value = text.parse::<f64>().ok().filter(|value| *value > 0.0 && *value < 1.0);
-    value.ok_or_else(|| "expected expected a number between 0 and 1, such as 0.05".to_owned())
+    value.ok_or_else(|| "expected a number between 0 and 1, such as 0.05".to_owned())
 }

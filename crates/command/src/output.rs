@@ -19,7 +19,7 @@ use session::Misuse;
 
 /// Standard output, or a file that has its contents once [`Output::complete`] was called.
 #[derive(Debug)]
-#[must_use = "a file is there only when it is completed"]
+#[must_use = "the file appears only once it is complete"]
 pub struct Output(Kind);
 
 #[derive(Debug)]
@@ -324,7 +324,7 @@ fn terminal_width(args: &OutputArgs) -> Option<usize> {
     if args.output.is_some() { None } else { stdout_width() }
 }
 
-/// The same where it goes to standard output.
+/// The width for standard output.
 pub fn stdout_width() -> Option<usize> {
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     columns.or_else(|| {

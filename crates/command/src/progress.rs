@@ -18,7 +18,7 @@ pub fn show(bar: &ProgressBar) -> bool {
     true
 }
 
-/// Does something that writes to standard error, without any bar in its way.
+/// Runs a function that writes to standard error, with the bars hidden.
 pub fn aside(write: impl FnOnce()) {
     SHOWN.suspend(write);
 }
@@ -36,7 +36,7 @@ const QUIET: Duration = Duration::from_secs(1);
 impl Progress {
     /// A bar up to `bytes`.
     pub fn new(bytes: u64) -> Self {
-        // Drawn to standard error, and by itself only where that is a terminal.
+        // Drawn to standard error, only if that is a terminal.
         let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::hidden());
         let template =
             "{bar:30} {percent:>3}%  {bytes} of {total_bytes}  {bytes_per_sec}, {eta} left";

@@ -34,7 +34,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a program, which has so long, and that grace once it is interrupted.
+    /// Starts a program with a time limit, and with a grace period after an interrupt.
     pub fn start<S: AsRef<OsStr>>(
         program: &Path,
         arguments: impl IntoIterator<Item = S>,
@@ -54,7 +54,8 @@ impl Running {
         Ok(Self { child, stderr, deadline, grace, interrupted: None, is_late: false, status: None })
     }
 
-    /// How it ended, if it has; at its deadline it is interrupted, and after its grace it is killed.
+    /// The exit status, if it ended. Interrupts it at its deadline, and kills it after the grace
+    /// period.
     pub fn look(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.status.is_none() {
             self.status = self.child.try_wait()?;
@@ -98,7 +99,7 @@ impl Running {
         self.child.id()
     }
 
-    /// Whether it was interrupted by whoever started it, or by its deadline.
+    /// Whether it was interrupted, by its owner or by its deadline.
     pub fn is_ending(&self) -> bool {
         self.interrupted.is_some()
     }
@@ -127,7 +128,7 @@ impl Running {
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The last line that it said.
+    /// The last line that it printed.
     pub fn last_line(&self) -> Option<String> {
         let length = self.stderr.metadata().ok()?.len();
         let text = self.said_at(length.saturating_sub(LAST_BYTES as u64), LAST_BYTES)?;

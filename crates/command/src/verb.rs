@@ -7,8 +7,8 @@ use session::When;
 use crate::args::memory::MemoryArgs;
 use crate::args::part::{PartArgs, RangeArgs};
 
-/// The arguments of a verb. Nothing has a default: a verb that says nothing of its memory or of its range of time
-/// doesn't compile, nor does one that is in no group of [`crate::verbs`].
+/// The arguments of a verb. No method has a default: a verb must declare its memory limit and its
+/// time range, and must be in a group of [`crate::verbs`].
 pub trait VerbArgs {
     /// What bounds its memory.
     fn memory(&self) -> Memory;
@@ -38,7 +38,7 @@ impl<V: VerbArgs> VerbArgs for Box<V> {
 /// What bounds a verb's memory.
 #[derive(Clone, Copy, Debug)]
 pub enum Memory {
-    /// `--max-memory` and `--max-spool`, for it reads files that anybody may have written.
+    /// `--max-memory` and `--max-spool`, because it reads untrusted files.
     Limits(MemoryArgs),
     /// No limit: it reads no recordings, or other programs read them.
     Unbounded,
@@ -47,7 +47,7 @@ pub enum Memory {
 /// The time that a verb reads of recordings.
 #[derive(Clone, Copy, Debug)]
 pub enum Range {
-    /// From a time to another, where they are given.
+    /// Between two times, if they are given.
     Within {
         /// `--from`.
         from: Option<When>,

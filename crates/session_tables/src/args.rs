@@ -17,29 +17,30 @@ pub struct TableArgs {
     /// Only these tables, separated by commas [default: all but exit_details and events]
     #[arg(long, value_name = "TABLE,…", value_delimiter = ',', help_heading = HEADING)]
     pub tables: Vec<TableArg>,
-    /// Also the table of what exits were about, exit_details: it shows guests' addresses
+    /// Also write the table exit_details (ports, addresses, registers); it reveals guests'
+    /// addresses
     #[arg(long, help_heading = HEADING)]
     pub details: bool,
-    /// The host's name in the fleet [default: its own name for itself]
+    /// Name of the host in the fleet [default: its host name]
     #[arg(long, value_name = "NAME", help_heading = HEADING)]
     pub host: Option<String>,
-    /// When the first event was recorded, in seconds of Unix time [default: as session.json says; where
-    /// nothing does, tables have the trace clock's times]
+    /// Time of the first event, in seconds of Unix time [default: from session.json; without it,
+    /// tables have trace clock times]
     #[arg(long, value_name = "SECONDS", value_parser = unix_time, help_heading = HEADING)]
     pub begun: Option<Seconds>,
-    /// A label of the session, such as pool=canary or cpu_model=EPYC-9654
+    /// Label of the session, such as pool=canary or cpu_model=EPYC-9654
     #[arg(long = "label", value_name = "KEY=VALUE", help_heading = HEADING)]
     pub labels: Vec<LabelArg>,
 }
 
 impl TableArgs {
-    /// Whether none of them was given.
+    /// Whether none of these options was given.
     pub fn is_default(&self) -> bool {
         let Self { tables, details, host, begun, labels } = self;
         tables.is_empty() && !details && host.is_none() && begun.is_none() && labels.is_empty()
     }
 
-    /// The tables to write; that of events where some are asked for.
+    /// The tables to write, including events if any are requested.
     pub fn wanted(&self, with_events: bool) -> Vec<&'static Table> {
         let named: Vec<_> = self.tables.iter().map(|table| table.0).collect();
         let is_wanted = |table: &&'static Table| {
@@ -104,7 +105,7 @@ pub struct NeededArgs {
     /// Of events: rows with these names
     #[arg(long, value_name = "SYSTEM:NAME", hide = true)]
     pub needed_event: Vec<String>,
-    /// Of events: columns that are looked at; the others may have anything in them
+    /// Of events: the columns that are read; other columns may have any content
     #[arg(long, value_name = "COLUMN,…", value_delimiter = ',', hide = true)]
     pub needed_columns: Option<Vec<String>>,
     /// Of exits: rows of these VMs
@@ -122,7 +123,7 @@ impl NeededArgs {
             && needed_columns.is_none()
     }
 
-    /// Whether a column is looked at.
+    /// Whether a column is read.
     pub fn has(&self, column: &str) -> bool {
         self.needed_columns.as_ref().is_none_or(|all| all.iter().any(|needed| needed == column))
     }

@@ -71,7 +71,7 @@ pub(crate) struct FlightRecorderArgs {
     /// Prometheus' Alertmanager does; ADDRESS must belong to this machine
     #[arg(long, value_name = "ADDRESS", requires = "flight", value_parser = loopback)]
     pub(crate) alerts: Option<SocketAddr>,
-    /// Keep SIZE of pages: less time where more comes [default: 512M]
+    /// Keep at most SIZE of pages, and so less than TIME under a high event rate [default: 512M]
     #[arg(long, value_name = "SIZE", value_parser = buffer_size, requires = "flight")]
     pub(crate) size: Option<u64>,
     /// Keep at most N sessions; a new one replaces the oldest [default: 10]

@@ -203,7 +203,7 @@ fn choose_threads(
     Ok(())
 }
 
-/// The threads that run the vCPUs asked for, by recording.
+/// The threads that run the requested vCPUs, by recording.
 fn vcpu_threads(
     args: &EventsArgs,
     recordings: &[Recording],

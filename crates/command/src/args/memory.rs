@@ -9,11 +9,11 @@ use super::size::size;
 /// Limits on what reading files may use, whatever they contain.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct MemoryArgs {
-    /// End with an error rather than take more memory than this; K, M and G are KiB, MiB and GiB
+    /// Fail rather than use more memory than this; K, M and G are KiB, MiB and GiB
     #[arg(long, value_name = "SIZE", default_value = "256M", help_heading = "Limits")]
     pub max_memory: Bytes,
-    /// End with an error rather than put more than this of what a pipe delivers into a temporary file
-    /// (in TMPDIR, without a name)
+    /// Fail rather than store more input from a pipe than this in an unnamed temporary file (in
+    /// TMPDIR)
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = size, help_heading = "Limits")]
     pub max_spool: u64,
 }

@@ -28,11 +28,11 @@ pub struct RangeArgs {
 /// VMs and their vCPUs.
 #[derive(Clone, Debug, Default, Args)]
 pub struct VmArgs {
-    /// Read no exits of other VMs than these, separated by commas and named as in exits, nor calls of
-    /// their vCPUs, nor other guests' recordings
+    /// Read only exits, calls and guest recordings of these VMs, separated by commas and named as
+    /// in exits
     #[arg(long, value_name = "VM,…", value_delimiter = ',', help_heading = PART)]
     pub vm: Vec<String>,
-    /// Read no exits and calls of other vCPUs than these, such as 0,2-3
+    /// Read only exits and calls of these vCPUs, such as 0,2-3
     #[arg(long, value_name = "LIST", value_parser = CpuSet::parse, help_heading = PART)]
     pub vcpu: Option<CpuSet>,
     #[command(flatten)]
@@ -42,13 +42,13 @@ pub struct VmArgs {
 /// What VMs are called.
 #[derive(Clone, Debug, Default, Args)]
 pub struct NameArgs {
-    /// Call a VM otherwise than the recording does, as in vm-119=web; may be given several times
+    /// Rename a VM of the recording, as in vm-119=web; may be repeated
     #[arg(long = "name", value_name = "VM=NAME", help_heading = PART)]
     pub names: Vec<VmName>,
 }
 
 impl NameArgs {
-    /// Names for recordings that are read as one: each is of a VM of one of them.
+    /// VM names for recordings that are read as one session; each must exist in one of them.
     pub fn of_one_session(&self) -> VmNames {
         VmNames::of_one_session(&self.names)
     }
@@ -59,7 +59,7 @@ impl NameArgs {
     }
 }
 
-/// What help calls these options.
+/// The heading of these options in help.
 pub const PART: &str = "Part of the recordings";
 
 impl From<&PartArgs> for Selection {

@@ -2,7 +2,7 @@
 
 /// Reads a size with its unit: K, M, G and T are KiB, MiB, GiB and TiB; without one it is bytes.
 pub fn size(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is no size: write 500M or 16G");
+    let wrong = || format!("{text:?} is not a size: write 500M or 16G");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match text.get(digits.len()..).unwrap_or_default() {
         "" => 0,

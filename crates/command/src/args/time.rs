@@ -12,7 +12,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     })
 }
 
-/// The same for a time in which something happens: more than none.
+/// The same for a duration, which must be longer than 0.
 pub fn some_time(text: &str) -> Result<Duration, String> {
     match duration(text)? {
         time if time.is_zero() => Err("must be longer than 0".to_owned()),

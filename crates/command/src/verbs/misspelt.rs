@@ -29,7 +29,7 @@ pub(super) fn explained<P: Program>(mut error: Error) -> Error {
     }
 }
 
-/// What to write in place of a first word that is not a verb.
+/// What to write instead of a first word that is not a verb.
 fn instead_of<P: Program>(word: &str) -> Option<Error> {
     let text = match word {
         "version" => format!("{} --version prints the version", P::INSTALLED.name),

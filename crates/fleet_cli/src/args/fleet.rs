@@ -74,8 +74,8 @@ pub(crate) struct FleetDiffArgs {
     /// Show all rows, even those without a difference
     #[arg(long)]
     pub(crate) all: bool,
-    /// Accepted share of false positives among significant differences; intervals have
-    /// confidence 1 - alpha
+    /// Accepted share of false positives among significant differences; intervals have confidence 1
+    /// - alpha
     #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = command::args::share)]
     pub(crate) alpha: f64,
     /// Seed for resampling; the same seed gives the same report
@@ -121,7 +121,8 @@ pub(crate) struct FleetSinceArgs {
     /// Omit sessions that lost a larger share of their events
     #[arg(long, value_name = "SHARE", default_value_t = 0.01)]
     pub(crate) most_lost: f64,
-    /// Share of numbers said to change that may not; intervals have the confidence left
+    /// Accepted share of false positives among reported changes; intervals have confidence 1 -
+    /// alpha
     #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = command::args::share)]
     pub(crate) alpha: f64,
     /// Exit with code 3 if this condition holds for a lasting change; may be repeated

@@ -156,7 +156,7 @@ impl FromStr for Date {
     }
 }
 
-/// How many days of a table are kept.
+/// Number of days of a table are kept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keep {
     pub(crate) table: &'static Table,

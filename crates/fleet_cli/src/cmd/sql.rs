@@ -45,7 +45,7 @@ fn run(args: &SqlArgs) -> anyhow::Result<()> {
         }
         command.arg("--").args(&args.asked);
     }
-    // It ends as that does, and whoever stops it stops that.
+    // exec: exit code and signals are those of the program.
     Err(anyhow!(command.exec()).context(format!("cannot run {}", SQL.name)))
 }
 
@@ -53,7 +53,7 @@ fn name(value: &impl ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-/// What `export` is given, so that it reads recordings as asked here.
+/// Arguments passed on to `export`, which reads the recordings.
 fn options(args: &SqlArgs) -> Vec<OsString> {
     let mut all: Vec<OsString> = Vec::new();
     let mut add = |name: &str, value: Option<String>| {
