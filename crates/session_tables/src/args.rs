@@ -36,8 +36,8 @@ pub struct TableArgs {
 impl TableArgs {
     /// Whether none of these options was given.
     pub fn is_default(&self) -> bool {
-        let Self { tables, details, host, begun, labels } = self;
-        tables.is_empty() && !details && host.is_none() && begun.is_none() && labels.is_empty()
+        let Self { tables, details, host, begun: start, labels } = self;
+        tables.is_empty() && !details && host.is_none() && start.is_none() && labels.is_empty()
     }
 
     /// The tables to write, including events if any are requested.
