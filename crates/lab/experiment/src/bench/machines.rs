@@ -114,7 +114,7 @@ impl BootedMachine {
 
     /// Level 1, with hyperscope.
     pub(crate) fn host_of(lab: &Lab) -> Result<Self> {
-        let mut host = Self::of(lab, 1)?;
+        let mut host = Self::at_level(lab, 1)?;
         host.put(&hyperscope()?, "/bin/hyperscope")?;
         host.shell(&format!("mkdir -p {FOLDER}"))?;
         Ok(host)
