@@ -38,8 +38,8 @@ fn what_a_guest_waits_for_is_paid_and_what_it_does_not_wait_for_is_not() {
     let lab = TestLab::new("sensitivity");
     lab.run(&["up", "--levels", "2", "--cpus", "1", "--instruction-ns", "1"]).done();
     lab.put_programs(1);
-    let run = |more: &str| {
-        let outcome =
+    let measure = |more: &str| {
+        let ran =
             lab.shell(1, &format!("hyperscope sensitivity --vm l2 --progress cpuid {more}")).done();
         eprintln!("{}", ran.stdout);
         ran.stdout
