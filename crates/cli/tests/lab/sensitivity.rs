@@ -124,7 +124,7 @@ fn a_ping_pong_pays_what_it_measures_itself_and_nothing_for_another_vcpu() {
     let up = ["up", "--levels", "2", "--cpus", "1", "--guest-cpus", "2", "--instruction-ns", "1"];
     lab.run(&[&up[..], &["--guest-net", "virtio"]].concat()).done();
     lab.put_programs(1);
-    let report = |more: &str| -> Value {
+    let measure = |more: &str| -> Value {
         let script = format!("hyperscope sensitivity --vm l2 --format json {more}");
         serde_json::from_str(&lab.shell(1, &script).done().stdout).unwrap()
     };
