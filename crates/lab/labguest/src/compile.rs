@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use crate::asked;
 use crate::measure::nanoseconds;
+use crate::number_argument;
 
 const COMPILER: &str = "tcc";
 /// Where sources and objects are.

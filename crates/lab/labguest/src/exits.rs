@@ -14,7 +14,7 @@ use sys::PhysicalPage;
 #[cfg(target_arch = "x86_64")]
 use sys::guest_instructions::{PortWriter, cpuid, hypercall};
 
-use crate::asked;
+use crate::number_argument;
 
 /// "HY": in all numbers that nobody else uses.
 #[cfg(target_arch = "x86_64")]

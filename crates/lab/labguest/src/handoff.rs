@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::asked;
 use crate::exits;
 use crate::measure::nanoseconds;
+use crate::number_argument;
 
 /// The most of anything that is asked for.
 const MAX_ARGUMENT: u64 = 1_000_000;

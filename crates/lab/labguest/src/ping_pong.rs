@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::asked;
 use crate::exits;
 use crate::measure::nanoseconds;
+use crate::number_argument;
 
 /// Where it is answered.
 const PORT: u16 = 5301;

@@ -9,9 +9,9 @@ use std::time::Instant;
 
 use labguest::wire::Looped;
 
-use crate::asked;
 use crate::load::{other_thread, pass, prepare};
 use crate::measure::nanoseconds;
+use crate::number_argument;
 
 /// One extra in this many is made before the clock starts.
 const WARM_UP: u64 = 10;

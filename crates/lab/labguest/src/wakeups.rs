@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::asked;
 use crate::measure::nanoseconds;
+use crate::number_argument;
 
 /// Workers where none are asked for.
 const WORKERS: usize = 4;

@@ -186,7 +186,7 @@ proptest! {
             let at = HEADER + 4096 + 128 * (SLOTS + 1);
             memory.file().write_all_at(&head.to_le_bytes(), at).unwrap();
             let (mut decoder, mut events) = (Decoder::default(), Vec::new());
-            let count = 0;
+            let mut count = 0;
             while let Some(frame) = ring.take().or_else(|| ring.take_open()) {
                 count += 1;
                 let words = FrameWords::new(frame.filled, frame.words, frame.is_whole);

@@ -292,12 +292,12 @@ fn calls_that_trace_cmd_prints_are_those_of_the_recording() {
             let found = functions_of(&text);
             assert!(found.keys().eq(functions.keys()), "{options:?}");
             for (function, (count, self_ns, max_ns)) in &functions {
-                let one = found[function];
+                let times = found[function];
                 let cut_ns = if is_exact { 0 } else { 10 * count };
                 let most_off = cut_ns + rounded_ns;
-                let is_same = one.0 == *count
-                    && one.1.abs_diff(*self_ns) <= most_off
-                    && one.2.abs_diff(*max_ns) <= most_off;
+                let is_same = times.0 == *count
+                    && times.1.abs_diff(*self_ns) <= most_off
+                    && times.2.abs_diff(*max_ns) <= most_off;
                 assert!(
                     is_same,
                     "{options:?}: {function}: {times:?}, not {count} {self_ns} {max_ns}"

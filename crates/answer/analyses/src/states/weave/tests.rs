@@ -146,7 +146,7 @@ proptest! {
     ) {
         changes.sort_by_key(|(at, _)| *at);
         let mut weave = weave();
-        let (spans, mut now_ns, mut given) = (KeptSpans::default(), 500, 0);
+        let (mut spans, mut now_ns, mut given) = (KeptSpans::default(), 500, 0);
         let mut expected = std::collections::BTreeMap::new();
         for (kind, length) in lengths {
             let activity = [VcpuActivity::Guest, VcpuActivity::Unknown, VcpuActivity::Kernel][usize::from(kind)];
