@@ -100,7 +100,7 @@ mod tests {
             let mut end = 0;
             let ends: Vec<usize> = sizes.map(|size| { end += size; end }).collect();
             let hit = ends.iter().position(|&end| at < end).unwrap();
-            let expected = written.clone();
+            let mut expected = written.clone();
             let gone = expected.remove(hit);
             prop_assert_eq!(found, expected);
             prop_assert_eq!(read.damaged_bytes(), gone.to_bytes().len() as u64);

@@ -36,7 +36,7 @@ proptest! {
         let (events, losses) = decode(rest.iter().copied());
         prop_assert_eq!(losses.frames_lost, (sent.len() - rest.len()) as u64);
         prop_assert_eq!(losses.events_missing, (all_events.len() - events.len()) as u64);
-        let remaining = all_events.iter();
+        let mut remaining = all_events.iter();
         for event in &events {
             // In the order of the whole, with nothing in it that is otherwise.
             let found = remaining.find(|candidate| {

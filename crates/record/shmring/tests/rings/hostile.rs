@@ -242,7 +242,7 @@ proptest! {
             let Ok(mut host) = side(Arc::clone(&map)) else { continue };
             let mut page = [0; 4096];
             // One look may end with damage, so "nothing" has to be said twice.
-            let taken_pages = Vec::new();
+            let mut taken_pages = Vec::new();
             for _ in 0..16 {
                 taken_pages.extend(host.pages[0].next_into(&mut page));
             }
