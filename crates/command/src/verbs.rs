@@ -114,7 +114,7 @@ pub(crate) fn read<P: Program>() -> P {
     if let Range::Within { from, to } = verb.args().range()
         && ends_before_it_begins((from, to))
     {
-        refuse(&verb, "--from lies after --to");
+        refuse(&verb, "--from is later than --to");
     }
     verb
 }

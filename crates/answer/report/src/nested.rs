@@ -55,7 +55,7 @@ fn source_text(path: &str, nested: &Nested, width: Option<usize>) -> String {
     let (mut out, path) = (String::new(), line(path));
     for level in &nested.levels {
         out += &format!(
-            "{path}: {}: {} of the guest itself (L1), {} of its nested guests (L2)\n",
+            "{path}: {}: {} of the guest (L1), {} of nested guests (L2)\n",
             line(&level.vm),
             plural(level.level1, "exit"),
             count(level.level2),

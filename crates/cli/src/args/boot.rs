@@ -17,9 +17,9 @@ use session::When;
     hyperscope boot guest.dat                        the guest's side alone\n  \
     hyperscope boot host.dat                         from a guest's hypercalls alone\n  \
     hyperscope boot --svg boot.svg NAME.hscope       draws it\n\n\
-    The guest's kernel starts to record if its command line has trace_event=initcall:*,module:module_load,\n\
-    sched:sched_process_exec trace_clock=x86-tsc trace_buf_size=4M. To collect that on the host, start\n\
-    hyperscope record --guest NAME --guest-boot before the guest.")]
+    The guest's kernel starts to record if its command line has \
+    trace_event=initcall:*,module:module_load,sched:sched_process_exec trace_clock=x86-tsc \
+    trace_buf_size=4M. To collect that on the host, start hyperscope record --guest NAME --guest-boot before the guest.")]
 pub(crate) struct BootArgs {
     /// Recordings of a host and its guests, or sessions
     #[arg(required = true, value_name = "FILE")]

@@ -20,8 +20,8 @@ use super::{MemoryArgs, OutputArgs, PartArgs};
     hyperscope diff boot a1.hscope a2.hscope -- b1.hscope b2.hscope    phases of boots
   \
     hyperscope diff path virtio.dat vhost.dat                  finds the hop that differs\n  \
-    hyperscope diff profile virtio.hscope vhost.hscope         functions, and calls that moved to other callers\n  \
-    hyperscope diff profile --flame out.svg a.hscope b.hscope  one flame graph, coloured by the difference\n  \
+    hyperscope diff profile virtio.hscope vhost.hscope         functions, and calls that moved\n  \
+    hyperscope diff profile --flame out.svg a.hscope b.hscope  a flame graph of the difference\n  \
     hyperscope diff a1.dat a2.dat a3.dat -- b1.dat b2.dat b3.dat   several runs of each\n  \
     hyperscope diff --fail-if 'p99 > +10%' before.dat after.dat    for CI: exit code 3\n\n\
 Conditions: [report.][reason:]metric OP [+|-]N[%|x|ns|us|ms|s], with > >= < or <=. N with %, x or a\n\

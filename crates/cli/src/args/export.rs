@@ -68,7 +68,7 @@ impl FromStr for ToArg {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     hyperscope export --format perfetto -o out.pftrace host.dat guest.dat   open at ui.perfetto.dev\n  \
-    hyperscope export --format perfetto --critical dd -o out.pftrace NAME.hscope    with arrows along the waits of dd\n  \
+    hyperscope export --format perfetto --critical dd -o out.pftrace NAME.hscope    the waits of dd\n  \
     hyperscope export --format firefox -o profile.json NAME.hscope          open at profiler.firefox.com\n  \
     hyperscope export --format csv -e kvm:kvm_exit --columns exit_reason,vcpu_id trace.dat\n  \
     hyperscope export --format tracedat --from 42.3 --to 42.5 -o cut.dat trace.dat\n  \

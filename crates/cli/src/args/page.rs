@@ -18,7 +18,7 @@ use crate::args::part::PartArgs;
     hyperscope report after.dat --baseline before.dat -o report.html\n  \
     hyperscope report NAME.hscope --title 'Slow disk' -o report.html\n  \
     hyperscope report --critical dd NAME.hscope -o report.html    also what dd waited for\n  \
-    hyperscope report --serve NAME.hscope                 all events and spans, for a browser on this machine\n\n\
+    hyperscope report --serve NAME.hscope                 all events and spans, on this machine\n\n\
     The page is one file that needs no network and no other file: open it in a browser, or send it by\n\
     mail. docs/report.md explains how to read it.")]
 pub(crate) struct PageArgs {

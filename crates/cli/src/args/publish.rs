@@ -12,8 +12,8 @@ use super::record::some_time;
     hyperscope publish --guest web                    until Ctrl-C\n  \
     hyperscope publish --guest web --guest db --for 1h\n  \
     hyperscope publish --guest web=shm:/dev/shm/web\n\n\
-In each guest, run hyperscope-agent steal or hyperscope top --steal. A guest sees only its own vCPUs,\n\
-and only if it is named. Publishing needs root.")]
+In each guest, run hyperscope-agent steal or hyperscope top --steal. A guest sees only its own vCPUs, \
+    and only if it is named. Publishing needs root.")]
 pub(crate) struct PublishArgs {
     /// Guest that receives the data of its vCPUs: a VM's name, or [NAME=]shm:FILE
     #[arg(long = "guest", value_name = "GUEST", required = true)]

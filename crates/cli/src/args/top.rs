@@ -13,7 +13,7 @@ use super::record::some_time;
     hyperscope top                                    on a KVM host: all VMs, redrawn each second\n  \
     hyperscope top --once                             one second, as tables\n  \
     hyperscope top --for 1m --format jsonl | jq '.rows[] | select(.p99_ns > 500000)'\n  \
-    hyperscope top --guest web                        also the view from inside the VM web, by its agent\n  \
+    hyperscope top --guest web                        also the view inside the VM web\n  \
     hyperscope top --steal                            in a guest: what its host does with its vCPUs\n  \
     hyperscope top --steal --record steal.dat --for 10s\n\n\
 On a host, exits are summed inside its kernel, and nothing is recorded. The key r records the VM\n\

@@ -15,7 +15,7 @@ use crate::args::part::PartArgs;
     hyperscope virtio NAME.hscope                  queues of all guests of the session\n  \
     hyperscope virtio guest.dat                    a guest's recording alone\n  \
     hyperscope virtio --format json NAME.hscope    all of it, for scripts\n\n\
-    Needs probes in the guest's kernel, which its agent sets. The set @virtio works without permission from\n\
+    Needs probes in the guest's kernel, which its agent sets. The set @virtio works without permission from \
     the guest's owner.")]
 pub(crate) struct VirtioArgs {
     /// Recordings of guests, with or without their hosts', or sessions

@@ -110,7 +110,7 @@ fn wrong_usage_is_said() {
         (&["ab", "--a", "true", "--", "true"][..], "--b"),
         (&["ab", "--a", "true", "--b", "true"], "WORKLOAD"),
         (&["ab", "--a", "x", "--parameter-list", "n=1", "--", "true"], "two values"),
-        (&["ab", "--a", "x", "--parameter-list", "n=1,2", "--", "true"], "{n} does not occur"),
+        (&["ab", "--a", "x", "--parameter-list", "n=1,2", "--", "true"], "does not contain {n}"),
         (
             &["ab", "--a", "{n}", "--parameter-list", "n=,,,,,,,,,,,,,", "--", "true"],
             "14 configurations",

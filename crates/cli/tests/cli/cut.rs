@@ -89,7 +89,7 @@ fn assert_reported((code, err): (Option<i32>, String), file: &Path, offset: u64)
     assert_eq!(code, Some(1), "{err}");
     let (name, offset) = (file.to_str().unwrap(), format!("offset {offset} "));
     assert!(err.contains(name) && err.contains(&offset), "{err}");
-    assert_eq!(err.matches("was cut").count(), 1, "{err}");
+    assert_eq!(err.matches("was truncated").count(), 1, "{err}");
 }
 
 #[test]

@@ -256,9 +256,9 @@ fn conditions_end_with_code_3_when_they_hold() {
 #[test]
 fn wrong_usage_says_what_to_do() {
     ends(&[], 2, &["Usage: hyperscope diff", "A B"]);
-    ends(&[VMM], 2, &["compared with what", "diff A B"]);
+    ends(&[VMM], 2, &["nothing to be compared with", "diff A B"]);
     ends(&["exits"], 2, &["nothing to compare"]);
-    ends(&["nested", VMM], 2, &["compared with what"]);
+    ends(&["nested", VMM], 2, &["nothing to be compared with"]);
     ends(&[VMM, SMP, OFF], 2, &["3 runs", "put --"]);
     ends(&[VMM, VMM, "--", SMP], 2, &["twice among the runs of A"]);
     ends(&["--alpha", "1", VMM, SMP], 2, &["between 0 and 1"]);

@@ -51,7 +51,7 @@ fn wrong_usage_is_code_2() {
     fails(&window, 2, &["--from", "--to"]);
     fails(&["export", "--to", "+1", SMALL], 2, &["--format perfetto"]);
     fails(&["export", "--to", "csv", "--format", "jsonl", SMALL], 2, &["one format"]);
-    fails(&["export", "--format", "csv", "--to", "1", "--to", "2", SMALL], 2, &["--to", "once"]);
+    fails(&["export", "--format", "csv", "--to", "1", "--to", "2", SMALL], 2, &["--to", "twice"]);
     fails(
         &["export", "--format", "csv", "--to", "noon", SMALL],
         2,
@@ -157,7 +157,7 @@ fn what_is_no_recording_is_code_1() {
             ("perf.dat", &["perf.data"]),
             ("trace.dat.gz", &["cut short or damaged", "gzip"]),
             ("trace.dat.zst", &["cut short or damaged", "zstd"]),
-            ("folder", &["not a recording", "events"]),
+            ("folder", &["no recording found", "events"]),
             ("empty.hscope", &["no recording", "host.dat"]),
         ];
         for (name, words) in cases {

@@ -126,7 +126,11 @@ fn wrong_conditions_are_usage_errors_and_empty_sides_are_said() {
         (&["--a", "cpus = ", "--b", "cpus = 1"], 2, "a number, or a text"),
         (&["--a", "cpus = 1"], 2, "--b"),
         (&["--a", "cpus = 1", "--b", "cpus = 'x'"], 1, "no session of a known host"),
-        (&["--a", "cpus > 0", "--b", "cpus < 9", "--strata", "rack"], 2, "sessions have no rack"),
+        (
+            &["--a", "cpus > 0", "--b", "cpus < 9", "--strata", "rack"],
+            2,
+            "sessions have no column rack",
+        ),
         (&[&BEFORE[..], &["--fail-if", "p50 > 1%"]].concat(), 2, "no such metric"),
         (&[&BEFORE[..], &["--metric", "p50"]].concat(), 2, "no metric p50"),
     ] {
@@ -231,8 +235,8 @@ fn where_nothing_changes_no_day_is_found() {
     assert!(text.contains("\nNone of ") && text.ends_with("numbers over time changes\n"), "{text}");
     for (args, code, words) in [
         (&["--where", "day = 1"][..], 2, "sessions have no column day"),
-        (&["--strata", "rack"], 2, "sessions have no rack"),
-        (&["--strata", "cpu_model,rack"], 2, "sessions have no rack"),
+        (&["--strata", "rack"], 2, "sessions have no column rack"),
+        (&["--strata", "cpu_model,rack"], 2, "sessions have no column rack"),
         (&["--step", "0"], 2, "--step"),
         (&["--metric", "p50"], 2, "no metric p50"),
         (&["--fail-if", "p50 > 1%"], 2, "no such metric"),

@@ -84,7 +84,7 @@ fn a_recording_is_one_session_whatever_is_said_of_its_time() {
         (&options[2..], ": added\n", "1970-01-01"),
         (&options[..], ": replaced\n", "2026-11-22"),
         (&options[..], ": there already\n", "2026-11-22"),
-        (&options[2..], ": left: its rows say when it was recorded", "2026-11-22"),
+        (&options[2..], ": skipped: its rows already have a date", "2026-11-22"),
     ] {
         let run = lake("add", &at, args);
         assert!(run.code == 0 && run.err.contains(outcome), "{}", run.err);
@@ -247,7 +247,7 @@ fn no_name_is_in_a_lake_of_pseudonyms() {
     assert_eq!((run.code, run.err.matches(": added\n").count()), (1, 3), "{}", run.err);
     let run = add(&hashed, &pseudonymize, &files);
     assert_eq!((run.code, run.err.matches(": added\n").count()), (1, 3), "{}", run.err);
-    assert!(run.err.contains("lake.key: made; "), "{}", run.err);
+    assert!(run.err.contains("lake.key: created; "), "{}", run.err);
     let run = add(&hashed, &pseudonymize, files.split_last().unwrap().1);
     assert_eq!((run.code, run.err.matches(": there already\n").count()), (0, 3), "{}", run.err);
 

@@ -80,7 +80,7 @@ fn a_guest_is_not_exported_with_another_guests_host() {
 
 #[test]
 fn tasks_of_guests_take_a_guests_recording() {
-    fails(&["cpu", "--by", "task", HOST], 2, &["--by task", "guest's recording"]);
+    fails(&["cpu", "--by", "task", HOST], 2, &["--by task", "guest recording"]);
     assert!(output_of(&["cpu", "--by", "task", HOST, GUEST]).contains("Guest threads"));
 }
 
@@ -188,7 +188,7 @@ fn folders_are_not_searched_without_end() {
         fs::write(trace.join("metadata"), "").unwrap();
     }
     let path = folder.path().to_str().unwrap();
-    fails(&["exits", path], 1, &[path, "give one of them: ust/uid/0/64-bit, ust/uid/1000/64-bit"]);
+    fails(&["exits", path], 1, &[path, "name one of them: ust/uid/0/64-bit, ust/uid/1000/64-bit"]);
 }
 
 /// Help that nobody can read is no success, as no other output is.

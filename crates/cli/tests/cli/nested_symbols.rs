@@ -73,12 +73,12 @@ fn what_can_name_nothing_is_refused() {
     let symbols = file("whole", "ffffffff81000000 T _stext\nffffffff81000010 t f\n");
     let cases = [
         (file("hidden", "0000000000000000 T _stext\n"), "have no addresses"),
-        (file("part", "ffffffff81000010 t f\n"), "only a part"),
+        (file("part", "ffffffff81000010 t f\n"), "only some of"),
         (file("else", "nothing of the kind\n"), "neither a list"),
         (file("empty", ""), "neither a list"),
         (folder.path().join("gone").to_str().unwrap().to_owned(), "gone"),
-        (format!("web={symbols}"), "no VM is called web; the VMs are: vm-102"),
-        ("fixtures/x86-svm/host-guest.dat".to_owned(), "part of a kernel's symbols"),
+        (format!("web={symbols}"), "no VM has the name web; use one of: vm-102"),
+        ("fixtures/x86-svm/host-guest.dat".to_owned(), "only some of the kernel's symbols"),
     ];
     for (nested, message) in cases {
         let run = hyperscope(&["profile", "--nested", &nested, NESTED]);

@@ -331,7 +331,7 @@ fn a_list_names_the_kernel_of_a_guest_that_was_not_recorded() {
         assert_eq!(times, expected);
     }
     let unknown = hyperscope(&["profile", "--guest-kallsyms", &format!("web={list}"), path]);
-    assert!(unknown.code == 1 && unknown.err.contains("no VM is called web"), "{}", unknown.err);
+    assert!(unknown.code == 1 && unknown.err.contains("no VM has the name web"), "{}", unknown.err);
     // A guest's own recording comes first.
     let with_own = output_of(&["profile", "--guest-kallsyms", list, PAIRS[0][0], PAIRS[0][1]]);
     assert_eq!(with_own, output_of(&["profile", PAIRS[0][0], PAIRS[0][1]]));

@@ -393,7 +393,7 @@ fn options_of_tables_go_with_parquet_alone_and_name_tables_that_there_are() {
     assert!(run.err.contains("needs -o"), "{}", run.err);
     let run = hyperscope(&["export", "--to", "parquet", "--tables", "exit", "-o", "x", path]);
     assert_eq!(run.code, 2);
-    assert!(run.err.contains("no table exit; there are: sessions, labels"), "{}", run.err);
+    assert!(run.err.contains("unknown table exit; use one of: sessions, labels"), "{}", run.err);
     let folder = tempfile::tempdir().unwrap();
     export(folder.path(), &["--tables", "sessions,exits", path]);
     let count = fs::read_dir(folder.path()).unwrap().count();

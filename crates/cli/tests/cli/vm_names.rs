@@ -99,8 +99,8 @@ fn names_that_fit_no_vm_are_refused() {
         (&["web"], &["VM=NAME"]),
         (&["=web"], &["VM=NAME"]),
         (&["vm-118=a", "vm-118=b"], &["vm-118 two names"]),
-        (&["vm-118=a", "vm-123=a"], &["two of its VMs a"]),
-        (&["vm-118=vm-123"], &["two of its VMs vm-123"]),
+        (&["vm-118=a", "vm-123=a"], &["two of its VMs the name a"]),
+        (&["vm-118=vm-123"], &["two of its VMs the name vm-123"]),
     ] {
         let mut args = vec!["exits", SMP];
         names.iter().for_each(|name| args.extend(["--name", name]));

@@ -231,12 +231,14 @@ mod tests {
     #[test]
     fn one_that_takes_none_stands_still_and_it_is_said_how() {
         let spins = after((0..SAME).map(|at| reading(7, "R", at * 400))).unwrap();
-        assert!(spins.contains("vCPUs spin"), "{spins}");
+        assert!(spins.contains("without progress"), "{spins}");
         let stopped = after((0..SAME).map(|_| reading(7, "T", 0))).unwrap();
-        assert!(stopped.contains("stopped by a signal"), "{stopped}");
+        assert!(stopped.contains("a signal stopped"), "{stopped}");
         let asleep = after((0..SAME).map(|_| reading(7, "S", 0))).unwrap();
-        assert!(asleep.contains("don't run"), "{asleep}");
-        assert!(after((0..SAME).map(|_| Reading::default())).unwrap().contains("is gone"));
+        assert!(asleep.contains("do not run"), "{asleep}");
+        assert!(
+            after((0..SAME).map(|_| Reading::default())).unwrap().contains("has no QEMU process")
+        );
         assert_eq!(after((1..SAME).map(|_| reading(7, "S", 0))), None);
     }
 }

@@ -20,16 +20,16 @@ use session::Misuse;
     hyperscope ab --a 'echo 0 > $P' --b 'echo 200000 > $P' --until 2% -- ./workload\n  \
     hyperscope ab --a 'ssh g vhost off' --b 'ssh g vhost on' \\\n  \
     \x20   --metric bps=json:end.sum_received.bits_per_second -- iperf3 -J -c guest\n  \
-    hyperscope ab --parameter-list ns=0,50000,200000 --a 'echo {ns} > $P' -- ./workload     three configurations\n  \
+    hyperscope ab --parameter-list ns=0,50000,200000 --a 'echo {ns} > $P' -- ./workload     three sides\n  \
     hyperscope ab --a A --b B --exits --vm web -- ssh web make   also compares exits by reason\n  \
     hyperscope ab --a A --b B --record runs -- ./bench            then hyperscope diff runs/*-a.hscope -- runs/*-b.hscope\n  \
     hyperscope ab --lab --a '' --b vhost --lab-workload stream    in the guests of two labs\n  \
     hyperscope ab --lab --a halt-poll=0 --b halt-poll=200000 --exits -- ./bench\n  \
     hyperscope ab --a A --b B -o ab.html -- ./bench           a page with all runs as points\n  \
     hyperscope ab --a A --b B --fail-if 'wall > +3%' -- ./bench                for CI: exit code 3\n\n\
-    Each block runs every configuration once, in random order, so that slow changes of the machine affect\n\
-    all of them. Setups, --prepare and --teardown are shell commands. HYPERSCOPE_SIDE is set to a, b, ...\n\
-    for them and for the workload.\n\
+    Each block runs every configuration once, in random order, so that slow changes of the machine \
+    affect all of them. Setups, --prepare and --teardown are shell commands. HYPERSCOPE_SIDE is set to \
+    a, b, ... for them and for the workload.\n\
     Conditions: metric OP [+|-]N[%|x|ns|us|ms|s], as for diff.")]
 pub(crate) struct AbArgs {
     /// Run the workload in the guests of labs, one lab per configuration, all up at the same time;

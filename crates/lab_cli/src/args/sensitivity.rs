@@ -17,9 +17,9 @@ use command::args::time::some_time;
     hyperscope sensitivity --vm web --reason msr,cpuid --delays 1us,2us,5us -- ssh guest ./ping-pong\n  \
     hyperscope sensitivity --vm web --reason hlt --progress /sys/class/net/tap0/statistics/rx_packets --for 1m\n  \
     hyperscope sensitivity --vm web --reason msr --for 1m -o msr.html                      a page with figures\n\n\
-    Time is divided into slices in random order. In each slice, exits of one reason are delayed by one of\n\
-    the delays, or not at all. The slope is what the workload pays for each nanosecond: 1 if it waits for\n\
-    all of them, 0 if it waits for something else. BPF programs (Linux 5.17 or later) add the delays, only\n\
+    Time is divided into slices in random order. In each slice, exits of one reason are delayed by one of \
+    the delays, or not at all. The slope is what the workload pays for each nanosecond: 1 if it waits for \
+    all of them, 0 if it waits for something else. BPF programs (Linux 5.17 or later) add the delays, only \
     in the chosen VM. The delays stop when this program ends, however it ends.")]
 pub(crate) struct SensitivityArgs {
     /// Name of the VM, or process id of its VMM

@@ -108,7 +108,7 @@ fn a_body_without_end_is_cut_at_the_size_that_is_allowed() {
     bounds.most_file_bytes = 4 << 20;
     let (mut client, log) = with(bounds);
     assert_eq!(client.fetch("p", &BuildId::new(&OTHER), WantedFile::DebugFile), None);
-    assert!(log.lines()[0].contains("more than 4194304 bytes"), "{log:?}");
+    assert!(log.lines()[0].contains("larger than 4194304 bytes"), "{log:?}");
     assert_eq!(cached_files(at.path()), []);
     assert!(log.0.lock().1 <= 4 << 20);
 }

@@ -109,7 +109,11 @@ fn why_nothing_was_recorded_is_the_recorders_last_line() {
     assert!(is_idle(&recordings));
     recordings.program = folder.path().join("none");
     begin(&mut recordings, &folder);
-    assert!(recordings.notice().unwrap().contains("can't be started"), "{:?}", recordings.notice());
+    assert!(
+        recordings.notice().unwrap().contains("cannot start the recorder"),
+        "{:?}",
+        recordings.notice()
+    );
     recordings.press(None, None);
     assert!(recordings.notice().unwrap().starts_with("no VM is selected"));
     assert_eq!(recordings.end().len(), 2);

@@ -332,11 +332,11 @@ fn the_guest_of_the_chosen_vm_shows_how_it_sees_itself() {
     assert_eq!(lines[7], inside);
     assert_eq!(lines[8], "its tasks: mysqld 61.00%, kwo\\x1brker 20.00%, others 4.00%");
     assert!(lines[9].contains("g tasks"), "{}", lines[9]);
-    // Another VM's guest was not asked.
+    // No view of another VM's guest was requested.
     screen.key(Key::Down);
     assert!(!frame(&screen, 90, 10).iter().any(|line| line.starts_with("inside")));
     screen.key(Key::Char('g'));
-    assert!(frame(&screen, 90, 10)[2].contains("was not asked"));
+    assert!(frame(&screen, 90, 10)[2].contains("no view of this VM's guest"));
     screen.key(Key::Up);
     let lines = frame(&screen, 80, 12);
     assert_eq!(lines[2], "web: 71 tasks, which ran 850 ms and waited 90.0 ms in 1.00 s");
