@@ -267,7 +267,7 @@ fn faults_are_of_the_beginning_or_go_on() {
     let mut early = after(400, fault);
     (0..100).for_each(|_| early.after(3_000_000).exit(MSR_WRITE, ("kvm_msr", "ecx", 0x10)));
     let early = early.says("memory-faults");
-    assert!(early.len() == 1 && early[0].title.contains("begins"), "{early:#?}");
+    assert!(early.len() == 1 && early[0].title.contains("while the guest starts"), "{early:#?}");
     let all_along = after(400, fault).says("memory-faults");
     assert!(
         all_along.len() == 1 && all_along[0].title.contains("keeps faulting"),
