@@ -264,7 +264,7 @@ fn wrong_usage_says_what_to_do() {
     ends(&["--alpha", "1", VMM, SMP], 2, &["between 0 and 1"]);
     ends(&["--min-effect", "some", VMM, SMP], 2, &["percent"]);
     ends(&["--fail-if", "p98 > 1%", VMM, SMP], 2, &["no metric \"p98\"", "\n  p98 > 1%\n  ^"]);
-    ends(&["--fail-if", "p99 > +1q", VMM, SMP], 2, &["units", "\n  p99 > +1q\n          ^"]);
+    ends(&["--fail-if", "p99 > +1q", VMM, SMP], 2, &["unknown unit", "\n  p99 > +1q\n          ^"]);
     ends(
         &["--fail-if", "nested.p99 > 1%", VMM, SMP],
         2,

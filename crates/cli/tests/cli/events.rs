@@ -106,7 +106,7 @@ fn comparisons_that_never_hold_are_refused_with_what_to_write() {
         ("exit_reason = 3", &["write =="][..]),
         ("exit_reason == msrs", &["never printed as msrs", "did you mean"]),
         ("reason == nothing_like_it", &["its printed values are", "HLT"]),
-        ("exit_reason == -1", &["holds 0 to 4294967295"]),
+        ("exit_reason == -1", &["ranges from 0 to 4294967295"]),
         ("guest_rip == web", &["guest_rip is a number"]),
         ("next_comm > 3", &["only == != and ~"]),
         ("exit_reason == 1 && isa == 1", &["one condition per --where"]),

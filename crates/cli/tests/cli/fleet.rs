@@ -131,8 +131,8 @@ fn wrong_conditions_are_usage_errors_and_empty_sides_are_said() {
             2,
             "sessions have no column rack",
         ),
-        (&[&BEFORE[..], &["--fail-if", "p50 > 1%"]].concat(), 2, "no such metric"),
-        (&[&BEFORE[..], &["--metric", "p50"]].concat(), 2, "no metric p50"),
+        (&[&BEFORE[..], &["--fail-if", "p50 > 1%"]].concat(), 2, "unknown metric"),
+        (&[&BEFORE[..], &["--metric", "p50"]].concat(), 2, "unknown metric p50"),
     ] {
         let run = diff(&at, args);
         assert!(run.code == code && run.err.contains(words), "{args:?}: {} {}", run.code, run.err);
@@ -238,8 +238,8 @@ fn where_nothing_changes_no_day_is_found() {
         (&["--strata", "rack"], 2, "sessions have no column rack"),
         (&["--strata", "cpu_model,rack"], 2, "sessions have no column rack"),
         (&["--step", "0"], 2, "--step"),
-        (&["--metric", "p50"], 2, "no metric p50"),
-        (&["--fail-if", "p50 > 1%"], 2, "no such metric"),
+        (&["--metric", "p50"], 2, "unknown metric p50"),
+        (&["--fail-if", "p50 > 1%"], 2, "unknown metric"),
         (&["--fail-if", "NONE:mean > 1%"], 1, "no row has the numbers"),
         (&["--where", "cpus < 0"], 1, "no session of a known host"),
         (&["--where", "date < '2026-11-04'"], 1, "12 hosts in 3 days: "),

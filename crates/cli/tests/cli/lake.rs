@@ -297,7 +297,7 @@ fn no_name_is_in_a_lake_of_pseudonyms() {
     };
     refused(&hashed, Some(&other), 1, "other users can read this key");
     fs::set_permissions(&other, fs::Permissions::from_mode(0o600)).unwrap();
-    refused(&hashed, Some(&other), 2, "by another key");
+    refused(&hashed, Some(&other), 2, "with another key");
     refused(&hashed, None, 2, "use --pseudonymize with its key");
     refused(&named, Some(&key), 2, "this lake already has plain names");
     refused(&hashed, Some(&hashed.join("v1/key")), 2, "this key is inside the lake");

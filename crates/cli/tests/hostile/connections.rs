@@ -129,7 +129,7 @@ fn connections_that_are_slow_keep_no_guest_from_a_host_that_listens() {
     for at in 1..=extent(2, 8) {
         let slow = slow(&listening.at, extent(100, 500));
         let agent = Agent::start(&format!("connect:tcp-plain:{}", listening.at));
-        let recorded = || listening.stderr().matches("is recorded").count();
+        let recorded = || listening.stderr().matches("recording guest").count();
         wait_until("the guest is not recorded", || recorded() == at);
         // Before the slow ones are over, and before this one is taken for gone.
         drop((agent, slow));

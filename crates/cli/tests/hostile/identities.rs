@@ -211,7 +211,7 @@ fn a_guest_with_a_key_is_called_by_its_certificate() {
     );
     let of_agent = channel(listening.folder.path(), &listening.at, "guest", "host");
     let agent = Agent::start(&format!("connect:{of_agent}"));
-    wait_until("it is not recorded", || listening.stderr().contains("is recorded"));
+    wait_until("it is not recorded", || listening.stderr().contains("recording guest"));
     listening.end();
     drop(agent);
     let sessions = listening.sessions();
@@ -231,7 +231,7 @@ fn sessions_of_guests_have_a_mode_a_lock_and_an_end() {
     let stays = Duration::from_secs(8);
     std::thread::spawn(move || visit_for(stays, &at, "web", 1 << 16));
     let session = listening.folder.path().join("guests/tcp-127.0.0.1.hscope");
-    wait_until("it is not recorded", || listening.stderr().contains("is recorded"));
+    wait_until("it is not recorded", || listening.stderr().contains("recording guest"));
     let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o7777;
     assert_eq!([mode(&session), mode(&session.join(".identity"))], [0o750, 0o640]);
     let ran = run(&["record", "--for", "1ms", "-o", session.to_str().unwrap()]);

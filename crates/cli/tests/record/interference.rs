@@ -223,7 +223,7 @@ fn an_instance_that_is_gone_makes_losses_unknown() {
     assert_eq!(file_info(&session)["losses"]["known"], false, "{messages}");
 
     let (_, messages, folder) = record_unmounted("--flight 20s");
-    assert!(messages.contains(" is gone, as tracefs was unmounted"), "{messages}");
+    assert!(messages.contains(" disappeared, because tracefs was unmounted"), "{messages}");
     assert!(messages.contains(" KiB of pages, an unknown number of events lost"), "{messages}");
     let session = fs::read_to_string(folder.path().join("dumped")).unwrap();
     assert_eq!(file_info(Path::new(session.trim_end()))["losses"]["known"], false, "{messages}");
