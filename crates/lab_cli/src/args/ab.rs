@@ -20,7 +20,7 @@ use session::Misuse;
     hyperscope ab --a 'echo 0 > $P' --b 'echo 200000 > $P' --until 2% -- ./workload\n  \
     hyperscope ab --a 'ssh g vhost off' --b 'ssh g vhost on' \\\n  \
     \x20   --metric bps=json:end.sum_received.bits_per_second -- iperf3 -J -c guest\n  \
-    hyperscope ab --parameter-list ns=0,50000,200000 --a 'echo {ns} > $P' -- ./workload     three sides\n  \
+    hyperscope ab --parameter-list ns=0,50000,200000 --a 'echo {ns} > $P' -- ./workload\n  \
     hyperscope ab --a A --b B --exits --vm web -- ssh web make   also compares exits by reason\n  \
     hyperscope ab --a A --b B --record runs -- ./bench            then hyperscope diff runs/*-a.hscope -- runs/*-b.hscope\n  \
     hyperscope ab --lab --a '' --b vhost --lab-workload stream    in the guests of two labs\n  \
