@@ -39,7 +39,7 @@ fn memory_that_is_cut_ends_the_recording_of_its_guest_and_nothing_else() {
     let ended = child.wait_with_output().unwrap();
     let err = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(1), "{err}");
-    let reported = format!("the shared memory {memory} was cut");
+    let reported = format!("the shared memory {memory} was truncated");
     assert!(err.contains("guest g: ") && err.contains(&reported), "{err}");
     // The host's own recording is whole.
     let host = path("s/host.dat");

@@ -264,7 +264,7 @@ fn a_full_disk_stops_dumping_and_not_tracing() {
     let ran = run(&["flight", "dump", "--pid", &pid]);
     assert_eq!(ran.code, Some(1));
     assert!(
-        ran.stderr.contains("MiB free") && ran.stderr.contains("recording goes on"),
+        ran.stderr.contains("MiB free") && ran.stderr.contains("recording continues"),
         "{}",
         ran.stderr
     );

@@ -145,7 +145,7 @@ fn a_folder_that_is_moved_or_removed_is_named_as_it_is() {
     let moved = folder.join("moved");
     let last = messages.lines().last().unwrap_or_default();
     assert_eq!(last, format!("hyperscope: session: {}", moved.display()), "{messages}");
-    assert!(messages.contains("s was moved while it was recorded"), "{messages}");
+    assert!(messages.contains("s was moved during recording"), "{messages}");
     assert_eq!(run(&["exits", moved.to_str().unwrap()]).code, Some(0));
 
     let recorder = Recorder::begin("sched_process_exec");

@@ -9,7 +9,7 @@ pub const PORT: u32 = 8823;
 
 /// What a text is not.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not a channel: use {usage}")]
+#[error("{text:?} is not a channel: {usage}")]
 pub struct AddressError {
     text: String,
     usage: &'static str,
@@ -160,8 +160,8 @@ pub enum AgentAddress {
     Connect(HostAddress),
 }
 
-const HOST_USAGE: &str = "shm:FILE, virtio-serial:FOLDER, vsock:CID[:PORT], tls-vsock:CID[:PORT], tls:HOST:PORT, tcp-plain:HOST:PORT or unix:PATH";
-const GUEST_USAGE: &str = "shm[:DEVICE], virtio-serial, vsock[:PORT], tls-vsock[:PORT], \
+const HOST_USAGE: &str = "use shm:FILE, virtio-serial:FOLDER, vsock:CID[:PORT], tls-vsock:CID[:PORT], tls:HOST:PORT, tcp-plain:HOST:PORT or unix:PATH";
+const GUEST_USAGE: &str = "use shm[:DEVICE], virtio-serial, vsock[:PORT], tls-vsock[:PORT], \
                            tls:ADDRESS:PORT, tcp-plain:ADDRESS:PORT, unix:PATH, \
                            connect:vsock[:PORT], connect:tls-vsock[:PORT] or connect:tls:HOST:PORT";
 

@@ -102,7 +102,7 @@ const TEMPLATES: &[(&str, &[&str])] = &[
     (
         "funcgraph_exit",
         &[
-            "<-- {func:c} ({depth}) (start: {calltime:x} end: {rettime:x}) over: {overrun}",
+            "<-- {func:c} ({depth}) (start: {calltime:x} end: {rettime:x}) over: {over}",
             "<-- {func:c} ({depth}) (start: {calltime:x} end: {rettime:x})",
         ],
     ),
