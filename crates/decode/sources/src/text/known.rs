@@ -102,6 +102,7 @@ const TEMPLATES: &[(&str, &[&str])] = &[
     (
         "funcgraph_exit",
         &[
+            // The kernel prints the depth once more here, not the overrun.
             "<-- {func:c} ({depth}) (start: {calltime:x} end: {rettime:x}) over: {over}",
             "<-- {func:c} ({depth}) (start: {calltime:x} end: {rettime:x})",
         ],
