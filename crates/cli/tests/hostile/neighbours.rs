@@ -85,7 +85,8 @@ fn a_process_without_a_vm_is_none_whatever_its_files_are_called() {
         let Some(_fake) = Neighbour::start(what, folder.path(), &words) else { return };
         for (option, value) in [("--vm", "webserver"), ("--guest", "webserver")] {
             let stderr = refused(option, value);
-            let none = stderr.contains("no VM webserver runs here") || stderr.contains("is not a channel");
+            let none =
+                stderr.contains("no VM webserver runs here") || stderr.contains("is not a channel");
             assert!(none, "{what}: {stderr}");
         }
     }

@@ -94,7 +94,7 @@ fn sample_over(recorded: &Recorded, channel: &str, of_agent: &str) {
 /// In level 1: waits for agents; the guest is there when one is recorded, and its session when that has ended.
 const LISTENS: &str = "
     hyperscope listen vsock:822 --sample 397 -e sched --guest-wait 60s -o /tmp/guests >/tmp/said 2>&1 & listener=$!
-    until grep -q 'is recorded' /tmp/said 2>/dev/null; do sleep 0.2; kill -0 $listener || exit 1; done
+    until grep -q 'recording guest' /tmp/said 2>/dev/null; do sleep 0.2; kill -0 $listener || exit 1; done
     until [ -e /tmp/done ]; do sleep 0.2; done
     kill -INT $listener
     wait $listener; code=$?
@@ -111,7 +111,7 @@ fn a_guest_that_connects_by_itself_is_sampled() {
     let listens = Patient::start(lab.command(&["exec", "1", "--", "sh", "-c", LISTENS]));
     lab.shell(1, "until grep -q waiting /tmp/said 2>/dev/null; do sleep 0.2; done").done();
     lab.shell(2, "(hyperscope-agent connect:vsock:822 >/tmp/agent.log 2>&1 &)").done();
-    lab.shell(1, "until grep -q 'is recorded' /tmp/said; do sleep 0.2; done").done();
+    lab.shell(1, "until grep -q 'recording guest' /tmp/said; do sleep 0.2; done").done();
     let works = "printf '#!/bin/sh\\nwhile :; do :; done\\n' >/tmp/burner; chmod +x /tmp/burner; \
                  /tmp/burner & sleep 6; kill $!";
     lab.shell(2, works).done();

@@ -25,7 +25,7 @@ fn names_that_are_not_there() {
     let Some(_lock) = lock_tracing() else { return };
     refused(&["-e", "sched_swich"], &["unknown event sched_swich", "did you mean sched_switch"]);
     refused(&["--vm", "nobody"], &["no VM nobody"]);
-    refused(&["--clock", "sundial"], &["no clock sundial", "mono"]);
+    refused(&["--clock", "sundial"], &["unknown clock sundial", "mono"]);
     refused(&["--kprobe", "no_such_function_at_all"], &["no_such_function_at_all"]);
 }
 
