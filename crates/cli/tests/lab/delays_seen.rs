@@ -26,7 +26,7 @@ const SEEN: &str = "
     hyperscope top --interval 500ms --format jsonl > /tmp/top.jsonl & top=$!
     hyperscope serve > /tmp/serve.said 2>&1 & serve=$!
     hyperscope record --flight 120s --size 64M -e kvm_exit -e kvm_entry -o /tmp/f > /tmp/flight.said 2>&1 & flight=$!
-    until [ -s /tmp/top.jsonl ] && grep -q 'metrics are at' /tmp/serve.said && grep -q 'are kept' /tmp/flight.said; do
+    until [ -s /tmp/top.jsonl ] && grep -q 'metrics are at' /tmp/serve.said && grep -q 'keeping the newest' /tmp/flight.said; do
         sleep 0.2
         kill -0 $top && kill -0 $serve && kill -0 $flight || exit 1
     done

@@ -103,7 +103,7 @@ fn a_guest_that_comes_later_goes_and_comes_back_is_in_the_session() {
         lab.shell(2, WORKS).done();
         // Its events are sent within a second.
         lab.shell(2, "sleep 2; killall hyperscope-agent").done();
-        wait_for_text(&format!("guest {name} is gone"));
+        wait_for_text(&format!("guest {name} disconnected"));
     }
     lab.shell(1, "touch /tmp/done").done();
     let flown = flies.finish(WORKING).done();

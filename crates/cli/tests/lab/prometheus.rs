@@ -30,7 +30,7 @@ const BEGIN: &str = "
     mkfifo /tmp/end
     hyperscope record --clock mono -o /tmp/r -- cat /tmp/end >/tmp/record.said 2>&1 &
     hyperscope record --flight 120s --size 64M --alerts 127.0.0.1:9798 -o /tmp/f >/tmp/flight.said 2>&1 &
-    until grep -q 'metrics are at' /tmp/serve.said && pidof cat >/dev/null && grep -q 'are kept' /tmp/flight.said; do
+    until grep -q 'metrics are at' /tmp/serve.said && pidof cat >/dev/null && grep -q 'keeping the newest' /tmp/flight.said; do
         sleep 0.2
     done
     kill -CONT $(pidof qemu-system-x86_64)";

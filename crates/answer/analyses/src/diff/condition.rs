@@ -402,7 +402,7 @@ mod tests {
         }
         let questions = QUESTIONS.iter().find(|question| question.name == "exits").unwrap();
         for (text, at, words) in [
-            ("p99 > +10", 6, "p99 is a time, and +10 has no unit: write +10us or +10ms, or +10%"),
+            ("p99 > +10", 6, "p99 is a time, but +10 has no unit: write +10us or +10ms, or +10%"),
             ("npf:mean >= 300 ", 12, "300us"),
             ("count > +5us", 8, "count is not a time"),
         ] {
