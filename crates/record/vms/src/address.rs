@@ -171,7 +171,7 @@ mod tests {
         let found_pid = |spec: &str| GuestAddress::find(spec, &vms).unwrap().vm.unwrap().pid;
         assert_eq!(found_pid("78=vsock:3"), 78);
         assert_eq!(found_pid("web=vsock:3"), 77);
-        assert!(found("db").unwrap_err().to_string().contains("no channel"));
+        assert!(found("db").unwrap_err().to_string().contains("no visible channel"));
         assert!(found("cache").unwrap_err().to_string().contains("vsock:CID"));
     }
 }

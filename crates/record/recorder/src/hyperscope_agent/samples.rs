@@ -305,7 +305,7 @@ mod tests {
         let large = (0..200).map(|at| piece(at, u64::from(at) << 16, &long)).collect();
         let other = CodePiece { elf_machine: 183, ..piece(1, 32, b"b") };
         let cases = [
-            (vec![piece(0, 16, b"a"), piece(2, 32, b"b")], 1, "did not come"),
+            (vec![piece(0, 16, b"a"), piece(2, 32, b"b")], 1, "is missing"),
             (vec![piece(0, 16, b"a"), piece(1, 16, b"b")], 1, "overlap"),
             (vec![piece(0, 16, b"a"), piece(1, u64::MAX, b"b")], 1, "last address"),
             (vec![piece(0, 16, b"a"), other], 1, "several kinds"),
@@ -345,6 +345,6 @@ mod tests {
     fn an_agent_that_knows_no_samples_is_reported() {
         let Setup { samples, .. } = setup(1 << 20);
         let faults = samples.finish().faults;
-        assert!(faults.iter().any(|fault| fault.contains("earlier version")), "{faults:?}");
+        assert!(faults.iter().any(|fault| fault.contains("too old")), "{faults:?}");
     }
 }

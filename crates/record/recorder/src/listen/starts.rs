@@ -57,7 +57,7 @@ fn a_guest_that_never_begins_leaves_its_place_in_time() {
     let event = events.recv_timeout(LONG).unwrap();
     let ListenEvent::Left { summary, .. } = event else { panic!("{event:?}") };
     let faults = summary.faults.join("; ");
-    assert!(faults.contains("does not start to record"), "{faults}");
+    assert!(faults.contains("did not start to record in time"), "{faults}");
     assert!(before.elapsed() < within + Duration::from_secs(20), "{:?}", before.elapsed());
     assert!(guest.join().unwrap(), "could not ask it to record");
     while listening.guests() > 0 {

@@ -88,7 +88,9 @@ mod tests {
             assert_eq!(find(spec).transpose().unwrap(), expected, "{spec}");
         }
         assert!(find("web").is_none() && find("vsock:3").is_none());
-        assert!(find("trace-cmd:db").unwrap().unwrap_err().to_string().contains("no channel"));
+        assert!(
+            find("trace-cmd:db").unwrap().unwrap_err().to_string().contains("no visible channel")
+        );
         for wrong in ["trace-cmd:", "trace-cmd:other", "trace-cmd:unix:/s", "trace-cmd:vsock:x"] {
             let error = find(wrong).unwrap().unwrap_err().to_string();
             assert!(error.contains("trace-cmd:vsock:CID"), "{error}");

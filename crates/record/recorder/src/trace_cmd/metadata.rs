@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn what_is_no_file_is_refused() {
         for bytes in [&b""[..], b"\x17\x08\x44tracing7\0", &[0xff; 5000]] {
-            assert!(Metadata::read(bytes).unwrap_err().contains("not understood"));
+            assert!(Metadata::read(bytes).unwrap_err().contains("invalid metadata"));
         }
     }
 }
