@@ -244,7 +244,7 @@ mod tests {
     fn wrong_names_come_with_right_ones() {
         let error = chosen(&["kvm_exits"]).unwrap_err().to_string();
         assert!(error.contains("did you mean kvm_exit"), "{error}");
-        assert_eq!(chosen(&["qqqq"]).unwrap_err().to_string(), "there is no event qqqq");
+        assert_eq!(chosen(&["qqqq"]).unwrap_err().to_string(), "unknown event qqqq");
     }
 
     #[test]

@@ -81,7 +81,7 @@ fn all_records_of_a_killed_recorder_are_read() {
         let file = builder(order).killed();
         let perf = PerfData::parse(&file).unwrap();
         assert_eq!(perf.records(&file).flatten().count(), 9);
-        assert!(perf.damage[0].what.contains("stopped"), "{:?}", perf.damage);
+        assert!(perf.damage[0].what.contains("killed"), "{:?}", perf.damage);
         // Names were never written: those of the kernel's own are known.
         let names: Vec<_> = perf.events.list().iter().map(|event| event.name()).collect();
         assert_eq!(names, ["tracepoint 61", "cpu-clock"]);

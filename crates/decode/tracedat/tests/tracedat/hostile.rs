@@ -152,7 +152,7 @@ fn option_lists_in_a_circle_end() {
     let last = unknown.iter().find(|option| option.id == 4711).unwrap();
     let done = last.offset as usize + last.data.len() + 6;
     put(&mut file, done, first);
-    assert!(damage(&file).contains("circle"));
+    assert!(damage(&file).contains("circular"));
     assert!(TraceDat::parse(&file).unwrap().buffers.is_empty());
 }
 

@@ -308,7 +308,7 @@ mod tests {
             (vec![piece(0, 16, b"a"), piece(2, 32, b"b")], 1, "is missing"),
             (vec![piece(0, 16, b"a"), piece(1, 16, b"b")], 1, "overlap"),
             (vec![piece(0, 16, b"a"), piece(1, u64::MAX, b"b")], 1, "last address"),
-            (vec![piece(0, 16, b"a"), other], 1, "several kinds"),
+            (vec![piece(0, 16, b"a"), other], 1, "different kinds"),
             (vec![piece(0, 16, b"a")], 1, "ends early"),
             (many, 1024, "more than requested"),
             (large, (4 << 20) / channel::wire::MAX_CODE_BYTES, "more than requested"),
