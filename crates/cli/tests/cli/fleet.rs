@@ -241,7 +241,7 @@ fn where_nothing_changes_no_day_is_found() {
         (&["--metric", "p50"], 2, "unknown metric p50"),
         (&["--fail-if", "p50 > 1%"], 2, "unknown metric"),
         (&["--fail-if", "NONE:mean > 1%"], 1, "no row has the numbers"),
-        (&["--where", "cpus < 0"], 1, "no session of a known host"),
+        (&["--where", "cpus < 0"], 1, "no usable session has a known host and day"),
         (&["--where", "date < '2026-11-04'"], 1, "12 hosts in 3 days: "),
         (&["--step", "3"], 1, "12 hosts in 2 steps of 3 days: "),
     ] {
