@@ -17,7 +17,7 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, 
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::PrivateKeyDer;
-use server::{Server, asking, said, tls_server};
+use server::{Server, asking, run, tls_server};
 
 const PASSWORD: &str = "HYPERSCOPE_TRINO_PASSWORD";
 const TOKEN: &str = "HYPERSCOPE_TRINO_TOKEN";
@@ -128,7 +128,7 @@ fn every_request_says_who_asks() {
         let server = tls_server(authority.valid_identity(), pages);
         let mut command = asking(&server.at, &authority.rest(&rest));
         command.envs(variable);
-        let (code, out, err) = said(&mut command);
+        let (code, out, err) = run(&mut command);
         assert_eq!((code, &*out), (0, "a,b\n1,x\n"), "{err}");
         assert_eq!(signs(&server), vec![sign; 6], "{rest}");
     }
@@ -158,7 +158,7 @@ fn a_server_that_is_not_the_named_one_is_sent_nothing() {
         (authority.valid_identity(), "?ca=/nonexistent", "cannot read /nonexistent"),
     ] {
         let server = tls_server(tls, pages);
-        let (code, out, err) = said(asking(&server.at, rest).env(PASSWORD, "hush"));
+        let (code, out, err) = run(asking(&server.at, rest).env(PASSWORD, "hush"));
         assert!(
             code == 1 && err.contains(why) && !err.contains("hush"),
             "{why}: {code} {out} {err}"
@@ -180,7 +180,7 @@ fn who_is_not_believed_learns_why() {
     ] {
         let server = tls_server(authority.valid_identity(), |_, _| (401, String::new()));
         let mut command = asking(&server.at, &authority.rest("&user=ann"));
-        let (code, _, err) = said(command.envs(variable));
+        let (code, _, err) = run(command.envs(variable));
         assert!(code == 1 && err.contains(why) && !err.contains("hush"), "{why}: {err}");
     }
     // What a server says of what it was sent is not shown either.
@@ -189,7 +189,7 @@ fn who_is_not_believed_learns_why() {
             (status, r#"{"error":{"message":"no YW5uOmh1c2g= of hush"}}"#.to_owned())
         });
         let mut command = asking(&server.at, &authority.rest("&user=ann"));
-        let (code, _, err) = said(command.env(PASSWORD, "hush"));
+        let (code, _, err) = run(command.env(PASSWORD, "hush"));
         assert!(code == 1 && err.contains("no … of …") && !err.contains("hush"), "{err}");
     }
 }
@@ -204,7 +204,7 @@ fn nothing_is_sent_on_to_others_or_as_plain_text() {
         (200, format!(r#"{{"nextUri":"{at}/v1/statement/queued/1"}}"#))
     });
     let mut command = asking(&server.at, &authority.rest("&user=ann"));
-    let (code, _, err) = said(command.env(PASSWORD, "hush"));
+    let (code, _, err) = run(command.env(PASSWORD, "hush"));
     assert!(code == 1 && err.contains("which is not encrypted"), "{err}");
     // The same server's own port, by http.
     let server = tls_server(authority.valid_identity(), |address, _| {
@@ -212,7 +212,7 @@ fn nothing_is_sent_on_to_others_or_as_plain_text() {
         (200, format!(r#"{{"nextUri":"{plain}/v1/statement/queued/1"}}"#))
     });
     let mut command = asking(&server.at, &authority.rest("&user=ann"));
-    let (code, _, err) = said(command.env(PASSWORD, "hush"));
+    let (code, _, err) = run(command.env(PASSWORD, "hush"));
     assert!(code == 1 && err.contains("which is not encrypted"), "{err}");
     assert_eq!(signs(&server).len(), 1);
     // Another server by https.
@@ -221,12 +221,12 @@ fn nothing_is_sent_on_to_others_or_as_plain_text() {
     let server = tls_server(authority.valid_identity(), move |_, _| {
         (200, format!(r#"{{"nextUri":"{at}/v1/statement/queued/1"}}"#))
     });
-    let (code, _, err) = said(asking(&server.at, &authority.rest("")).env(TOKEN, "hush"));
+    let (code, _, err) = run(asking(&server.at, &authority.rest("")).env(TOKEN, "hush"));
     assert!(code == 1 && err.contains("which is not its own"), "{err}");
     assert_eq!((signs(&plain), signs(&other)), (vec![], vec![]));
     // A redirection is none of Trino's.
     let server = tls_server(authority.valid_identity(), |_, _| (307, String::new()));
-    let (code, _, err) = said(asking(&server.at, &authority.rest("")).env(TOKEN, "hush"));
+    let (code, _, err) = run(asking(&server.at, &authority.rest("")).env(TOKEN, "hush"));
     assert!(code == 1 && err.contains("status 307"), "{err}");
 }
 
@@ -236,10 +236,10 @@ fn secrets_that_others_could_read_are_refused() {
     let server = tls_server(authority.valid_identity(), pages);
     let file = authority.secret("hush\n", 0o640);
     let rest = authority.rest(&format!("&token-file={file}"));
-    let (code, _, err) = said(&mut asking(&server.at, &rest));
+    let (code, _, err) = run(&mut asking(&server.at, &rest));
     assert!(code == 1 && err.contains("chmod 600") && !err.contains("hush"), "{err}");
     // No name of this machine's: nothing is looked up before that is seen.
-    let (code, _, err) = said(asking("http://trino.invalid", "?user=ann").env(PASSWORD, "hush"));
+    let (code, _, err) = run(asking("http://trino.invalid", "?user=ann").env(PASSWORD, "hush"));
     let why = "what HYPERSCOPE_TRINO_PASSWORD has would go to trino.invalid as plain text: ask by https://";
     assert!(code == 1 && err.contains(why) && !err.contains("hush"), "{err}");
     assert_eq!(signs(&server), []);
@@ -251,7 +251,7 @@ fn who_never_shows_a_certificate_is_given_up() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = format!("https://{}", silent.local_addr().unwrap());
     let start = Instant::now();
-    let (code, _, err) = said(&mut asking(&at, ""));
+    let (code, _, err) = run(&mut asking(&at, ""));
     assert!(code == 1 && err.contains("it took too long (connect)"), "{err}");
     assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
     let plain = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -261,6 +261,6 @@ fn who_never_shows_a_certificate_is_given_up() {
         stream.read_exact(&mut [0; 5]).unwrap();
         stream.write_all(b"HTTP/1.1 400 X\r\n\r\n").unwrap();
     });
-    let (code, _, err) = said(&mut asking(&at, ""));
+    let (code, _, err) = run(&mut asking(&at, ""));
     assert!(code == 1 && err.contains("is https spoken at this port?"), "{err}");
 }
