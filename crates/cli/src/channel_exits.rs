@@ -5,7 +5,7 @@ use anyhow::Context;
 use recorder::SessionFolder;
 use session_json::{DeviceRanges, GuestSummary, Recorded};
 
-use crate::progress::Progress;
+use command::progress::Progress;
 
 /// Counts them, and writes `session.json` again with them. Nothing is read where no guest has sent
 /// where its channel's device is, or none of them is a VM that is known.

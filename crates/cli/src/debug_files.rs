@@ -7,8 +7,8 @@ use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use printable::line;
 
 use crate::args::debug_files::DebugFilesArgs;
-use crate::notice::say;
-use crate::progress;
+use command::notice::say;
+use command::progress;
 
 /// Without a terminal downloads shorter than this are not mentioned.
 const QUIET: Duration = Duration::from_secs(1);

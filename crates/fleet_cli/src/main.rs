@@ -4,8 +4,6 @@
 
 use std::process::ExitCode;
 
-use command::{exit_codes, notice, output, verb};
-
 use crate::verbs::Verb;
 
 mod args;

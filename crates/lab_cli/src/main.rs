@@ -4,8 +4,6 @@
 
 use std::process::ExitCode;
 
-use command::{exit_codes, notice, output, running, verb};
-
 use crate::verbs::Verb;
 
 mod args;

@@ -11,9 +11,9 @@ use report::AdviceReport;
 use session::{Selection, Session};
 
 use crate::args::ReportArgs;
-use crate::output;
-use crate::progress::reading;
-use crate::verb::{Memory, Range, VerbArgs};
+use command::output;
+use command::progress::reading;
+use command::verb::{Memory, Range, VerbArgs};
 
 /// Passes over the recordings: exits, and the threads that used CPUs while vCPUs waited.
 const PASSES: u64 = 2;

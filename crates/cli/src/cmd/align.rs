@@ -9,9 +9,9 @@ use report::AlignReport;
 use session::{Selection, Session};
 
 use crate::args::{MemoryArgs, MethodArgs, OutputArgs, PartArgs};
-use crate::output;
-use crate::progress::reading;
-use crate::verb::{Memory, Range, VerbArgs};
+use command::output;
+use command::progress::reading;
+use command::verb::{Memory, Range, VerbArgs};
 
 /// Arguments of `align`.
 #[derive(Debug, Args)]

@@ -9,9 +9,9 @@ use report::{BootReport, boot_svg};
 use session::{Session, losses_of};
 
 use crate::args::boot::BootArgs;
-use crate::output;
-use crate::progress::reading;
-use crate::verb::{Memory, Range, VerbArgs};
+use command::output;
+use command::progress::reading;
+use command::verb::{Memory, Range, VerbArgs};
 
 impl VerbArgs for BootArgs {
     fn memory(&self) -> Memory {

@@ -13,10 +13,10 @@ use sources::guest_named;
 use crate::args::calls::CallsArgs;
 use crate::args::unless_zero;
 use crate::cmd::hypertrace::{collected, machines};
-use crate::output::{self, create_extra, write_extra};
-use crate::progress::Progress;
 use crate::stored_frames::{self, Frames};
-use crate::verb::{Memory, Range, VerbArgs};
+use command::output::{self, create_extra, write_extra};
+use command::progress::Progress;
+use command::verb::{Memory, Range, VerbArgs};
 
 /// Recordings are read for their own calls, and for those that guests sent.
 const PASSES: u64 = 2;

@@ -8,9 +8,9 @@ use report::{CpuBy, CpuReport};
 use session::{Misuse, Selection, Session};
 
 use crate::args::cpu::CpuArgs;
-use crate::output;
-use crate::progress::reading;
-use crate::verb::{Memory, Range, VerbArgs};
+use command::output;
+use command::progress::reading;
+use command::verb::{Memory, Range, VerbArgs};
 
 /// Tables shown unless others are asked for.
 const DEFAULT: [CpuBy; 3] = [CpuBy::Vcpu, CpuBy::Taken, CpuBy::Thread];

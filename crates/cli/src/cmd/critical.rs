@@ -11,9 +11,9 @@ use session::{Selection, Session};
 
 use crate::args::critical::CriticalArgs;
 use crate::args::unless_zero;
-use crate::output;
-use crate::progress::reading;
-use crate::verb::{Memory, Range, VerbArgs};
+use command::output;
+use command::progress::reading;
+use command::verb::{Memory, Range, VerbArgs};
 
 impl VerbArgs for CriticalArgs {
     fn memory(&self) -> Memory {

@@ -17,10 +17,10 @@ use sources::{Recording, Samples};
 
 use crate::args::diff::{DiffArgs, Sides};
 use crate::debug_files;
-use crate::exit_codes::CONDITION_HOLDS;
-use crate::output::{self, create_extra, write_extra};
-use crate::progress::Progress;
-use crate::verb::{Conflict, Memory, Range, VerbArgs};
+use command::exit_codes::CONDITION_HOLDS;
+use command::output::{self, create_extra, write_extra};
+use command::progress::Progress;
+use command::verb::{Conflict, Memory, Range, VerbArgs};
 
 impl VerbArgs for DiffArgs {
     fn memory(&self) -> Memory {

@@ -18,9 +18,9 @@ use timeline::event_filter::{Condition, CpuSet, Filter};
 pub(crate) use command::event_names::{check_names, no_event};
 
 use crate::args::{EventsFormatArg, MemoryArgs, MethodArgs, NameArgs, RangeArgs};
-use crate::output;
-use crate::progress::Progress;
-use crate::verb::{Memory, Range, VerbArgs};
+use command::output;
+use command::progress::Progress;
+use command::verb::{Memory, Range, VerbArgs};
 
 /// Arguments of `events`.
 #[derive(Debug, Args)]

@@ -11,9 +11,9 @@ use report::{ExitsReport, Source};
 use session::{Selection, Session};
 
 use crate::args::{MemoryArgs, OutputArgs, PartArgs};
-use crate::output;
-use crate::progress::reading;
-use crate::verb::{Conflict, Memory, Range, VerbArgs};
+use command::output;
+use command::progress::reading;
+use command::verb::{Conflict, Memory, Range, VerbArgs};
 
 /// Arguments of `exits`.
 #[derive(Debug, Args)]

@@ -20,9 +20,9 @@ use timeline::event_filter::Filter;
 use crate::args::export::{ExportArgs, ExportFormatArg};
 use crate::cmd::critical::critical_of_task;
 use crate::cmd::events;
-use crate::output::{self, ShownLines};
-use crate::progress::{Progress, reading};
-use crate::verb::{Conflict, Memory, Range, VerbArgs};
+use command::output::{self, ShownLines};
+use command::progress::{Progress, reading};
+use command::verb::{Conflict, Memory, Range, VerbArgs};
 
 /// Tracks take four readings: which there are, also of calls, what is on them, and single events.
 const PASSES_OF_TRACKS: u64 = 4;

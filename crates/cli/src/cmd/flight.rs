@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::args::flight::{DumpArgs, FlightArgs, FlightVerb};
-use crate::output;
-use crate::verb::{Memory, Range, VerbArgs};
+use command::output;
+use command::verb::{Memory, Range, VerbArgs};
 
 impl VerbArgs for FlightArgs {
     fn memory(&self) -> Memory {

@@ -16,10 +16,10 @@ use sources::{Collected, Recording};
 
 use crate::args::EventsFormatArg;
 use crate::args::hypertrace::{HypertraceArgs, SourceArg};
-use crate::output;
-use crate::progress::Progress;
 use crate::stored_frames::{self, Frames};
-use crate::verb::{Memory, Range, VerbArgs};
+use command::output;
+use command::progress::Progress;
+use command::verb::{Memory, Range, VerbArgs};
 
 impl VerbArgs for HypertraceArgs {
     fn memory(&self) -> Memory {

@@ -8,9 +8,9 @@ use report::{FileInfo, InfoReport};
 use session::{Selection, Session};
 
 use crate::args::ReportArgs;
-use crate::output;
-use crate::progress::reading;
-use crate::verb::{Memory, Range, VerbArgs};
+use command::output;
+use command::progress::reading;
+use command::verb::{Memory, Range, VerbArgs};
 
 /// Arguments of `info`.
 #[derive(Debug, Args)]

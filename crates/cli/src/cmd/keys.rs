@@ -11,7 +11,7 @@ use printable::messages;
 use rcgen::{CertificateParams, DnType, KeyPair};
 
 use crate::args::keys::KeysArgs;
-use crate::verb::{Memory, Range, VerbArgs};
+use command::verb::{Memory, Range, VerbArgs};
 
 impl VerbArgs for KeysArgs {
     fn memory(&self) -> Memory {

@@ -10,8 +10,8 @@ use session_json::GuestSummary;
 
 use crate::args::listen::ListenArgs;
 use crate::cmd::record::{conclude_guest, stop_at_signals};
-use crate::notice::say;
-use crate::verb::{Memory, Range, VerbArgs};
+use command::notice::say;
+use command::verb::{Memory, Range, VerbArgs};
 
 /// How long one waits at a time.
 const LOOK: Duration = Duration::from_millis(200);

@@ -6,8 +6,8 @@ use anyhow::bail;
 use tracefs::{RecordedBuffer, Tracefs};
 
 use crate::args::mark::MarkArgs;
-use crate::notice::say;
-use crate::verb::{Memory, Range, VerbArgs};
+use command::notice::say;
+use command::verb::{Memory, Range, VerbArgs};
 
 impl VerbArgs for MarkArgs {
     fn memory(&self) -> Memory {

@@ -9,9 +9,9 @@ use session::{Selection, Session};
 use crate::args::path::PathArgs;
 use crate::args::unless_zero;
 use crate::cmd::events::no_event;
-use crate::output;
-use crate::progress::reading;
-use crate::verb::{Memory, Range, VerbArgs};
+use command::output;
+use command::progress::reading;
+use command::verb::{Memory, Range, VerbArgs};
 
 impl VerbArgs for PathArgs {
     fn memory(&self) -> Memory {

@@ -16,9 +16,9 @@ use crate::args::profile::ProfileArgs;
 use crate::args::unless_zero;
 use crate::debug_files;
 use crate::guest_symbols::{each_names_a_vm, guest_symbols};
-use crate::output::{self, Output, create_extra, write_extra};
-use crate::progress::reading;
-use crate::verb::{Memory, Range, VerbArgs};
+use command::output::{self, Output, create_extra, write_extra};
+use command::progress::reading;
+use command::verb::{Memory, Range, VerbArgs};
 
 impl VerbArgs for ProfileArgs {
     fn memory(&self) -> Memory {

@@ -10,8 +10,8 @@ use steal_publisher::{PublishOptions, Publisher, Summary};
 
 use crate::args::publish::PublishArgs;
 use crate::cmd::record::{Guard, stop_at_signals};
-use crate::notice::say;
-use crate::verb::{Memory, Range, VerbArgs};
+use command::notice::say;
+use command::verb::{Memory, Range, VerbArgs};
 
 /// How long one waits at a time.
 const LOOK: Duration = Duration::from_millis(200);

@@ -25,10 +25,10 @@ use self::parts::{
 };
 use crate::args::PageArgs;
 use crate::debug_files;
-use crate::output;
 use crate::page_names::leave_out_folders;
-use crate::progress::Progress;
-use crate::verb::{Conflict, Memory, Range, VerbArgs};
+use command::output;
+use command::progress::Progress;
+use command::verb::{Conflict, Memory, Range, VerbArgs};
 
 /// Of the memory that may be taken, the part (one of this many) for spans of the timeline.
 const LANES_PART: u64 = 3;

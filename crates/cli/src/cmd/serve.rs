@@ -18,8 +18,8 @@ use printable::messages;
 
 use crate::args::serve::ServeArgs;
 use crate::cmd::record::stop_at_signals;
-use crate::output;
-use crate::verb::{Memory, Range, VerbArgs};
+use command::output;
+use command::verb::{Memory, Range, VerbArgs};
 use session::Misuse;
 
 /// Interval at which the kernel's sums are read even without requests, to free rows of ended

@@ -15,8 +15,8 @@ use steal_viewer::{Format, Options, StealError, watch};
 
 use crate::args::top::{TopArgs, TopByArg, TopFormatArg};
 use crate::cmd::record::stop_at_signals;
-use crate::output::stdout_width;
-use crate::verb::{Memory, Range, VerbArgs};
+use command::output::stdout_width;
+use command::verb::{Memory, Range, VerbArgs};
 
 impl VerbArgs for TopArgs {
     fn memory(&self) -> Memory {

@@ -7,9 +7,9 @@ use report::VirtioReport;
 use session::{Selection, Session};
 
 use crate::args::virtio::VirtioArgs;
-use crate::output;
-use crate::progress::reading;
-use crate::verb::{Memory, Range, VerbArgs};
+use command::output;
+use command::progress::reading;
+use command::verb::{Memory, Range, VerbArgs};
 
 impl VerbArgs for VirtioArgs {
     fn memory(&self) -> Memory {

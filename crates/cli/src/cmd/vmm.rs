@@ -11,10 +11,10 @@ use sources::{Recording, Samples};
 
 use crate::args::unless_zero;
 use crate::args::vmm::VmmArgs;
-use crate::notice::say;
-use crate::output;
-use crate::progress::reading;
-use crate::verb::{Memory, Range, VerbArgs};
+use command::notice::say;
+use command::output;
+use command::progress::reading;
+use command::verb::{Memory, Range, VerbArgs};
 
 impl VerbArgs for VmmArgs {
     fn memory(&self) -> Memory {

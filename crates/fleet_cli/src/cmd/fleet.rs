@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use fleet::SelectionError;
 
 use crate::args::fleet::{FleetArgs, FleetVerb};
-use crate::verb::{Memory, Range, VerbArgs};
+use command::verb::{Memory, Range, VerbArgs};
 use session::Misuse;
 
 impl VerbArgs for FleetArgs {

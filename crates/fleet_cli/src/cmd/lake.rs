@@ -23,9 +23,9 @@ use sources::OpenError;
 use crate::args::lake::{AddArgs, CompactArgs, GcArgs, LakeArgs, LakeVerb, ListArgs, VerifyArgs};
 use crate::cmd::lake::key_file::pseudonyms;
 use crate::lake_place;
-use crate::notice::say;
-use crate::output;
-use crate::verb::{Memory, Range, VerbArgs};
+use command::notice::say;
+use command::output;
+use command::verb::{Memory, Range, VerbArgs};
 use session_tables::{SessionTables, convert};
 
 impl VerbArgs for LakeArgs {

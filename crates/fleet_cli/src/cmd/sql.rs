@@ -9,8 +9,8 @@ use anyhow::anyhow;
 use clap::ValueEnum;
 
 use crate::args::sql::SqlArgs;
-use crate::verb::{Memory, Range, VerbArgs};
 use command::programs::{HYPERSCOPE, SQL};
+use command::verb::{Memory, Range, VerbArgs};
 
 impl VerbArgs for SqlArgs {
     fn memory(&self) -> Memory {

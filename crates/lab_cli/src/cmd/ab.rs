@@ -25,10 +25,10 @@ use self::labs::Labs;
 use self::recordings::{LabRecordings, Recordings};
 use crate::args::ab::AbArgs;
 use crate::args::lab_workload::LabWorkload;
-use crate::exit_codes::CONDITION_HOLDS;
-use crate::notice::say;
-use crate::output;
-use crate::verb::{Memory, Range, VerbArgs};
+use command::exit_codes::CONDITION_HOLDS;
+use command::notice::say;
+use command::output;
+use command::verb::{Memory, Range, VerbArgs};
 use session::Misuse;
 
 impl VerbArgs for AbArgs {

@@ -16,8 +16,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::args::bench::{BenchArgs, BenchChannelsArgs, BenchExitsArgs, BenchVerb};
 use crate::cmd::lab::interrupted;
 use crate::lab_steps::LabSteps;
-use crate::output;
-use crate::verb::{Memory, Range, VerbArgs};
+use command::output;
+use command::verb::{Memory, Range, VerbArgs};
 
 impl VerbArgs for BenchArgs {
     fn memory(&self) -> Memory {

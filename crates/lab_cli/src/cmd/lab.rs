@@ -18,8 +18,8 @@ use crate::args::lab::{
 };
 use crate::args::lab::{LabArgs, LabVerb};
 use crate::lab_steps::LabSteps;
-use crate::output;
-use crate::verb::{Memory, Range, VerbArgs};
+use command::output;
+use command::verb::{Memory, Range, VerbArgs};
 
 mod boot_events;
 pub(crate) mod interrupted;

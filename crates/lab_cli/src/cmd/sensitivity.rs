@@ -18,10 +18,10 @@ use timeline::delays::DelaySlice;
 use vms::Vm;
 
 use crate::args::sensitivity::SensitivityArgs;
-use crate::notice::say;
-use crate::output;
-use crate::verb::{Memory, Range, VerbArgs};
+use command::notice::say;
+use command::output;
 use command::signals::stop_at_signals;
+use command::verb::{Memory, Range, VerbArgs};
 use session::Misuse;
 
 /// How often it is looked whether the workload still runs.

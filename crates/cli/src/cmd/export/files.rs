@@ -13,8 +13,8 @@ use sources::Recording;
 use timeline::event_filter::Filter;
 
 use crate::args::export::ExportArgs;
-use crate::output;
-use crate::progress::Progress;
+use command::output;
+use command::progress::Progress;
 
 /// The clock to name where times are nanoseconds, and those of a clock that counts something else.
 const NANOSECONDS: &str = "local";

@@ -9,7 +9,7 @@ use printable::messages;
 use report::plural;
 
 use crate::args::export::ExportArgs;
-use crate::notice::say;
+use command::notice::say;
 use session_tables::{SessionTables, TableFolder, convert, convert_needed_events, refuse_source};
 
 pub(super) fn write(args: &ExportArgs) -> anyhow::Result<()> {

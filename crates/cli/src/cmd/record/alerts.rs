@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use recorder::flight::{Ask, FlightEvent, TriggerKind, trigger_now};
 use serde_json::Value;
 
-use crate::notice::say;
+use command::notice::say;
 
 /// Bytes of a message: some hundred alerts.
 const MAX_BYTES: usize = 256 << 10;

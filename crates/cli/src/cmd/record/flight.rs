@@ -21,7 +21,7 @@ use signal_hook::iterator::Signals;
 use super::watch::Watch;
 use super::{alerts, why};
 use crate::args::record::RecordArgs;
-use crate::notice::say;
+use command::notice::say;
 
 /// How often it is looked whether segments are long enough; those that are large report it.
 const TICK: Duration = Duration::from_millis(50);

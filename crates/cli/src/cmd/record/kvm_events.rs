@@ -6,7 +6,7 @@ use std::path::Path;
 
 use recorder::{Profile, RecordPlan};
 
-use crate::notice::say;
+use command::notice::say;
 
 /// Systems of KVM's events, on all architectures.
 const SYSTEMS: [&str; 3] = ["kvm:", "kvm-s390:", "kvm_hv:"];

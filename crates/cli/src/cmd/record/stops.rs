@@ -11,7 +11,7 @@ use recorder::Stop;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::notice::say;
+use command::notice::say;
 
 /// How far the recording is, as far as a signal needs to know.
 #[derive(Clone, Debug, Default)]

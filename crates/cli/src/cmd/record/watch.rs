@@ -10,7 +10,7 @@ use live::{Accounting, By, Changes, Condition, Held, History, Interval, Limits};
 use parking_lot::{Mutex, MutexGuard};
 use recorder::flight::{Ask, FlightEvent, Trigger, TriggerKind, trigger_now};
 
-use crate::notice::say;
+use command::notice::say;
 
 /// How long an interval of figures is.
 const INTERVAL: Duration = Duration::from_secs(1);

@@ -14,7 +14,7 @@ use live::viewer::ChosenVm;
 use printable::label;
 
 use super::browser;
-use crate::running::Running;
+use command::running::Running;
 
 /// How long things take, and may take.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ struct Times {
 }
 
 impl Times {
-    const USUAL: Self = Self {
+    const DEFAULT: Self = Self {
         record: Duration::from_secs(10),
         besides: Duration::from_secs(30),
         report: Duration::from_secs(120),
@@ -79,7 +79,7 @@ struct Reporting {
 
 impl Recordings {
     pub(super) fn new() -> io::Result<Self> {
-        Ok(Self::by(env::current_exe()?, Times::USUAL, true))
+        Ok(Self::by(env::current_exe()?, Times::DEFAULT, true))
     }
 
     fn by(program: PathBuf, times: Times, opens_pages: bool) -> Self {

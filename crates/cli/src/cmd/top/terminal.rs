@@ -9,7 +9,7 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers
 
 use super::Watched;
 use super::recording::Recordings;
-use crate::notice::say;
+use command::notice::say;
 
 /// Signals are looked for so often while no key comes.
 const LOOK: Duration = Duration::from_millis(100);

@@ -9,7 +9,7 @@ use fleet::Metric;
 use printable::messages;
 use report::plural;
 
-use crate::exit_codes::CONDITION_HOLDS;
+use command::exit_codes::CONDITION_HOLDS;
 use session::Misuse;
 
 /// Conditions, each with the number that it is on.

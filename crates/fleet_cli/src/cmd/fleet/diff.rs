@@ -14,7 +14,7 @@ use super::conditions::{Conditions, Number};
 use super::found;
 use crate::args::fleet::FleetDiffArgs;
 use crate::lake_place;
-use crate::output::{self, Output};
+use command::output::{self, Output};
 
 pub(super) fn run(args: &FleetDiffArgs) -> anyhow::Result<ExitCode> {
     let conditions = Conditions::new(&args.fail_if)?;

@@ -11,7 +11,7 @@ use session::{Selection, VmNames};
 use crate::args::fleet::SimulateArgs;
 use crate::args::tables::{TableArg, TableArgs};
 use crate::lake_place;
-use crate::notice::say;
+use command::notice::say;
 use session_tables::TableFolder;
 use session_tables::{SessionTables, convert};
 

@@ -10,7 +10,7 @@ use super::conditions::{Conditions, Number, is_about};
 use super::found;
 use crate::args::fleet::FleetSinceArgs;
 use crate::lake_place;
-use crate::output;
+use command::output;
 
 pub(super) fn run(args: &FleetSinceArgs) -> anyhow::Result<ExitCode> {
     let conditions = Conditions::new(&args.fail_if)?;

@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use fleet::lake::Pseudonyms;
 
-use crate::notice::say;
+use command::notice::say;
 use session::Misuse;
 
 /// Bytes of a key that is made.

@@ -18,7 +18,7 @@ use session::{Session, VmNames};
 use sources::Recording;
 
 use super::exit_metrics::{ReasonSums, exit_metrics};
-use crate::running::Running;
+use command::running::Running;
 
 /// How long a recorder may take to begin, and to write all when it ends.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -8,7 +8,7 @@ use experiment::bench::advice::{AdvicePlan, Prediction, SWITCHES};
 use serde::Deserialize;
 
 use crate::args::bench::BenchAdviceArgs;
-use crate::output;
+use command::output;
 
 use super::{in_lab, now};
 

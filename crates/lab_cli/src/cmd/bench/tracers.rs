@@ -5,7 +5,7 @@ use lab::Cache;
 
 use crate::args::bench::{BenchTracersArgs, TracersTable};
 use crate::lab_steps::LabSteps;
-use crate::output;
+use command::output;
 
 use super::{in_lab, now};
 
