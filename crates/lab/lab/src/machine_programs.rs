@@ -54,7 +54,8 @@ pub(crate) fn kernel_module(release: &str) -> Result<PathBuf> {
 fn built_module(release: &str) -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
     let file = format!("kmod/{release}/{MODULE}");
-    let places = |folder: &Path| [folder.join(&file), folder.join("../lib/hyperscope").join(&file)];
+    let places =
+        |folder: &Path| [folder.join(&file), folder.join(os::programs::LIBRARY).join(&file)];
     folders(&program).flat_map(places).find(|path| path.is_file())
 }
 
@@ -87,7 +88,8 @@ fn folders(program: &Path) -> impl Iterator<Item = &Path> {
 /// Where it is installed, the best first.
 fn installed(program: &Path, name: &str, arch: Arch) -> Vec<PathBuf> {
     let file = format!("{name}-{arch}");
-    let places = |folder: &Path| [folder.join(&file), folder.join("../lib/hyperscope").join(&file)];
+    let places =
+        |folder: &Path| [folder.join(&file), folder.join(os::programs::LIBRARY).join(&file)];
     folders(program).flat_map(places).collect()
 }
 

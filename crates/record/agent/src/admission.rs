@@ -47,11 +47,11 @@ impl Admission {
 mod tests {
     use super::*;
 
-    const USUAL: Allowed = Allowed { unprivileged_port: false, kprobes: false };
+    const DEFAULT: Allowed = Allowed { unprivileged_port: false, kprobes: false };
 
     #[test]
     fn over_vsock_only_the_hosts_root_commands() {
-        let admission = |peer, is_proven| Admission::of_peer(&peer, is_proven, USUAL);
+        let admission = |peer, is_proven| Admission::of_peer(&peer, is_proven, DEFAULT);
         assert_eq!(admission(Peer::Vsock(CID_HOST), true), Admission::Command);
         assert_eq!(admission(Peer::Vsock(CID_HOST), false), Admission::PagesOnly);
         for other in [0, 1, 3, u32::MAX] {
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn the_owner_may_let_older_hosts_in() {
-        let allowed = Allowed { unprivileged_port: true, ..USUAL };
+        let allowed = Allowed { unprivileged_port: true, ..DEFAULT };
         let admission = |cid| Admission::of_peer(&Peer::Vsock(cid), false, allowed);
         assert_eq!((admission(CID_HOST), admission(1), admission(3)), {
             use Admission::{Command, Nothing};

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// The folder of a package's programs that users don't call by name, from the folder of those that they do.
-const LIBRARY: &str = "../lib/hyperscope";
+pub const LIBRARY: &str = "../lib/hyperscope";
 /// The folder of those that they do, from a folder below the library's.
 const COMMANDS: &str = "../../bin";
 

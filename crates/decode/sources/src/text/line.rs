@@ -120,13 +120,13 @@ impl<'t> Read<'t> {
         if let Some(line) = remark::remark(text) {
             return without_recording(line);
         }
-        if let Some(line) = graph::graph(text) {
-            return without_recording(line);
-        }
         let why = match event(text) {
             Ok((recording, line)) => return Self { recording, is_of_log, line },
             Err(why) => why,
         };
+        if let Some(line) = graph::graph(text) {
+            return without_recording(line);
+        }
         let prefixed = prefix::recording_before(text)
             .and_then(|(name, rest)| Some((name, remark::remark(rest)?)))
             .filter(|(_, line)| *line != Line::Nothing || why == Why::Foreign);
