@@ -83,10 +83,10 @@ impl Installed {
     }
 }
 
-/// Becomes the program among these that has the verb of this command line; returns where it is none of theirs.
+/// Executes the program that has the verb of this command line; returns if none of `programs` has it.
 ///
 /// # Errors
-/// When the program is missing, or can't be run.
+/// If the program is missing or cannot be executed.
 pub(crate) fn become_program(programs: &[Installed]) -> anyhow::Result<()> {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let verb = match words.as_slice() {

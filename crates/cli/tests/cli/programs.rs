@@ -198,7 +198,7 @@ fn a_program_on_the_path_is_found_but_not_in_a_relative_folder() {
     let folder = elsewhere.0.path();
     let run = |path: &str| {
         let mut lake = installed.command(["lake", "list"]);
-        // As root of its own, whoever runs the tests by sudo.
+        // Tests that run under sudo must not pass its user on.
         lake.env_remove("SUDO_UID").env_remove("PKEXEC_UID").current_dir(folder);
         lake.env("PATH", path).output().unwrap()
     };

@@ -147,7 +147,7 @@ pub(super) fn what<'r>() -> Vec<Column<PartRow<'r>>> {
             |row: &PartRow<'_>| Some(row.part.machine.clone()),
         )
         .shown(PARTS, 0),
-        Column::text(("thread", "thread"), "The thread; interrupt if there is none.", |row: &PartRow<'_>| {
+        Column::text(("thread", "thread"), "Name of the thread, or interrupt.", |row: &PartRow<'_>| {
             Some(row.part.thread.clone())
         })
         .drawn_as(|row| marked(&row.part.thread))
@@ -167,7 +167,7 @@ pub(super) fn what<'r>() -> Vec<Column<PartRow<'r>>> {
              is known.",
             |row: &PartRow<'_>| row.part.reason.clone(),
         )
-        .null("There is none, or it was not recorded.")
+        .null("The state has no reason, or the reason was not recorded.")
         .drawn_as(|row| row.part.reason.as_deref().map_or_else(|| "-".to_owned(), marked))
         .shown(PARTS, 0)
         .missing("-"),
