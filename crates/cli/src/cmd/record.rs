@@ -29,8 +29,8 @@ use self::command::{Runner, RunningCommand};
 use self::stops::Phase;
 use crate::args::record::RecordArgs;
 use crate::channel_exits;
-use command::progress::Progress;
-use command::verb::{Memory, Range, VerbArgs};
+use ::command::progress::Progress;
+use ::command::verb::{Memory, Range, VerbArgs};
 use session::Misuse;
 
 /// What sessions' folders are called, when none is named: hyperscope.hscope, hyperscope-1.hscope and so on.
