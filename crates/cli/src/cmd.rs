@@ -27,3 +27,4 @@ pub(crate) mod serve;
 pub(crate) mod top;
 pub(crate) mod virtio;
 pub(crate) mod vmm;
+pub(crate) mod why;

@@ -14,6 +14,8 @@ use crate::{args, cmd};
 
 verbs! {
     "What is wrong" {
+        /// Say what VMs did with their time, and what made them slow, the costliest cause first
+        Why(cmd::why::WhyArgs),
         /// List the causes of exits and waits, what usually helps, and how much that could save
         Advice(cmd::advice::AdviceArgs),
     }

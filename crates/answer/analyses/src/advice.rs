@@ -4,19 +4,19 @@
 //! Each rule is a file of its own and a line in [`RULES`]. A rule looks at what was measured of one VM and
 //! says nothing where its evidence is not there; `docs/howto/add-advice.md` goes through one.
 
-mod devices;
-mod evidence;
+pub(crate) mod devices;
+pub(crate) mod evidence;
 mod faults;
 mod halt_polling;
 mod idles;
-mod interrupts;
+pub(crate) mod interrupts;
 mod measured;
 mod nested_exits;
 mod pause;
-mod ports;
+pub(crate) mod ports;
 mod preempted;
-mod sums;
-mod thresholds;
+pub(crate) mod sums;
+pub(crate) mod thresholds;
 mod timers;
 mod verified;
 

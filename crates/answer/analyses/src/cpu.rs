@@ -345,6 +345,7 @@ fn takers_of(states: &States, sums: &CpuUseSink, recording: usize) -> Vec<TakenC
         {
             let vm_had = by_vm.entry((vm, *thread)).or_default();
             add(&mut vm_had.ns, had.ns);
+            add(&mut vm_had.preempted_ns, had.preempted_ns);
             vm_had.spread.merge(&had.spread);
         }
     }
@@ -352,9 +353,20 @@ fn takers_of(states: &States, sums: &CpuUseSink, recording: usize) -> Vec<TakenC
     let waits: Vec<(u64, u64)> = vms.iter().map(|vm| waits_ns(vm, sums, recording)).collect();
     let row = |((vm, thread), had): ((usize, u32), takers::Had)| {
         let name = names.and_then(|names| names.get(thread)).map(str::to_owned);
-        let ((vm_begins_ns, vm_waited_ns), takers::Had { ns, spread }) = (*waits.get(vm)?, had);
+        let (vm_begins_ns, vm_waited_ns) = *waits.get(vm)?;
+        let takers::Had { ns, preempted_ns, spread } = had;
         let vm = vms.get(vm)?.name.clone();
-        Some(TakenCpu { recording, vm, vm_begins_ns, vm_waited_ns, thread, name, ns, spread })
+        Some(TakenCpu {
+            recording,
+            vm,
+            vm_begins_ns,
+            vm_waited_ns,
+            thread,
+            name,
+            ns,
+            preempted_ns,
+            spread,
+        })
     };
     let mut takers: Vec<TakenCpu> = by_vm.into_iter().filter_map(row).collect();
     takers.sort_by_key(|taker| (std::cmp::Reverse(taker.ns), taker.thread));

@@ -29,7 +29,7 @@
 //! | nested guests | [`nested`], [`nested_steps`], [`nested_touches`] |
 //! | who had the CPUs, and did what | [`states`], [`cpu`], [`profile`], [`calls`], [`boot`] |
 //! | why somebody waited, and what VMMs do | [`path`], [`critical`], [`virtio`], [`vmm`] |
-//! | what differs, and what helps | [`diff`], [`ab`], [`advice`] |
+//! | what is wrong, what differs, and what helps | [`why`], [`diff`], [`ab`], [`advice`] |
 //! | what a recording has | [`contents`], [`recorded`], [`known_parts`], [`vms`], [`align`], [`hypertrace`] |
 //! | what numbers are called | [`reasons`], [`msr_names`] |
 //!
@@ -109,6 +109,7 @@ pub mod view;
 pub mod virtio;
 pub mod vmm;
 pub mod vms;
+pub mod why;
 
 pub use stats::{Comparison, Estimate};
 pub use timeline::arch::Isa;

@@ -49,6 +49,13 @@ impl<'s> View<'s> {
         self.guests.iter().find(|guest| guest.guest == at)
     }
 
+    /// Whether a recording was made on a host, as far as it is known.
+    #[must_use]
+    pub fn is_host(self, at: usize) -> bool {
+        let is_peer = self.recordings.get(at).is_some_and(|recording| recording.peer().is_some());
+        !is_peer && self.alignment(at).is_none()
+    }
+
     /// Recordings as they are named in reports: by their paths.
     #[must_use]
     pub fn paths(self) -> Vec<String> {

@@ -42,6 +42,7 @@ mod schemas;
 mod sensitivity;
 mod virtio;
 mod vmm;
+mod why;
 mod xml;
 
 use tables::{sentences, table, units};
@@ -69,3 +70,4 @@ pub use tables::units::{count, counted, plural, share, time};
 pub use tables::{Format, Report, Table, column};
 pub use virtio::VirtioReport;
 pub use vmm::{VmmReport, VmmSource};
+pub use why::{WhyQuestion, WhyReport};

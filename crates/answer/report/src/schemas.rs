@@ -5,7 +5,7 @@ use testkit::{PublishedSchema, assert_published};
 
 use crate::{
     ab, advice, align, boot, calls, cpu, critical, diff, exits, html, info, irqs, nested, part,
-    path, profile,
+    path, profile, why,
 };
 use crate::{sensitivity, virtio, vmm};
 
@@ -35,6 +35,7 @@ fn schemas_of_recordings_are_published() {
     assert_in_part::<profile::Document<'_>>("profile");
     assert_in_part::<virtio::Document<'_>>("virtio");
     assert_in_part::<vmm::Document<'_>>("vmm");
+    assert_in_part::<why::Document<'_>>("why");
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn a_condition_makes_a_session_of_what_was_before_it() {
 
 fn says_why(path: &Path) {
     let why: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/why.schema.json");
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/flight_why.schema.json");
     let schema: Value = serde_json::from_str(&std::fs::read_to_string(schema).unwrap()).unwrap();
     let valid = jsonschema::validate(&schema, &why);
     assert!(valid.is_ok(), "{valid:?}");

@@ -112,7 +112,7 @@ fn what_came_before_each_trigger_is_in_its_session() {
 fn says_why(first: &Path, second: &Path) {
     let text = fs::read_to_string(first.join("why.json")).unwrap();
     let why: Value = serde_json::from_str(&text).unwrap();
-    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/why.schema.json");
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/flight_why.schema.json");
     let schema: Value = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
     let valid = jsonschema::validate(&schema, &why);
     assert!(valid.is_ok(), "{valid:?}");

@@ -12,10 +12,10 @@ use super::thresholds::{MAX_NAMED, MIN_EXITS, matters};
 use super::{Advice, Amount, Fact};
 
 /// Pages of devices for which other rules speak, or none: APIC, I/O APIC, HPET.
-pub(super) const KNOWN_PAGES: [u64; 3] = [APIC_PAGE, 0xfec0_0000, 0xfed0_0000];
+pub(crate) const KNOWN_PAGES: [u64; 3] = [APIC_PAGE, 0xfec0_0000, 0xfed0_0000];
 
 /// Ports from here on are those of PCI devices; those below belong to a PC's own ([`super::ports`]).
-const FIRST_PCI_PORT: u64 = 0x1000;
+pub(crate) const FIRST_PCI_PORT: u64 = 0x1000;
 
 /// Addresses whose exits user space deals with take long enough, each by itself.
 pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {

@@ -17,33 +17,33 @@ const MAX_PLACES: usize = 1 << 14;
 
 /// Exits of one VM that have reason and place in common.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
-    pub(super) level: u8,
-    pub(super) reason: String,
+pub(crate) struct Place {
+    pub(crate) level: u8,
+    pub(crate) reason: String,
     /// They mean waiting for work.
-    pub(super) waiting: bool,
+    pub(crate) waiting: bool,
     /// What they were about; `None` too for those that found no room.
-    pub(super) detail: Option<(Detail, u64)>,
-    pub(super) sums: ExitSums,
+    pub(crate) detail: Option<(Detail, u64)>,
+    pub(crate) sums: ExitSums,
 }
 
 /// How a vCPU's idles ended.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Idles {
+pub(crate) struct Idles {
     /// Exits by which the guest said that it has nothing to do, with a time.
-    pub(super) count: u64,
+    pub(crate) count: u64,
     /// Those after which work came within [`SHORT_IDLE_NS`].
-    pub(super) short: u64,
+    pub(crate) short: u64,
     /// What those short ones cost on a CPU but polling, and waited for a CPU.
-    pub(super) short_cost_ns: u64,
+    pub(crate) short_cost_ns: u64,
     /// Polls that ended with work, and polls after which the vCPU slept all the same.
-    pub(super) polls_won: u64,
-    pub(super) polls_lost: u64,
+    pub(crate) polls_won: u64,
+    pub(crate) polls_lost: u64,
     /// How long those were.
-    pub(super) won_ns: u64,
-    pub(super) lost_ns: u64,
+    pub(crate) won_ns: u64,
+    pub(crate) lost_ns: u64,
     /// Idles whose polling could not be separated from the rest.
-    pub(super) unknown: u64,
+    pub(crate) unknown: u64,
 }
 
 impl Idles {
@@ -83,11 +83,11 @@ pub struct VmEvidence {
     /// Its name.
     pub vm: String,
     /// From its first exit to its last, by the recording's clock.
-    pub(super) range_ns: Option<(u64, u64)>,
+    pub(crate) range_ns: Option<(u64, u64)>,
     /// Whose exits these are; none of a VM without exits.
-    pub(super) isa: Option<Isa>,
-    pub(super) places: Vec<Place>,
-    pub(super) idles: Idles,
+    pub(crate) isa: Option<Isa>,
+    pub(crate) places: Vec<Place>,
+    pub(crate) idles: Idles,
 }
 
 /// What was measured of the exits of a recording.

@@ -7,7 +7,7 @@ use super::thresholds::{MIN_EXITS, a_third};
 use super::{Advice, Amount, Fact};
 
 /// The page of the local APIC's registers, where no guest has moved it.
-pub(super) const APIC_PAGE: u64 = 0xfee0_0000;
+pub(crate) const APIC_PAGE: u64 = 0xfee0_0000;
 /// The end-of-interrupt register: its place in the page, and its number among the registers of x2APIC.
 const EOI: (u64, u64) = (0xb0, 0x80b);
 /// The register by which interrupts are sent to other vCPUs.

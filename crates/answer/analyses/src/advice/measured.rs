@@ -94,15 +94,15 @@ impl<'m> Measured<'m> {
 }
 
 impl Place {
-    pub(super) fn msr(&self) -> Option<u64> {
+    pub(crate) fn msr(&self) -> Option<u64> {
         self.detail.filter(|(detail, _)| *detail == Detail::Msr).map(|(_, value)| value)
     }
 
-    pub(super) fn port(&self) -> Option<u64> {
+    pub(crate) fn port(&self) -> Option<u64> {
         self.detail.filter(|(detail, _)| *detail == Detail::Port).map(|(_, value)| value)
     }
 
-    pub(super) fn gpa(&self) -> Option<u64> {
+    pub(crate) fn gpa(&self) -> Option<u64> {
         self.detail.filter(|(detail, _)| *detail == Detail::Gpa).map(|(_, value)| value)
     }
 }

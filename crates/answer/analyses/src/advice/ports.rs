@@ -96,6 +96,12 @@ static LEGACY: [Legacy; 9] = [
     },
 ];
 
+/// The name of the device that a port belongs to.
+pub(crate) fn device_at(port: u64) -> Option<&'static str> {
+    let has_port = |device: &&Legacy| device.ports.iter().any(|range| range.contains(&port));
+    LEGACY.iter().find(has_port).map(|device| device.name)
+}
+
 /// Devices whose exits take long enough.
 pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
     LEGACY.iter().filter_map(|device| of_device(measured, device)).collect()

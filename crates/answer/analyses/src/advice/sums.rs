@@ -1,5 +1,7 @@
 //! What is added up over exits for rules: small enough to be kept for every address.
 
+use std::cmp::Reverse;
+
 use timeline::{ExitSpan, Handler, Outcome, Parts};
 
 use super::{Amount, Fact, SavingOf};
@@ -7,26 +9,28 @@ use crate::recorded::RecordedParts;
 
 /// Sums over exits; times cover paired exits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct ExitSums {
+pub(crate) struct ExitSums {
     /// Exits, whether or not their entry was seen.
-    pub(super) count: u64,
+    pub(crate) count: u64,
     /// Those with a time.
     paired: u64,
     /// Exit to entry.
     time_ns: u64,
     /// Where that went.
-    pub(super) parts: Parts,
+    pub(crate) parts: Parts,
     /// Host work before the exits, and the guest's time before that.
     before_exit_ns: u64,
-    pub(super) guest_ns: u64,
+    pub(crate) guest_ns: u64,
     /// Paired exits that user space dealt with.
-    pub(super) by_user: u64,
+    pub(crate) by_user: u64,
     /// When the first of them began.
-    pub(super) first_ns: Option<u64>,
+    pub(crate) first_ns: Option<u64>,
+    /// The longest of them, from exit to entry.
+    pub(crate) longest_ns: Option<(u64, u64)>,
 }
 
 impl ExitSums {
-    pub(super) fn add(&mut self, span: &ExitSpan) {
+    pub(crate) fn add(&mut self, span: &ExitSpan) {
         self.count = self.count.saturating_add(1);
         self.first_ns = Some(self.first_ns.map_or(span.start_ns, |at| at.min(span.start_ns)));
         self.before_exit_ns = self.before_exit_ns.saturating_add(span.before_exit_ns);
@@ -35,11 +39,12 @@ impl ExitSums {
             self.paired = self.paired.saturating_add(1);
             self.time_ns = self.time_ns.saturating_add(span.duration_ns());
             self.parts.add(&span.parts);
+            self.extend(Some((span.start_ns, span.end_ns)));
             self.by_user += u64::from(span.handler == Handler::User);
         }
     }
 
-    pub(super) fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         self.count = self.count.saturating_add(other.count);
         self.paired = self.paired.saturating_add(other.paired);
         self.time_ns = self.time_ns.saturating_add(other.time_ns);
@@ -48,21 +53,28 @@ impl ExitSums {
         self.guest_ns = self.guest_ns.saturating_add(other.guest_ns);
         self.by_user = self.by_user.saturating_add(other.by_user);
         self.first_ns = self.first_ns.into_iter().chain(other.first_ns).min();
+        self.extend(other.longest_ns);
     }
 
-    pub(super) fn of_all<'s>(all: impl IntoIterator<Item = &'s Self>) -> Self {
+    /// Keeps the longer exit; of equal ones the earlier.
+    fn extend(&mut self, other: Option<(u64, u64)>) {
+        let key = |(from_ns, to_ns): (u64, u64)| (to_ns.saturating_sub(from_ns), Reverse(from_ns));
+        self.longest_ns = self.longest_ns.into_iter().chain(other).max_by_key(|span| key(*span));
+    }
+
+    pub(crate) fn of_all<'s>(all: impl IntoIterator<Item = &'s Self>) -> Self {
         let mut sums = Self::default();
         all.into_iter().for_each(|other| sums.merge(other));
         sums
     }
 
     /// Whether user space dealt with most of them.
-    pub(super) fn is_users(&self) -> bool {
+    pub(crate) fn is_users(&self) -> bool {
         super::thresholds::is_most(self.by_user, self.paired)
     }
 
     /// Cost where it is known, else time: what the exits take.
-    pub(super) fn taken_ns(&self, recorded: &RecordedParts) -> u64 {
+    pub(crate) fn taken_ns(&self, recorded: &RecordedParts) -> u64 {
         if recorded.off_cpu { self.cost_ns() } else { self.time_ns }
     }
 
@@ -72,18 +84,18 @@ impl ExitSums {
     }
 
     /// What of the VMM's work is known to be on a CPU; never more than [`Self::taken_ns`].
-    pub(super) fn user_ns(&self, recorded: &RecordedParts) -> u64 {
+    pub(crate) fn user_ns(&self, recorded: &RecordedParts) -> u64 {
         self.parts.user_ns.min(self.taken_ns(recorded))
     }
 }
 
 /// What [`ExitSums::taken_ns`] is.
-pub(super) const fn kind_of(recorded: &RecordedParts) -> SavingOf {
+pub(crate) const fn kind_of(recorded: &RecordedParts) -> SavingOf {
     if recorded.off_cpu { SavingOf::Cost } else { SavingOf::Time }
 }
 
 /// How many exits, what they take, and what part of the VM's time that is.
-pub(super) fn facts(sums: &ExitSums, recorded: &RecordedParts, running_ns: u64) -> Vec<Fact> {
+pub(crate) fn facts(sums: &ExitSums, recorded: &RecordedParts, running_ns: u64) -> Vec<Fact> {
     let taken_ns = sums.taken_ns(recorded);
     let name = if recorded.off_cpu {
         "cost of these exits"
@@ -98,7 +110,7 @@ pub(super) fn facts(sums: &ExitSums, recorded: &RecordedParts, running_ns: u64) 
 }
 
 /// What part of the VM's time something is.
-pub(super) fn share_fact(part_ns: u64, running_ns: u64) -> Fact {
+pub(crate) fn share_fact(part_ns: u64, running_ns: u64) -> Fact {
     let share = part_ns as f64 / running_ns.max(1) as f64;
     Fact::new("share of the vCPUs' time on CPU", Amount::Share(share.min(1.0)))
 }

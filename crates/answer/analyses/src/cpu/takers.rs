@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use super::spread::Spread;
 use crate::recorders::is_recorder;
-use crate::states::{GuestCpu, OccupantSpan, StateSpan, VcpuRef};
+use crate::states::{GuestCpu, OccupantSpan, StateSpan, VcpuRef, VcpuState};
 
 /// A thread that ran on a CPU while a VM's vCPUs waited for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct TakenCpu {
     pub name: Option<String>,
     /// For how long.
     pub ns: u64,
+    /// Part of `ns`: the vCPU was preempted, not woken.
+    pub preempted_ns: u64,
     pub spread: Spread,
 }
 
@@ -38,6 +40,8 @@ impl TakenCpu {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Had {
     pub(super) ns: u64,
+    /// Part of `ns` in which the vCPU had been preempted.
+    pub(super) preempted_ns: u64,
     pub(super) spread: Spread,
 }
 
@@ -50,10 +54,13 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, key: (VcpuRef, u32), from_ns: u64, ns: u64) {
+    fn add(&mut self, thread: u32, wait: &Wait, from_ns: u64, ns: u64) {
         let after_ns = self.after_beginning_ns(from_ns);
-        let had = self.all.entry(key).or_default();
+        let had = self.all.entry((wait.vcpu, thread)).or_default();
         had.ns = had.ns.saturating_add(ns);
+        if wait.is_preempted {
+            had.preempted_ns = had.preempted_ns.saturating_add(ns);
+        }
         had.spread.add(after_ns, ns);
     }
 
@@ -86,6 +93,7 @@ struct Wait {
     to_ns: u64,
     from_ns: u64,
     vcpu: VcpuRef,
+    is_preempted: bool,
 }
 
 impl Takers {
@@ -103,7 +111,8 @@ impl Takers {
     pub(super) fn wait(&mut self, vcpu: VcpuRef, span: &StateSpan) {
         let at = GuestCpu { recording: vcpu.recording, cpu: span.cpu };
         let cpu = self.cpus.entry(at).or_default();
-        let wait = Wait { to_ns: span.to_ns, from_ns: span.from_ns, vcpu };
+        let is_preempted = span.state == VcpuState::Preempted;
+        let wait = Wait { to_ns: span.to_ns, from_ns: span.from_ns, vcpu, is_preempted };
         if cpu.ran.back().is_some_and(|last| last.to_ns >= wait.to_ns) {
             cpu.settle(wait, &mut self.sums);
         } else {
@@ -140,12 +149,12 @@ impl Cpu {
     }
 
     fn settle(&self, wait: Wait, sums: &mut Sums) {
-        let Wait { to_ns, from_ns, vcpu } = wait;
+        let Wait { to_ns, from_ns, .. } = wait;
         for span in self.ran.iter().rev().take_while(|span| span.to_ns > from_ns) {
             let begun_ns = span.from_ns.max(from_ns);
             let ns = span.to_ns.min(to_ns).saturating_sub(begun_ns);
             if let Some(thread) = span.thread.filter(|_| ns > 0) {
-                sums.add((vcpu, thread), begun_ns, ns);
+                sums.add(thread, &wait, begun_ns, ns);
             }
         }
     }
@@ -154,7 +163,6 @@ impl Cpu {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::states::VcpuState;
 
     const CPU: GuestCpu = GuestCpu { recording: 0, cpu: 3 };
     const VCPU: VcpuRef = VcpuRef { recording: 0, index: 1 };

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The document's name and version.
-const SCHEMA: &str = "hyperscope.why/1";
+const SCHEMA: &str = "hyperscope.flight_why/1";
 /// Maximum number of exits that are listed: the most expensive.
 const MAX_EXITS: usize = 20;
 /// Share of time waiting for a CPU from which an increase is reported.
@@ -240,6 +240,6 @@ mod tests {
 
     #[test]
     fn its_schema_is_published() {
-        assert_published::<Document<'_>>(&PublishedSchema::new("why").closed());
+        assert_published::<Document<'_>>(&PublishedSchema::new("flight_why").closed());
     }
 }

@@ -1,0 +1,282 @@
+//! Why a VM is slow: causes ranked by the time that they cost its vCPUs, each with evidence, and how sure it is.
+//!
+//! The vCPUs' time is a budget of states that adds up exactly ([`Budget`]). Each file here explains one part of it: exits by
+//! what they were about (`exit_causes`), waits for a CPU by who ran instead (`run_queue`), halts (`idle`), threads that
+//! serve the VM (`serving_threads`), requests to disks (`disks`), and the guest's own code (`guest_code`). A part below
+//! [`MIN_SHARE`] is not a cause: repeated runs of a healthy VM differ by as much.
+
+mod budget;
+mod cause;
+mod disk_waits;
+mod disks;
+mod exit_causes;
+mod exit_class;
+mod guest_code;
+mod idle;
+mod index;
+mod ipis;
+mod longest;
+mod run_queue;
+mod serving_threads;
+mod thread_delays;
+
+use std::collections::HashMap;
+
+use rustc_hash::FxHashMap;
+use sources::Recording;
+use timeline::Losses;
+use timeline::reading::{Reading, Task};
+
+use crate::advice::{EvidenceOf, ExitEvidence, VmEvidence};
+use crate::cpu::{CpuUse, CpuUseSink, VmUse};
+use crate::exit_question::ask;
+use crate::nested::{Nested, OfLevelTwo};
+use crate::states::{StateSink, states_for_all};
+use crate::view::View;
+
+use self::disk_waits::{DiskWaitSink, DiskWaits};
+use self::index::Index;
+use self::ipis::{IpiSink, Ipis};
+use self::longest::{Longest, LongestSink};
+use self::thread_delays::{ThreadDelaySink, ThreadDelays};
+
+pub use self::budget::Budget;
+pub use self::cause::{Cause, CauseId, Evidence, Next};
+
+/// Passes over the recordings: exits, and states with other events.
+pub const PASSES: u64 = 2;
+
+/// Share of its vCPUs' time from which a part is a cause.
+pub const MIN_SHARE: f64 = 0.03;
+/// Share of the time in which its vCPUs were not idle from which a part is a cause.
+pub const MIN_BUSY_SHARE: f64 = 0.1;
+
+/// Share of its vCPUs' time from which a wait of a thread that serves the VM is a cause.
+pub const MIN_WALL_SHARE: f64 = 0.05;
+
+/// What a VM did with its time, and what made it slow.
+#[derive(Clone, Debug)]
+pub struct VmAnswer {
+    /// Index of its host's recording.
+    pub recording: usize,
+    pub vm: String,
+    pub vcpus: usize,
+    pub budget: Budget,
+    /// The costliest first; empty if nothing is wrong.
+    pub causes: Vec<Cause>,
+    /// Events that the recording lacks, each with the causes that it therefore cannot show.
+    pub unseen: Vec<Unseen>,
+}
+
+/// Events that a recording lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unseen {
+    pub events: &'static str,
+    /// What they would show.
+    pub shows: &'static str,
+}
+
+/// Answers for all VMs of some recordings.
+#[derive(Debug)]
+pub struct Why {
+    /// The VM with the costliest cause first.
+    pub vms: Vec<VmAnswer>,
+    /// By recording.
+    pub losses: Vec<Losses>,
+    /// Whether times are nanoseconds: thresholds are lengths of time, so that no cause is claimed otherwise.
+    pub nanoseconds: bool,
+}
+
+/// All that causes are derived from, for one VM.
+pub(crate) struct Observed<'o> {
+    vm: &'o VmUse,
+    /// Index of the VM among those of its recording.
+    vm_at: usize,
+    index: &'o Index<'o>,
+    exits: Option<&'o VmEvidence>,
+    all_exits: &'o ExitEvidence,
+    nested: &'o Nested,
+    cpu: &'o CpuUse,
+    longest: &'o Longest,
+    delays: &'o ThreadDelays,
+    disks: &'o DiskWaits,
+    ipis: &'o Ipis,
+    budget: Budget,
+}
+
+impl Observed<'_> {
+    /// The share of the vCPUs' time.
+    fn share(&self, ns: u64) -> f64 {
+        ns as f64 / self.budget.total_ns.max(1) as f64
+    }
+
+    /// Whether a part of the vCPUs' time is large enough to be a cause.
+    fn matters(&self, ns: u64) -> bool {
+        let busy_ns = self.budget.total_ns.saturating_sub(self.budget.idle_ns);
+        self.share(ns) >= MIN_SHARE && ns as f64 >= busy_ns as f64 * MIN_BUSY_SHARE
+    }
+
+    /// As [`Self::matters`], for a part of the wall time and not of the time that vCPUs were busy.
+    fn matters_to_wall(&self, ns: u64) -> bool {
+        self.share(ns) >= MIN_WALL_SHARE
+    }
+
+    fn cause(&self, id: CauseId, cost_ns: u64, confidence: f64) -> Cause {
+        Cause {
+            id,
+            vm: self.vm.name.clone(),
+            vcpu: None,
+            cost_ns,
+            share: self.share(cost_ns).min(1.0),
+            confidence,
+            evidence: Vec::new(),
+            open: None,
+        }
+    }
+}
+
+/// Explains the time of all VMs of a view's recordings; `processes` has, by recording, the process of vCPU threads if the
+/// recorder knew it. `progress` gets the number of bytes read.
+#[must_use]
+pub fn why(
+    view: View<'_>,
+    processes: &[HashMap<u32, u32>],
+    progress: &(dyn Fn(u64) + Sync),
+) -> Why {
+    let exits: Vec<(ExitEvidence, Nested)> = view
+        .recordings
+        .iter()
+        .map(|recording| ask(recording, &(EvidenceOf, OfLevelTwo), progress))
+        .collect();
+    let timed = Timed::read(view, processes, progress);
+    let mut vms = timed.answers(&exits);
+    vms.sort_by_key(|vm| {
+        let cost_ns = vm.causes.first().map_or(0, |cause| cause.cost_ns);
+        std::cmp::Reverse((cost_ns, vm.budget.busy_ns()))
+    });
+    Why { vms, losses: timed.cpu.losses.clone(), nanoseconds: timed.cpu.nanoseconds }
+}
+
+/// What one reading in the order of time gives.
+struct Timed {
+    cpu: CpuUse,
+    longest: Longest,
+    delays: ThreadDelays,
+    disks: DiskWaits,
+    ipis: Ipis,
+}
+
+impl Timed {
+    fn read(
+        view: View<'_>,
+        processes: &[HashMap<u32, u32>],
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Self {
+        let mut cpu = CpuUseSink::new(view.recordings);
+        let mut longest = LongestSink::default();
+        let mut delays = ThreadDelaySink::new(view);
+        let mut disks = DiskWaitSink::new(view);
+        let mut ipis = IpiSink::default();
+        let reading = Reading::on_one_clock(view.recordings);
+        let mut delay_task = reading.trace_events(&mut delays);
+        let mut disk_task = reading.trace_events(&mut disks);
+        let mut ipi_task = reading.trace_events(&mut ipis);
+        let tasks: &mut [&mut dyn Task] = &mut [&mut delay_task, &mut disk_task, &mut ipi_task];
+        let sinks: Vec<&mut dyn StateSink> = vec![&mut cpu, &mut longest];
+        let states = states_for_all(view, sinks, (&reading, tasks), progress);
+        Self {
+            longest: longest.answer(&states),
+            cpu: cpu.answer(view, processes, &states),
+            delays: delays.answer(),
+            disks: disks.answer(),
+            ipis: ipis.answer(),
+        }
+    }
+
+    fn answers(&self, exits: &[(ExitEvidence, Nested)]) -> Vec<VmAnswer> {
+        let by_name: Vec<FxHashMap<&str, &VmEvidence>> = exits
+            .iter()
+            .map(|(exits, _)| exits.vms.iter().map(|vm| (vm.vm.as_str(), vm)).collect())
+            .collect();
+        let index = Index::new(&self.cpu);
+        let mut next_at: FxHashMap<usize, usize> = FxHashMap::default();
+        let mut answers = Vec::new();
+        for vm in &self.cpu.vms {
+            let next_at = next_at.entry(vm.recording).or_default();
+            let vm_at = *next_at;
+            *next_at += 1;
+            let Some((all_exits, nested)) = exits.get(vm.recording) else { continue };
+            let named = by_name.get(vm.recording).and_then(|vms| vms.get(vm.name.as_str()));
+            let observed = Observed {
+                vm,
+                vm_at,
+                index: &index,
+                exits: named.copied(),
+                all_exits,
+                nested,
+                cpu: &self.cpu,
+                longest: &self.longest,
+                delays: &self.delays,
+                disks: &self.disks,
+                ipis: &self.ipis,
+                budget: Budget::new(&vm.times),
+            };
+            answers.push(observed.answer());
+        }
+        answers
+    }
+}
+
+impl Observed<'_> {
+    fn answer(&self) -> VmAnswer {
+        VmAnswer {
+            recording: self.vm.recording,
+            vm: self.vm.name.clone(),
+            vcpus: self.vm.vcpus,
+            budget: self.budget,
+            causes: if self.cpu.nanoseconds { self.causes() } else { Vec::new() },
+            unseen: self.unseen(),
+        }
+    }
+
+    fn causes(&self) -> Vec<Cause> {
+        let mut causes = exit_causes::causes(self);
+        causes.extend(run_queue::causes(self));
+        causes.extend(idle::causes(self));
+        causes.extend(serving_threads::causes(self));
+        causes.extend(disks::cause(self));
+        causes.sort_by_key(|cause| (std::cmp::Reverse(cause.cost_ns), cause.id));
+        causes.extend(guest_code::cause(self, &causes));
+        causes
+    }
+
+    fn unseen(&self) -> Vec<Unseen> {
+        let recorded = self.all_exits.recorded;
+        let has_details = self.all_exits.has_details();
+        let unseen =
+            |is_missing: bool, events, shows| is_missing.then_some(Unseen { events, shows });
+        [
+            unseen(!recorded.off_cpu, "sched:sched_switch", "waits for a CPU, and who ran instead"),
+            unseen(
+                recorded.off_cpu && !recorded.wake,
+                "sched:sched_waking",
+                "late threads of the VMM",
+            ),
+            unseen(!recorded.user, "kvm:kvm_userspace_exit", "the VMM's share of exits"),
+            unseen(
+                !has_details && self.all_exits.has_exits(),
+                "kvm:kvm_msr, kvm_pio, kvm_page_fault, kvm_mmio",
+                "registers, ports and devices that exits were about",
+            ),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+/// Whether a recording can answer at all: it has exits of VMs.
+#[must_use]
+pub fn can_answer(recordings: &[Recording]) -> bool {
+    recordings.iter().any(|recording| recording.peer().is_none())
+}

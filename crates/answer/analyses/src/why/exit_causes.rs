@@ -1,0 +1,126 @@
+//! Exits that take much of a VM's time, by the cause that they point to.
+
+use std::collections::BTreeMap;
+
+use timeline::Detail;
+
+use super::Observed;
+use super::cause::{Cause, CauseId};
+use super::exit_class::class_of;
+use crate::advice::Amount;
+use crate::advice::evidence::Place;
+use crate::advice::ports::device_at;
+use crate::advice::sums::ExitSums;
+use crate::advice::thresholds::MIN_EXITS;
+use crate::nested::NestedRow;
+
+/// Exits of a VM that point to the same cause.
+#[derive(Debug, Default)]
+struct Class<'o> {
+    sums: ExitSums,
+    places: Vec<&'o Place>,
+}
+
+pub(super) fn causes(observed: &Observed<'_>) -> Vec<Cause> {
+    let Some(exits) = observed.exits else { return Vec::new() };
+    let mut classes: BTreeMap<CauseId, Class<'_>> = BTreeMap::new();
+    for place in &exits.places {
+        if let Some(id) = class_of(place) {
+            let class = classes.entry(id).or_default();
+            class.sums.merge(&place.sums);
+            class.places.push(place);
+        }
+    }
+    let sleeps = vmm_sleeps(observed, &exits.places);
+    let costs = classes.iter().filter_map(|(id, class)| of_class(observed, *id, class));
+    costs.chain(sleeps).collect()
+}
+
+fn of_class(observed: &Observed<'_>, id: CauseId, class: &Class<'_>) -> Option<Cause> {
+    let recorded = &observed.all_exits.recorded;
+    let mut cost_ns = class.sums.taken_ns(recorded);
+    if id == CauseId::PageFault && recorded.off_cpu {
+        cost_ns = cost_ns.saturating_add(class.sums.parts.blocked_ns);
+    }
+    if class.sums.count < MIN_EXITS || !observed.matters(cost_ns) {
+        return None;
+    }
+    let id = if id == CauseId::IpiStorm { ipis_of(observed) } else { id };
+    let mut cause = observed.cause(id, cost_ns, 0.9);
+    let costliest = class.places.iter().max_by_key(|place| place.sums.taken_ns(recorded));
+    if let Some(place) = costliest {
+        cause = cause.fact(about(place), Amount::Count(place.sums.count));
+    }
+    cause = cause.fact("exits", Amount::Count(class.sums.count));
+    if id == CauseId::NestedExits {
+        cause = with_factor(observed, cause);
+    }
+    let user_ns = class.sums.user_ns(recorded);
+    if recorded.user && user_ns > 0 {
+        cause = cause.fact(
+            "part of the cost in the VMM",
+            Amount::Share(user_ns as f64 / cost_ns.max(1) as f64),
+        );
+    }
+    cause = cause.instance("longest exit", class.sums.longest_ns);
+    Some(if observed.all_exits.has_details() {
+        cause
+    } else {
+        cause.open("which register, port or device exits were about")
+    })
+}
+
+/// Adds how many exits of the VM one exit of its own guests takes, for the reason that takes most.
+fn with_factor(observed: &Observed<'_>, cause: Cause) -> Cause {
+    let is_of_vm = |row: &&NestedRow| {
+        row.vm == observed.vm.name && row.reflected > 0 && !row.waiting && !row.never_returned()
+    };
+    let costliest =
+        observed.nested.rows.iter().filter(is_of_vm).max_by_key(|row| row.ancillary_count());
+    let Some(row) = costliest else { return cause };
+    let factor = row.ancillary_count() as f64 / row.reflected as f64;
+    cause.fact(
+        format!("exits of the VM for each {} exit of its own guest", row.reason),
+        Amount::Ratio(factor),
+    )
+}
+
+/// What exits were about, in words.
+fn about(place: &Place) -> String {
+    let reason = &place.reason;
+    match place.detail {
+        Some((Detail::Port, port)) => match device_at(port) {
+            Some(device) => format!("{reason} exits at port {port:#x}, {device}"),
+            None => format!("{reason} exits at port {port:#x}"),
+        },
+        Some((Detail::Msr, msr)) => format!("{reason} exits for MSR {msr:#x}"),
+        Some((Detail::Gpa, gpa)) => format!("{reason} exits at guest address {gpa:#x}"),
+        Some((Detail::Hypercall, number)) => format!("{reason} exits for hypercall {number}"),
+        _ => format!("{reason} exits"),
+    }
+}
+
+/// Whether vCPUs interrupt one another to make functions run there, which in Linux is mostly to flush TLBs, or to wake threads.
+fn ipis_of(observed: &Observed<'_>) -> CauseId {
+    let sent = observed.ipis.sent(observed.vm_vcpus());
+    if sent.calls > sent.reschedules { CauseId::TlbShootdown } else { CauseId::IpiStorm }
+}
+
+/// vCPU threads that sleep in the VMM while they handle an exit.
+fn vmm_sleeps(observed: &Observed<'_>, places: &[Place]) -> Option<Cause> {
+    let recorded = &observed.all_exits.recorded;
+    let handled =
+        places.iter().filter(|place| place.level == 1 && !place.waiting && place.sums.by_user > 0);
+    let mut sums = ExitSums::of_all(handled.map(|place| &place.sums));
+    let blocked_ns = std::mem::take(&mut sums.parts.blocked_ns);
+    if !recorded.off_cpu || !recorded.wake || !observed.matters(blocked_ns) {
+        return None;
+    }
+    let cause = observed.cause(CauseId::VmmLock, blocked_ns, 0.7);
+    let cause = cause.fact("exits handled by the VMM", Amount::Count(sums.by_user));
+    Some(
+        cause
+            .instance("longest exit", sums.longest_ns)
+            .open("a lock or a system call: record system calls to know"),
+    )
+}

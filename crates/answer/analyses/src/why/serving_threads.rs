@@ -1,0 +1,36 @@
+//! Threads that serve a VM and wait for a CPU: those of its VMM, and vhost's workers.
+
+use super::Observed;
+use super::cause::{Cause, CauseId};
+use crate::advice::Amount;
+use crate::states::Part;
+
+/// Share of the recording's time from which a late thread is a cause.
+const MIN_LATE: f64 = 0.05;
+
+pub(super) fn causes(observed: &Observed<'_>) -> Vec<Cause> {
+    let recorded = &observed.all_exits.recorded;
+    if !recorded.off_cpu || !recorded.wake {
+        return Vec::new();
+    }
+    let late = [(Part::Vmm, CauseId::VmmThreadLate), (Part::Vhost, CauseId::VhostLate)];
+    late.into_iter().filter_map(|(part, id)| cause(observed, part, id)).collect()
+}
+
+fn cause(observed: &Observed<'_>, part: Part, id: CauseId) -> Option<Cause> {
+    let delay = |thread| observed.delays.of_thread(observed.vm.recording, thread);
+    let threads = observed.threads_of(part);
+    let (thread, delay) = threads
+        .map(|thread| (thread, delay(thread.thread)))
+        .max_by_key(|(_, delay)| delay.run_queue_ns)?;
+    let is_late = delay.run_queue_ns as f64 >= observed.cpu.span_ns as f64 * MIN_LATE;
+    if !is_late || !observed.matters_to_wall(delay.run_queue_ns) {
+        return None;
+    }
+    let name = thread.name.as_deref().unwrap_or("<...>");
+    let cause = observed.cause(id, delay.run_queue_ns, 0.75);
+    let cause = cause
+        .fact(format!("waits of {name}-{} for a CPU", thread.thread), Amount::Count(delay.waits));
+    let cause = cause.instance("longest of these waits", delay.longest_wait_ns);
+    Some(cause.open("whether the guest needed that thread meanwhile"))
+}
