@@ -1,4 +1,5 @@
-//! Whether a workload runs otherwise under some configurations than under a first one, by runs of all in blocks.
+//! Compares configurations of one experiment: runs come in blocks, and each block has one run of each
+//! configuration.
 
 use stats::{
     Comparison, benjamini_hochberg, compare_pairs, mean, median, standard_deviation, trend,
@@ -7,40 +8,39 @@ use stats::{
 /// Significance level of reported changes.
 const ALPHA: f64 = 0.05;
 
-/// A number is an outlier if it is further from the median than this many median deviations.
+/// A value is an outlier if its distance from the median exceeds this many median absolute deviations.
 const FAR: f64 = 5.0;
 
-/// What makes the median of deviations a standard deviation, where numbers are normally distributed.
+/// Converts a median absolute deviation into a standard deviation, for normally distributed values.
 const NORMAL: f64 = 1.4826;
 
-/// Configurations of one experiment, at most.
+/// Max configurations of one experiment.
 pub const MAX_SIDES: usize = NAMES.len();
 
-/// Their names in documents, and for setups.
+/// Names of the configurations in documents and for setup commands.
 const NAMES: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
 
-/// Which configuration.
+/// A configuration, by its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AbSide(u8);
 
 impl AbSide {
-    /// The first one, with which all others are compared.
+    /// The baseline: all other configurations are compared with it.
     pub const A: Self = Self(0);
-    /// The second one.
     pub const B: Self = Self(1);
 
-    /// The first ones, as many as asked for.
+    /// The first `sides` configurations.
     pub fn first(sides: usize) -> impl Iterator<Item = Self> {
         (0..sides.min(MAX_SIDES)).map(|place| Self(place as u8))
     }
 
-    /// Its place, from 0.
+    /// Index, from 0.
     #[must_use]
     pub const fn place(self) -> usize {
         self.0 as usize
     }
 
-    /// Its name in documents, and for setups.
+    /// Name in documents and for setup commands.
     #[must_use]
     pub fn name(self) -> &'static str {
         NAMES.get(self.place()).copied().unwrap_or("?")
@@ -50,53 +50,51 @@ impl AbSide {
 /// One run of the workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AbRun {
-    /// Its configuration.
     pub side: AbSide,
-    /// Its block, from 1: one run of each configuration, one right after the other.
+    /// Block number, from 1. A block has one run of each configuration, one right after the other.
     pub block: usize,
-    /// Its numbers, in the order of the metrics.
+    /// Values in the order of the metrics.
     pub values: Vec<f64>,
 }
 
 /// A run that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AbFailure {
-    /// Its configuration.
     pub side: AbSide,
-    /// Its block, from 1; 0 while it warmed up.
+    /// Block number, from 1; 0 during warm-up.
     pub block: usize,
-    /// Which run it was, from 1.
+    /// Run number, from 1.
     pub run: usize,
-    /// How it failed, with the end of what it printed.
+    /// The error, with the end of the output.
     pub text: String,
 }
 
-/// A metric under A and one other configuration.
+/// A metric of A, compared with another configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AbMetric {
     pub name: String,
-    /// Its place among the values of a run.
+    /// Index of the metric in [`AbRun::values`].
     pub place: usize,
-    /// The configuration that is compared with A.
+    /// The configuration compared with A.
     pub side: AbSide,
-    /// Means under A and the other one.
+    /// Means of A and of `side`.
     pub means: [f64; 2],
-    /// Standard deviations; `None` of less than two runs.
+    /// Standard deviations; `None` for fewer than two runs.
     pub deviations: [Option<f64>; 2],
-    /// How the other one relates to A, by blocks; `None` of less than two blocks.
+    /// Comparison of `side` with A, block by block; `None` for fewer than two blocks.
     pub change: Option<Comparison>,
-    /// The chance of a change that great where there is none, adjusted for the number of comparisons.
+    /// P-value, adjusted for the number of comparisons.
     pub p_adjusted: Option<f64>,
-    /// How much it grew from the first run to the last, of both configurations, as a share; only where that is
-    /// hardly chance.
+    /// Relative growth from the first block to the last, over both configurations; `None` if it is not
+    /// significant.
     pub drift: Option<f64>,
-    /// Runs of the other configuration, and in the first comparison of A's, by their place in [`Ab::runs`], that are far
-    /// from others of their configuration. They count.
+    /// Outliers, as indexes into [`Ab::runs`]: of `side`, and in the first comparison also of A. They stay in all
+    /// statistics.
     pub outliers: Vec<usize>,
 }
 
 impl AbMetric {
-    /// Whether the other configuration differs from A, chance aside.
+    /// Whether the adjusted p-value is below [`ALPHA`].
     #[must_use]
     pub fn is_significant(&self) -> bool {
         self.p_adjusted.is_some_and(|p| p < ALPHA)
@@ -111,34 +109,34 @@ impl AbMetric {
 /// An experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ab {
-    /// What was measured: each metric once for each configuration but A.
+    /// Each metric once for each configuration except A.
     pub metrics: Vec<AbMetric>,
-    /// Configurations.
+    /// Number of configurations.
     pub sides: usize,
-    /// All runs in the order in which they ran.
+    /// All runs, in the order of execution.
     pub runs: Vec<AbRun>,
-    /// It ended before it was done.
+    /// The experiment was interrupted.
     pub is_interrupted: bool,
-    /// The run that failed, and how, where it ended because of that.
+    /// The failed run that ended the experiment, and its error.
     pub ended_by: Option<String>,
-    /// Runs that failed, where that is ignored.
+    /// Failed runs, if the experiment continues after failures.
     pub failures: Vec<AbFailure>,
 }
 
 impl Ab {
-    /// Blocks that are whole.
+    /// Number of complete blocks.
     #[must_use]
     pub fn blocks(&self) -> usize {
         self.runs.len() / self.sides.max(1)
     }
 
-    /// The comparisons of the metric at that place among the values of a run.
+    /// All comparisons of the metric with this index in [`AbRun::values`].
     pub fn comparisons(&self, place: usize) -> impl Iterator<Item = &AbMetric> {
         self.metrics.iter().filter(move |metric| metric.place == place)
     }
 }
 
-/// Compares runs of that number of configurations, of which each block has one each.
+/// Compares `sides` configurations; each block of `runs` has one run of each.
 #[must_use]
 pub fn ab(names: &[String], runs: Vec<AbRun>, sides: usize) -> Ab {
     let others = || AbSide::first(sides).skip(1);
@@ -172,7 +170,7 @@ fn metric(name: &str, (place, other): (usize, AbSide), runs: &[AbRun]) -> AbMetr
             Some((value_of(AbSide::A)?, value_of(other)?))
         })
         .collect();
-    // A's are those of the first comparison.
+    // Only the first comparison lists A's outliers.
     let shown = if other == AbSide::B { &sides[..] } else { &sides[1..] };
     let mut outliers: Vec<usize> = shown.iter().flat_map(|side| outliers(side)).collect();
     outliers.sort_unstable();
@@ -189,7 +187,7 @@ fn metric(name: &str, (place, other): (usize, AbSide), runs: &[AbRun]) -> AbMetr
     }
 }
 
-/// The places of values that are far from the others, by the median and the median of deviations from it.
+/// Indexes of outliers, by the median absolute deviation.
 fn outliers(values: &[(usize, f64)]) -> Vec<usize> {
     let mut all: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
     let Some(middle) = median(&mut all) else { return Vec::new() };
@@ -200,7 +198,7 @@ fn outliers(values: &[(usize, f64)]) -> Vec<usize> {
     values.iter().filter(|(_, value)| is_far(*value)).map(|(place, _)| *place).collect()
 }
 
-/// By how much blocks as a whole grew, as a share of their mean.
+/// Growth over all blocks, relative to their mean.
 fn drift(pairs: &[(f64, f64)]) -> Option<f64> {
     let blocks: Vec<f64> = pairs.iter().map(|(a, b)| f64::midpoint(*a, *b)).collect();
     let (slope, p) = trend(&blocks)?;

@@ -1,8 +1,7 @@
-//! What measured exits say of their causes: why they happen, what usually helps, and how much time that
-//! could save at most.
+//! Derives causes from measured exits: why they happen, what usually helps, and the max time that this can save.
 //!
-//! Each rule is a file of its own and a line in [`RULES`]. A rule looks at what was measured of one VM and
-//! says nothing where its evidence is not there; `docs/howto/add-advice.md` goes through one.
+//! Each rule is a file and a line in [`RULES`]. A rule reads the measurements of one VM and gives no advice
+//! without sufficient evidence; `docs/howto/add-advice.md` explains how to add one.
 
 pub(crate) mod devices;
 pub(crate) mod evidence;
@@ -30,16 +29,16 @@ pub use evidence::{EvidenceOf, ExitEvidence, Spent, VmEvidence};
 use measured::Measured;
 pub use verified::{VERIFIED, Verified, verified};
 
-/// A cause of exits or waiting that a recording may show.
+/// A cause of exits or waiting that a recording can show.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// Its name in JSON, in CSV and in `docs/advice.md`.
+    /// Name in JSON, in CSV and in `docs/advice.md`.
     pub name: &'static str,
-    /// What it says of a VM; nothing where the evidence is weak.
+    /// Gives advice for one VM; empty if the evidence is weak.
     advise: fn(&Measured<'_>) -> Vec<Advice>,
 }
 
-/// All rules, in the order in which their advice comes where it could save as much.
+/// All rules. Advice with equal savings is in this order.
 pub static RULES: [Rule; 10] = [
     Rule { name: "interrupt-controller", advise: interrupts::advise },
     Rule { name: "device-address", advise: devices::advise },
@@ -53,10 +52,10 @@ pub static RULES: [Rule; 10] = [
     Rule { name: "nested-exits", advise: nested_exits::advise },
 ];
 
-/// What advice is about: where a page shows it, and what it speaks of.
+/// The subject of an advice, which decides where a page shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum About {
-    /// Exits of a reason.
+    /// Exits with one reason.
     Reason {
         /// Level of the guest that exits.
         level: u8,
@@ -65,27 +64,27 @@ pub enum About {
     },
     /// vCPUs that wait for a CPU.
     RunQueue,
-    /// The host's polling before it gives up a CPU.
+    /// The host polls before it gives up a CPU.
     HaltPolling,
-    /// Exits of guests inside the VM that go to its own hypervisor.
+    /// Reflected exits: nested guests exit to the VM's own hypervisor.
     Nested,
 }
 
-/// What the time is that advice could save.
+/// The kind of time that an advice can save.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SavingOf {
-    /// Of the cost of exits: running on a CPU.
+    /// Cost of exits: CPU time.
     Cost,
-    /// Of the time of exits, where the recording can't distinguish running from waiting.
+    /// Time of exits, if the recording does not separate running from waiting.
     Time,
-    /// Of waiting for a CPU.
+    /// Run-queue wait.
     Waiting,
-    /// Of halt polling.
+    /// Halt polling.
     Polling,
 }
 
 impl SavingOf {
-    /// Its name in tables and JSON.
+    /// Name in tables and JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -100,21 +99,19 @@ impl SavingOf {
 /// A number of a recording with its unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
-    /// How many.
     Count(u64),
-    /// How long, in nanoseconds.
+    /// Nanoseconds.
     Time(u64),
-    /// A part of a whole, 0 to 1.
+    /// From 0 to 1.
     Share(f64),
-    /// How many of one thing there are for each of another.
+    /// A quotient of two quantities.
     Ratio(f64),
 }
 
-/// A piece of evidence: what was measured.
+/// A measured fact that supports an advice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {
     pub what: String,
-    /// How much.
     pub amount: Amount,
 }
 
@@ -124,36 +121,35 @@ impl Fact {
     }
 }
 
-/// What a rule says of a VM.
+/// Advice of a rule for a VM.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
-    /// Name of the rule; see [`RULES`].
+    /// Name of the rule: see [`RULES`].
     pub rule: &'static str,
     pub vm: String,
-    /// Whose exits the VM has.
+    /// Instruction set of the VM's exits.
     pub isa: Isa,
-    /// Where it belongs.
     pub about: About,
-    /// What happens, in a few words.
+    /// The problem, in a few words.
     pub title: String,
-    /// Why it happens.
+    /// The explanation.
     pub why: String,
-    /// Settings and changes that usually help, the likeliest first.
+    /// Settings and changes that usually help, the most promising first.
     pub helps: Vec<String>,
-    /// What of the recording shows it.
+    /// Measurements that support the advice.
     pub evidence: Vec<Fact>,
-    /// The time that it should save at least, in nanoseconds; 0 where the recording doesn't show how much remains.
+    /// Min saving in nanoseconds; 0 if the recording doesn't show how much time remains.
     pub saving_at_least_ns: u64,
-    /// The time that it could save at most, in nanoseconds: never more than was measured.
+    /// Max saving in nanoseconds: never more than was measured.
     pub saving_at_most_ns: u64,
-    /// What that time is.
+    /// The kind of time that the advice saves.
     pub saving_of: SavingOf,
 }
 
-/// What all rules say of one recording: that first which could save most.
+/// Advice of all rules for one recording, the largest saving first.
 ///
-/// `nested` has the exits of nested guests; `takers` has who ran on the CPUs that vCPUs waited for, where that is known.
-/// Recordings whose times are not nanoseconds get no advice, because thresholds are lengths of time.
+/// `nested` has the exits of nested guests; `takers` has the threads that ran on the CPUs that vCPUs waited for,
+/// if known. Recordings whose times are not nanoseconds get no advice, because thresholds are durations.
 #[must_use]
 pub fn advise(exits: &ExitEvidence, nested: &[NestedRow], takers: &[&TakenCpu]) -> Vec<Advice> {
     if !exits.nanoseconds {

@@ -1,6 +1,6 @@
-//! How guests' clocks relate to their host's: by the TSC offsets that KVM recorded, by what the
-//! recorder measured (TIME_SHIFT), and by the times at which vCPUs were in their guests, which the
-//! other two are held against.
+//! Relates guests' clocks to their host's. There are three methods: the TSC offsets that KVM recorded, the offsets
+//! that the recorder measured (TIME_SHIFT), and the windows in which vCPUs were in the guest. The windows also
+//! check the other two.
 
 mod apply;
 mod guests;
@@ -24,22 +24,22 @@ use stamps::GuestStamps;
 
 use guests::{GuestOf, guests};
 
-/// A way to bring a guest's times to its host's clock.
+/// A method to convert a guest's times to its host's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Method {
-    /// The TSC offsets that KVM set, where host and guest were recorded with `x86-tsc`.
+    /// TSC offsets that KVM set; needs recordings of host and guest with the clock `x86-tsc`.
     TscOffset,
-    /// What the recorder measured: TIME_SHIFT in the guest's file.
+    /// Offsets that the recorder measured: TIME_SHIFT in the guest's file.
     TimeShift,
-    /// Guest events lie between the entries and exits of their vCPU.
+    /// Guest events can only lie between an entry and the next exit of their vCPU.
     Windows,
 }
 
 impl Method {
-    /// All methods, the one to be preferred first.
+    /// All methods in the order of preference.
     pub const ALL: [Self; 3] = [Self::TscOffset, Self::TimeShift, Self::Windows];
 
-    /// Its name in options and reports.
+    /// Name in options and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -50,44 +50,44 @@ impl Method {
     }
 }
 
-/// How one CPU of a guest relates to its host, for a stretch of time.
+/// Offset between one CPU of a guest and the host over a time range.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AlignRow {
     /// CPU number in the guest.
     pub guest_cpu: u32,
-    /// Number of the vCPU that is it.
+    /// Number of the vCPU that runs this CPU.
     pub vcpu: u32,
-    /// The host's thread that runs it.
+    /// The vCPU's thread on the host.
     pub thread: u32,
-    /// The stretch, on the host's clock.
+    /// Start of the range, on the host's clock.
     pub from_ns: i64,
-    /// Its end.
+    /// End of the range.
     pub to_ns: i64,
-    /// Host's clock less guest's, in the middle of the stretch.
+    /// Host's clock minus guest's clock in the middle of the range.
     pub offset_ns: i64,
-    /// The truth is no further off in the stretch; `None`: the method doesn't say.
+    /// Max error of the offset in the range; `None` if the method has no bound.
     pub bound_ns: Option<u64>,
-    /// How the offset changes: nanoseconds a second.
+    /// Change of the offset, in nanoseconds per second.
     pub drift_ppb: f64,
-    /// The least and the greatest drift, where the method bounds it.
+    /// Min and max drift, if the method bounds it.
     pub drifts_ppb: Option<(f64, f64)>,
-    /// Events held against the windows of the vCPU.
+    /// Events checked against the vCPU's windows.
     pub events: u64,
-    /// Those of them that lie outside by more than the bound.
+    /// Events outside all windows by more than the bound.
     pub violations: u64,
-    /// How far outside the one lies that is furthest.
+    /// Largest distance of an event from its window.
     pub worst_ns: u64,
 }
 
-/// What one method gives for one guest.
+/// Result of one method for one guest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MethodResult {
     pub method: Method,
-    /// By CPU and time; empty if the method can't be used.
+    /// Offsets by CPU and time; empty if the method is unusable.
     pub rows: Vec<AlignRow>,
-    /// Why it can't be used, or not for all.
+    /// Why the method is unusable, for all or some CPUs.
     pub reason: Option<String>,
-    /// How far it is from the windows at most, and whether that is within the bounds of both.
+    /// Max difference from the windows' offsets, and whether it is within the bounds of both.
     pub from_windows: Option<(u64, bool)>,
 }
 
@@ -96,36 +96,35 @@ impl MethodResult {
         Self { method, rows: Vec::new(), reason: Some(reason.into()), from_windows: None }
     }
 
-    /// Events held against the windows.
+    /// Events checked against the windows.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.rows.iter().map(|row| row.events).sum()
     }
 
-    /// Events outside by more than the bound.
+    /// Events outside all windows by more than the bound.
     #[must_use]
     pub fn violations(&self) -> u64 {
         self.rows.iter().map(|row| row.violations).sum()
     }
 }
 
-/// How one guest's recording relates to its host's.
+/// Alignment of one guest's recording to its host's.
 #[derive(Clone, Debug)]
 pub struct GuestAlignment {
-    /// Numbers of the recordings: the host's, and the guest's.
+    /// Index of the host's recording.
     pub host: usize,
-    /// See `host`.
+    /// Index of the guest's recording.
     pub guest: usize,
-    /// The VM, as the exits report calls it.
+    /// The VM's name in the exits report.
     pub vm: String,
     /// Whether times are nanoseconds; else they are ticks.
     pub nanoseconds: bool,
-    /// What each method gives, in the order of [`Method::ALL`].
+    /// Results in the order of [`Method::ALL`].
     pub methods: Vec<MethodResult>,
     /// The method chosen: the first without violations, else the windows; `None` if none is usable.
     pub chosen: Option<Method>,
-    /// Events of the guest that lie in no stretch of the windows' answer: near its breaks, or
-    /// where it has none.
+    /// Guest events in no time range of the windows' result: near its breaks, or where it has none.
     pub unplaced: u64,
     /// Whether the host has windows to check methods against.
     pub checked: bool,
@@ -133,22 +132,22 @@ pub struct GuestAlignment {
 }
 
 impl GuestAlignment {
-    /// Whether the windows give an answer.
+    /// Whether the windows have a result.
     #[must_use]
     pub fn has_windows(&self) -> bool {
         let windows = self.methods.iter().find(|result| result.method == Method::Windows);
         windows.is_some_and(|result| !result.rows.is_empty())
     }
 
-    /// What the chosen method gives.
+    /// Result of the chosen method.
     #[must_use]
     pub fn result(&self) -> Option<&MethodResult> {
         self.methods.iter().find(|result| Some(result.method) == self.chosen)
     }
 }
 
-/// Aligns all guests among `recordings` to their hosts; with `method`, by that one if it can be
-/// used. `tick` receives the number of bytes read: hosts and guests are read once.
+/// Aligns all guests among `recordings` to their hosts. If `method` is given and usable, it is chosen. `progress`
+/// receives the number of bytes read: hosts and guests are read once.
 #[must_use]
 pub fn align(
     recordings: &[Recording],
@@ -157,7 +156,7 @@ pub fn align(
 ) -> Vec<GuestAlignment> {
     let mut hosts: HashMap<usize, Host> = HashMap::new();
     let mut all = Vec::new();
-    // One for all guests, whatever their recordings hold.
+    // All guests share one budget, so recordings cannot multiply it.
     let mut budget = Budget::default();
     let pairs = guests(recordings, progress);
     for (at, pair) in pairs.iter().enumerate() {
@@ -175,7 +174,7 @@ pub fn align(
     all
 }
 
-/// A host and its guest, read.
+/// A host and a guest after they were read.
 struct Question<'r> {
     host_recording: &'r Recording,
     guest_recording: &'r Recording,
@@ -220,7 +219,7 @@ impl Question<'_> {
         }
     }
 
-    /// Each relation, judged and compared with that of the windows, which is the last.
+    /// Judges each relation and compares it with the windows' relation, which is the last.
     fn results(
         &self,
         solved: &mapping::Solved,
@@ -244,13 +243,13 @@ impl Question<'_> {
         Method::ALL.into_iter().zip(relations).map(result).collect()
     }
 
-    /// Events of a CPU that can be held against windows.
+    /// Number of a CPU's events to check against windows.
     fn judged(&self, cpu: &CpuOnVcpu) -> u64 {
         self.guest.cpu_stamps(cpu.guest_cpu).map_or(0, |stamps| stamps.own_ns.len() as u64)
     }
 }
 
-/// The first method without violations, else the windows, else what there is.
+/// The first method without violations, else the windows, else the first usable method.
 fn choose(methods: &[MethodResult], wanted: Option<Method>) -> Option<Method> {
     let usable = || methods.iter().filter(|result| !result.rows.is_empty());
     if wanted.is_some() {

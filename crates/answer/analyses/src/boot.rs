@@ -1,12 +1,12 @@
-//! How a guest boots and goes down: by level of its kernel's initcalls, then in user space up to a
-//! mark, then step by step to its last event; with what each of that cost its host.
+//! How a guest boots and shuts down: the initcall levels of its kernel, user space up to a mark, the steps of the
+//! shutdown up to its last event; and the exits and events of each phase.
 //!
 //! ```text
 //!  host   first entry                                                          last exit
 //!  guest    │ before │ console │ … │ early │ … │ late │ … │ init … mark │ … │ down │ after │
 //! ```
-//! The guest's part comes from `initcall:*` events that its kernel records from its command line on, exits from
-//! the host's recording of the same time, events in the guest by their bytes.
+//! The guest's part comes from the `initcall:*` events that its kernel records from its command line on. Exits
+//! come from the host's recording of the same time. Guest events are counted with their bytes.
 
 mod events;
 mod follow;
@@ -31,12 +31,12 @@ pub use events::{Weight, recorded_in as has_boot_events};
 pub use machine::{BootedMachine, HostCost, InPhase, Initcall, Phase, PhaseKind, ReasonCost};
 pub use tracing::{EventCost, TracingCost};
 
-/// Where phases begin that no event of a kernel's own marks.
+/// Marks that begin phases which have no kernel event.
 #[derive(Clone, Debug, Default)]
 pub struct BootMarks {
-    /// The boot is over at the first mark that has this in it; unset: at the first mark of all.
+    /// The boot ends at the first mark that contains this text; `None`: at the first mark.
     pub until: Option<String>,
-    /// The shutdown begins at the first mark that has this in it.
+    /// The shutdown begins at the first mark that contains this text.
     pub down: Option<String>,
 }
 
@@ -50,20 +50,20 @@ impl BootMarks {
     }
 }
 
-/// Levels that a kernel is believed to have: each is a phase, and there are nine.
+/// Max initcall levels, each of which is a phase. Kernels have nine.
 const MAX_LEVELS: usize = 256;
 
-/// Machines that boot or go down in some recordings that are read as one.
+/// Machines that boot or shut down in recordings read together.
 #[derive(Debug)]
 pub struct Boot {
-    /// Guests first that have a recording of their own.
+    /// Guests with a recording of their own come first.
     pub machines: Vec<BootedMachine>,
-    /// By host's recording.
+    /// By recording of a host.
     pub losses: Vec<Losses>,
 }
 
-/// How machines boot and go down. `collected` is what collectors wrote next to recordings, by recording;
-/// `tick` receives the number of bytes read, and more than once of the same.
+/// Boots and shutdowns of machines. `collected` has the collectors' files by recording. `progress` receives the
+/// number of bytes read; some bytes are read more than once.
 #[must_use]
 pub fn boot(
     view: View<'_>,
@@ -89,7 +89,7 @@ pub fn boot(
     for (at, host) in recordings.iter().enumerate() {
         let hosted_machines: Vec<_> =
             machines.iter_mut().filter(|machine| machine.host == Some(at)).collect();
-        // What a guest that is placed hosts itself is not asked here.
+        // Reports of nested guests in an aligned guest's recording are not read.
         let reports = placed(at).is_none().then(|| {
             let collected = collected.get(at).unwrap_or(&None);
             GuestReports::hear(host, collected, marks, progress)
@@ -106,7 +106,7 @@ pub fn boot(
     Boot { machines, losses }
 }
 
-/// Phases that begin so and end where the next one begins, the last one at `last_ns`.
+/// Each phase ends where the next one begins, the last one at `last_ns`.
 fn phases(
     begins: Vec<(u64, PhaseKind, String)>,
     last_ns: u64,

@@ -1,14 +1,13 @@
-//! What is known by recording and by a key in it, and is forgotten of a whole recording at each loss: a recording may
-//! have as many things, and as many losses, as lines.
+//! A map by recording and key. A loss drops all entries of its recording in constant time, because a recording can
+//! have as many entries and as many losses as lines.
 
 use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
 
-/// A value for each recording and key.
 #[derive(Debug)]
 pub(crate) struct ByRecording<K, V> {
-    /// By recording. A map is dropped at a loss, not emptied: that takes as long as it was ever large.
+    /// By recording. A loss drops the inner map: clearing it takes time proportional to its largest size ever.
     all: FxHashMap<u16, FxHashMap<K, V>>,
     len: usize,
 }
@@ -20,7 +19,7 @@ impl<K, V> Default for ByRecording<K, V> {
 }
 
 impl<K: Copy + Eq + Hash, V> ByRecording<K, V> {
-    /// How many values there are.
+    /// Number of values of all recordings.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -33,7 +32,7 @@ impl<K: Copy + Eq + Hash, V> ByRecording<K, V> {
         self.all.get_mut(&recording)?.get_mut(&key)
     }
 
-    /// The value of a key, which begins empty.
+    /// The value of a key; inserts the default value first if the key is absent.
     pub(crate) fn get_or_default(&mut self, (recording, key): (u16, K)) -> &mut V
     where
         V: Default,
@@ -45,20 +44,19 @@ impl<K: Copy + Eq + Hash, V> ByRecording<K, V> {
         })
     }
 
-    /// Puts a value in place of what was known.
     pub(crate) fn set(&mut self, (recording, key): (u16, K), value: V) {
         let before = self.all.entry(recording).or_default().insert(key, value);
         self.len += usize::from(before.is_none());
     }
 
-    /// Takes a value out.
+    /// Removes and returns a value.
     pub(crate) fn take(&mut self, (recording, key): (u16, K)) -> Option<V> {
         let value = self.all.get_mut(&recording)?.remove(&key)?;
         self.len -= 1;
         Some(value)
     }
 
-    /// Nothing is known any more of a recording.
+    /// Drops all values of a recording.
     pub(crate) fn forget(&mut self, recording: u16) {
         let gone = self.all.remove(&recording).map_or(0, |known| known.len());
         self.len -= gone;

@@ -1,11 +1,11 @@
-//! Which kernel functions ran, how often and how long, and their callers.
+//! Kernel functions that ran: counts, times and callers.
 //!
-//! The function_graph tracer records each call and each return, with the depth on the thread's stack;
-//! interrupts nest into the stack of the thread that they interrupt. The function tracer records calls
-//! alone, with the address that they return to: those have counts and callers, and no times.
+//! The function_graph tracer records each call and each return, with the depth on the thread's stack; interrupts
+//! nest into the stack of the interrupted thread. The function tracer only records calls with their return
+//! addresses, so functions have counts and callers, but no times.
 //!
-//! Self times, the time off the CPU and the time outside recorded calls add up to the time that a thread was
-//! traced. A call counts only where both its ends were seen with no loss between them.
+//! Self times, off-CPU time and time outside recorded calls add up to the traced time of a thread. A call counts
+//! only if its entry and return were recorded with no loss in between.
 
 mod events;
 mod follower;
@@ -32,12 +32,11 @@ pub use patterns::Saving;
 pub use thread::ThreadCalls;
 pub use tree::{CallNode, CallNodeKind, CallTree};
 
-/// What is asked of a recording's calls.
 #[derive(Clone, Debug)]
 pub struct CallQuestion {
-    /// Patterns of functions, whose savings are told.
+    /// Patterns of functions whose savings are estimated.
     pub patterns: Vec<String>,
-    /// Stacks that are kept apart at most.
+    /// Max distinct stacks.
     pub most_stacks: usize,
 }
 
@@ -59,15 +58,15 @@ pub enum CallTracer {
     Graph,
     /// Calls alone: `function`.
     Function,
-    /// The module in a guest, which records returns where the guest's kernel has fprobes.
+    /// The kernel module in a guest.
     Module {
-        /// It recorded some.
+        /// The guest's kernel has fprobes, so returns are recorded.
         returns: bool,
     },
 }
 
 impl CallTracer {
-    /// The kernel's name for it, or the module's.
+    /// The kernel's name of the tracer, or the module's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -77,7 +76,7 @@ impl CallTracer {
         }
     }
 
-    /// Whether calls have ends, so that there are times.
+    /// Whether returns are recorded, so that calls have times.
     #[must_use]
     pub const fn records_returns(self) -> bool {
         match self {
@@ -88,14 +87,14 @@ impl CallTracer {
     }
 }
 
-/// What a recording says of the tracer's own cost: no call can be faster than that lets it be.
+/// Upper bounds of the tracer's own cost: no call can be faster.
 #[derive(Clone, Debug, Default)]
 pub struct TracerCost {
-    /// Calls that made no traced call: what the tracer does between its two clock readings, and the
-    /// function.
+    /// Times of calls without traced callees: the function itself and the tracer's work between its two clock
+    /// readings.
     pub leaves: Distribution,
-    /// From a return to the next call by the same caller: what the tracer does outside of them, and
-    /// what the caller does in between.
+    /// Times from a return to the next call by the same caller: the tracer's work outside of calls, and the
+    /// caller's own work.
     pub between: Distribution,
 }
 
@@ -103,25 +102,24 @@ pub struct TracerCost {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Called {
     pub thread: u32,
-    /// The CPU, of an idle thread: those share the id 0.
+    /// CPU of an idle thread, because all idle threads have id 0.
     pub idle_cpu: Option<u16>,
-    /// Place among [`RecordedCalls::functions`].
+    /// Index in [`RecordedCalls::functions`].
     pub function: u32,
-    /// Calls around it, as the kernel counts them.
+    /// Stack depth as the kernel counts it.
     pub depth: i64,
-    /// When the call was recorded.
+    /// Time of the call event.
     pub from_ns: u64,
-    /// When the return was recorded, or a call at its depth before that: it had returned by then.
+    /// Time of the return event, or of the next call at the same depth if the return event is missing.
     pub to_ns: u64,
 }
 
-/// Takes calls one by one as they return: what is called comes before its caller.
+/// Receives calls as they return: callees come before their callers.
 pub trait CallSink: Send {
-    /// A call of that function returned.
     fn call(&mut self, call: &Called, function: &Function);
 }
 
-/// Nothing is done with single calls.
+/// Ignores single calls.
 impl CallSink for () {
     fn call(&mut self, _: &Called, _: &Function) {}
 }
@@ -134,26 +132,24 @@ impl<S: CallSink> CallSink for &mut S {
 
 #[derive(Debug)]
 pub struct RecordedCalls {
-    /// Which tracer recorded them; `None`: none did.
+    /// The tracer that recorded the calls; `None` if there are no calls.
     pub tracer: Option<CallTracer>,
     /// Whether times are nanoseconds; else they are ticks.
     pub nanoseconds: bool,
-    /// Whether switches between threads are in the recording: without them time off the CPU is not
-    /// told apart.
+    /// Whether thread switches are recorded. Without them off-CPU time is not separated.
     pub switches: bool,
-    /// Functions, in the order in which they were first seen.
+    /// Functions in the order of first appearance.
     pub functions: Vec<Function>,
-    /// Threads, in the order in which they were first seen; some may have no call.
+    /// Threads in the order of first appearance; some have no calls.
     pub threads: Vec<ThreadCalls>,
     /// Callers and callees.
     pub tree: CallTree,
-    /// What the fastest calls took.
+    /// Cost of the tracer, from the fastest calls.
     pub cost: TracerCost,
-    /// Calls that were under way at a loss; part of those without a return.
+    /// Calls that a loss interrupted; a part of the calls without a return.
     pub interrupted: u64,
-    /// What patterns would spare: those asked for, then those found.
+    /// Estimated savings of patterns: the requested ones first, then those found.
     pub savings: Vec<Saving>,
-    /// What was lost.
     pub losses: Losses,
 }
 
@@ -169,14 +165,14 @@ impl RecordedCalls {
         self.threads.iter().filter(|thread| thread.count > 0)
     }
 
-    /// Sum over all functions.
+    /// Sum of a value over all functions.
     #[must_use]
     pub fn sum(&self, value_of: impl Fn(&Function) -> u64) -> u64 {
         self.functions.iter().map(value_of).fold(0, u64::saturating_add)
     }
 }
 
-/// The calls in `recording`, each also given to `sink`; `tick` receives the number of bytes read.
+/// Gathers the calls in `recording` and gives each to `sink`; `progress` receives the number of bytes read.
 pub fn calls<S: CallSink>(
     recording: &Recording,
     question: &CallQuestion,

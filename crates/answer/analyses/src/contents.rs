@@ -1,4 +1,4 @@
-//! What is in a recording: events by name and CPU, the time they span, what was lost.
+//! Contents of a recording: events by name and CPU, their time range, and losses.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -15,47 +15,44 @@ use timeline::{Losses, Vm, group_vms};
 /// Events of one CPU in one buffer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuContents {
-    /// Number of the CPU.
     pub cpu: u32,
-    /// Name of the buffer; the top one is empty.
+    /// Name of the buffer; empty for the top-level buffer.
     pub buffer: String,
-    /// Events read.
     pub events: u64,
-    /// Pages read.
     pub pages: u64,
     /// Time of the first event.
     pub first_ns: Option<u64>,
     /// Time of the last event.
     pub last_ns: Option<u64>,
-    /// Events the kernel dropped and counted.
+    /// Events that the kernel dropped and counted.
     pub events_lost: u64,
-    /// Places where it dropped events without a count.
+    /// Number of losses without a count.
     pub uncounted_losses: u64,
-    /// Those of them whose events are in no count of the CPU either.
+    /// Losses without a count that the CPU's totals do not include either.
     pub unexplained_losses: u64,
 }
 
 /// Contents of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Contents {
-    /// Events by `system:name`; those without a format as `unknown:ID`.
+    /// Events by `system:name`; events without a format are `unknown:ID`.
     pub events: BTreeMap<String, u64>,
     /// One per CPU and buffer that has pages.
     pub cpus: Vec<CpuContents>,
     /// Pages, records and chunks that could not be read.
     pub damage: Damages,
-    /// Whether it is known that no more was lost than is counted here.
+    /// Whether the counted losses are complete.
     pub losses_known: bool,
     /// Events that the kernel dropped and counted without naming the CPU.
     pub lost_anywhere: u64,
-    /// CPUs for which the kernel kept more events, by its count, than are here: CPU, kept, found.
+    /// CPUs where the kernel counted more stored events than the recording has: CPU, kernel's count, found.
     pub unmet: Vec<(u32, u64, u64)>,
-    /// Whether more events are here than the kernel counts on some CPU: its counts began again meanwhile.
+    /// Whether a CPU has more events than the kernel counted: the counts were reset during the recording.
     pub has_more_than_counted: bool,
 }
 
 impl Contents {
-    /// Events of all CPUs.
+    /// Number of events on all CPUs.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.cpus.iter().map(|cpu| cpu.events).sum()
@@ -73,7 +70,7 @@ impl Contents {
         self.cpus.iter().filter_map(|cpu| cpu.last_ns).max()
     }
 
-    /// Events the kernel dropped and counted.
+    /// Events that the kernel dropped and counted.
     #[must_use]
     pub fn events_lost(&self) -> u64 {
         // A damaged page may claim any number.
@@ -81,19 +78,19 @@ impl Contents {
         counted.max(self.lost_anywhere)
     }
 
-    /// Places where the kernel dropped events without a count.
+    /// Number of losses without a count.
     #[must_use]
     pub fn uncounted_losses(&self) -> u64 {
         self.cpus.iter().map(|cpu| cpu.uncounted_losses).sum()
     }
 
-    /// Places where an unknown number of events is missing.
+    /// Number of losses of unknown size.
     #[must_use]
     pub fn unexplained_losses(&self) -> u64 {
         self.cpus.iter().map(|cpu| cpu.unexplained_losses).sum()
     }
 
-    /// Events that the kernel kept, by its counts, and that are not in the recording.
+    /// Events that the kernel's counts include and the recording lacks.
     #[must_use]
     pub fn events_missing(&self) -> u64 {
         let missing =
@@ -107,14 +104,14 @@ impl Contents {
         self.damage.count()
     }
 
-    /// Holds what pages say against the kernel's counts.
+    /// Compares the pages with the kernel's counts.
     fn compare(&mut self, ending: &Ending, is_whole: bool) {
         self.lost_anywhere = ending.lost_anywhere;
         for cpu in &mut self.cpus {
             cpu.unexplained_losses = cpu.uncounted_losses;
             let Some(count) = ending.of_cpu(cpu.cpu, &cpu.buffer) else { continue };
-            // A page without room for a count says only that events were dropped: the kernel's count
-            // of the CPU has them.
+            // A page without room for a count only has a flag that events were dropped: the CPU's total includes
+            // them.
             if count.lost > cpu.events_lost {
                 (cpu.events_lost, cpu.unexplained_losses) = (count.lost, 0);
             }
@@ -140,7 +137,7 @@ impl Contents {
 /// Counts of one block.
 #[derive(Debug, Default)]
 struct CountBatch {
-    /// Events by id; as long as the greatest id seen.
+    /// Events by id; its length is the largest id seen plus one.
     by_id: Vec<u64>,
     cpu: CpuContents,
     damage: Vec<Damage>,
@@ -243,7 +240,6 @@ impl Counter<'_> {
     }
 }
 
-/// Adds up the blocks.
 #[derive(Debug)]
 struct Sums {
     by_id: Vec<u64>,
@@ -302,7 +298,7 @@ impl Sums {
     }
 }
 
-/// Counts all that `recording` holds; `tick` receives the number of bytes read.
+/// Counts everything in `recording`; `progress` receives the number of bytes read.
 #[must_use]
 pub fn contents(recording: &Recording, progress: &(dyn Fn(u64) + Sync)) -> Contents {
     let mut sums = Sums::new(recording);
@@ -310,14 +306,14 @@ pub fn contents(recording: &Recording, progress: &(dyn Fn(u64) + Sync)) -> Conte
     sums.finish(recording)
 }
 
-/// What a recording lost, by a reading of its own. None where nothing says that events are missing, and
-/// every page could be read so far.
+/// Losses of a recording, by a separate pass. `None` if nothing indicates missing events and every page read so
+/// far was readable.
 #[must_use]
 pub fn losses(recording: &Recording) -> Option<Losses> {
     recording.may_lack_events().then(|| losses_by_reading(recording))
 }
 
-/// What a recording lost, where nothing has read it yet: what its pages hold is not known before.
+/// Losses of a recording that was not read yet: the contents of its pages are unknown before.
 #[must_use]
 pub fn losses_by_reading(recording: &Recording) -> Losses {
     let found = contents(recording, &|_| ());
@@ -329,7 +325,7 @@ pub fn losses_by_reading(recording: &Recording) -> Losses {
     losses
 }
 
-/// [`contents`] and the VMs, as [`find_vms`](crate::vms::find_vms) finds them, reading once for both.
+/// [`contents`] and the VMs of [`find_vms`](crate::vms::find_vms) in one pass.
 #[must_use]
 pub fn contents_and_vms(
     recording: &Recording,

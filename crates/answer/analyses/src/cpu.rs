@@ -1,5 +1,5 @@
-//! Who used the CPUs, and for what: vCPUs by state, threads of guests by what they really got,
-//! threads of hosts by the part they play for VMs, with idling told apart.
+//! CPU usage: vCPUs by state, guest threads by the CPU time that they really got, host threads by their role for
+//! VMs. Idle time is separate.
 
 mod spread;
 mod takers;
@@ -25,31 +25,30 @@ pub use spread::Spread;
 pub use takers::TakenCpu;
 pub use times::StateTimes;
 
-/// What one vCPU did.
+/// Time of one vCPU by state.
 #[derive(Clone, Debug, Default)]
 pub struct VcpuUse {
-    /// Index of its host's recording.
+    /// Index of the host's recording.
     pub recording: usize,
-    /// Index of its VM among those of the recording.
+    /// Index of the VM among those of the recording.
     pub vm: usize,
-    /// Its number in the VM.
     pub vcpu: u32,
-    /// The host's thread that is it.
+    /// Its thread on the host.
     pub thread: u32,
-    /// Where the time from its first event to its last went.
+    /// Time by state, from its first event to its last.
     pub times: StateTimes,
-    /// How long the guest's own recording says what it did; `None`: there is none.
+    /// Time that the guest's own recording covers; `None` if there is none.
     pub guest_known_ns: Option<u64>,
     pub guest_events: GuestEventKinds,
 }
 
-/// All vCPUs of a VM, and what else worked for it.
+/// All vCPUs of a VM, and other threads that work for it.
 #[derive(Clone, Debug, Default)]
 pub struct VmUse {
-    /// Index of its host's recording.
+    /// Index of the host's recording.
     pub recording: usize,
     pub name: String,
-    /// How many vCPUs it has.
+    /// Number of vCPUs.
     pub vcpus: usize,
     /// The sums over its vCPUs.
     pub times: StateTimes,
@@ -57,31 +56,30 @@ pub struct VmUse {
     pub guest_known_ns: Option<u64>,
     /// See [`VcpuUse::guest_events`].
     pub guest_events: GuestEventKinds,
-    /// CPU time of the host's threads by their part; `None`: switches were not recorded.
+    /// CPU time of host threads by role; `None` if switches were not recorded.
     pub by_part: Option<BTreeMap<Part, u64>>,
 }
 
-/// What a host's thread had of its CPUs.
+/// CPU time of a host thread.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadUse {
     /// Index of the recording.
     pub recording: usize,
     pub thread: u32,
     pub name: Option<String>,
-    /// What it does for which VM.
+    /// Its role for `vm`.
     pub part: Part,
-    /// See `part`.
     pub vm: Option<usize>,
-    /// CPU time by the scheduler's switches.
+    /// CPU time according to thread switches.
     pub cpu_ns: u64,
-    /// Of a vCPU's, what its guest's idle thread had of it; `None`: not recorded.
+    /// CPU time of the guest's idle thread, if this is a vCPU; `None` if not recorded.
     pub guest_idle_ns: Option<u64>,
-    /// Of a vCPU's, what it polled for work.
+    /// Halt polling, if this is a vCPU.
     pub halt_poll_ns: u64,
 }
 
 impl ThreadUse {
-    /// CPU time with something to do.
+    /// CPU time without idling and halt polling.
     #[must_use]
     pub fn busy_ns(&self) -> u64 {
         let idle_ns = self.guest_idle_ns.unwrap_or(0).saturating_add(self.halt_poll_ns);
@@ -89,51 +87,50 @@ impl ThreadUse {
     }
 }
 
-/// What a guest's thread got.
+/// CPU time of a guest's thread.
 #[derive(Clone, Debug, Default)]
 pub struct TaskUse {
     /// Index of the guest's recording.
     pub recording: usize,
-    /// The thread; 0: the idle threads of all CPUs.
+    /// Thread id; 0 for the idle threads of all CPUs.
     pub task: u32,
     pub name: Option<String>,
-    /// The time for which the guest believed it to run, by what its vCPUs did then.
+    /// The states of its vCPUs while the guest considered it running.
     pub times: StateTimes,
-    /// What the guest's recording has events for.
+    /// Kinds of events in the guest's recording.
     pub guest_events: GuestEventKinds,
 }
 
-/// Threads that had a host's CPU.
+/// Usage of a host CPU.
 #[derive(Clone, Debug, Default)]
 pub struct HostCpuUse {
     /// Index of the recording.
     pub recording: usize,
     pub cpu: u16,
-    /// Time by the parts of the threads that ran.
+    /// Time by role of the running threads.
     pub by_part: BTreeMap<Part, u64>,
-    /// Time of which it is not known.
+    /// Time without a known thread.
     pub unknown_ns: u64,
 }
 
-/// The use of CPUs in some recordings that are read as one.
+/// CPU usage in recordings read together.
 #[derive(Debug)]
 pub struct CpuUse {
     pub vms: Vec<VmUse>,
     /// By vCPU.
     pub vcpus: Vec<VcpuUse>,
-    /// By host's thread, those first that had most.
+    /// Host threads, by CPU time, descending.
     pub threads: Vec<ThreadUse>,
-    /// By guest's thread, those first that ran longest.
+    /// Guest threads, by running time, descending.
     pub tasks: Vec<TaskUse>,
-    /// By host's CPU.
     pub cpus: Vec<HostCpuUse>,
-    /// By recording: threads that had the CPUs that vCPUs waited for, longest first.
+    /// By recording: threads on the CPUs that vCPUs waited for, the longest time first.
     pub takers: Vec<TakenCpu>,
-    /// By guest's recording, how well it fits its host's.
+    /// Guests' recordings, and how well they fit their hosts'.
     pub placed: Vec<(usize, GuestFit)>,
-    /// By guest's recording, the host's recording and the VM's name.
+    /// Guests' recordings, with the host's recording and the VM's name.
     pub guests: Vec<(usize, usize, String)>,
-    /// By recording: which states of vCPUs it has events for.
+    /// By recording: states of vCPUs that it has events for.
     pub recorded: Vec<RecordedParts>,
     /// By recording.
     pub losses: Vec<Losses>,
@@ -146,19 +143,19 @@ pub struct CpuUse {
 #[derive(Debug, Default)]
 struct VcpuSum {
     times: StateTimes,
-    /// When it was seen first.
+    /// First time seen.
     first_ns: Option<u64>,
     guest_known_ns: Option<u64>,
 }
 
-/// Adds spans up.
+/// Sums spans.
 #[derive(Debug, Default)]
 pub(crate) struct CpuUseSink {
     /// By recording and index.
     vcpus: Vec<Vec<VcpuSum>>,
     tasks: BTreeMap<(u16, u32), StateTimes>,
     takers: takers::Takers,
-    /// By recording, CPU and thread; no thread where it is not known.
+    /// By recording, CPU and thread; `None` if the thread is unknown.
     cpus: FxHashMap<(GuestCpu, Option<u32>), u64>,
 }
 
@@ -205,7 +202,7 @@ impl CpuUseSink {
         &mut sums[index]
     }
 
-    /// Settles what is known of exits' times, now that all events were seen.
+    /// Settles the times of exits after all events were seen.
     fn settle(&mut self, states: &States) {
         self.takers.finish();
         for (sums, recorded) in self.vcpus.iter_mut().zip(&states.recorded) {
@@ -214,14 +211,13 @@ impl CpuUseSink {
     }
 }
 
-/// Times of a damaged recording may be anything.
+/// Saturates: times of a damaged recording can have any value.
 fn add(sum: &mut u64, ns: u64) {
     *sum = sum.saturating_add(ns);
 }
 
-/// The use of CPUs; `guests` says which recording is whose guest, and must have been applied.
-/// `processes` has, by recording, the process of vCPU threads where the recorder knew it; `tick`
-/// gets the bytes done.
+/// CPU usage. `view` has the guests' alignments, which must have been applied. `processes` has, by recording, the
+/// process of each vCPU thread as far as the recorder knows it. `progress` receives the number of bytes read.
 #[must_use]
 pub fn cpu(
     view: View<'_>,
@@ -235,13 +231,12 @@ pub fn cpu(
 }
 
 impl CpuUseSink {
-    /// For the states of these recordings.
     pub(crate) fn new(recordings: &[Recording]) -> Self {
         let begun_ns = bounds_ns(recordings).map_or(0, |(from_ns, _)| from_ns);
         Self { takers: takers::Takers::new(begun_ns), ..Self::default() }
     }
 
-    /// The use of CPUs, once all states were taken.
+    /// The result, after all states were received.
     pub(crate) fn answer(
         mut self,
         view: View<'_>,
@@ -258,7 +253,7 @@ impl CpuUseSink {
                 recordings.get(at).is_some_and(|recording| recording.peer().is_some());
             made_in_guest || guests.iter().any(|guest| guest.guest == at)
         };
-        // What a guest believes of its CPUs is not what they did.
+        // A guest's view of its CPUs is not their real usage.
         sums.cpus.retain(|(cpu, _), _| !is_guest(usize::from(cpu.recording)));
         let none = HashMap::new();
         let (mut threads, mut cpus) = (Vec::new(), Vec::new());
@@ -319,7 +314,7 @@ fn vcpus(states: &States, guests: &[GuestAlignment], sums: &CpuUseSink) -> Vec<V
     vcpus
 }
 
-/// By a host's recording and thread, the events in the recording of the guest that has the thread as a CPU.
+/// Kinds of events in the guest's recording, by host's recording and vCPU thread.
 fn guest_events_by_thread(
     states: &States,
     guests: &[GuestAlignment],
@@ -334,7 +329,7 @@ fn guest_events_by_thread(
     by_thread
 }
 
-/// Threads that had the CPUs that vCPUs of a recording waited for.
+/// Threads that ran on the CPUs that vCPUs of a recording waited for.
 fn takers_of(states: &States, sums: &CpuUseSink, recording: usize) -> Vec<TakenCpu> {
     let vms = states.vms.get(recording).map_or(&[][..], Vec::as_slice);
     let homes = VmsByVcpu::new(vms);
@@ -373,7 +368,7 @@ fn takers_of(states: &States, sums: &CpuUseSink, recording: usize) -> Vec<TakenC
     takers
 }
 
-/// So long after the recordings' beginning a VM was seen first, and for how long its vCPUs waited for CPUs.
+/// When a VM was first seen, relative to the start of the recordings, and the total run-queue wait of its vCPUs.
 fn waits_ns(vm: &Vm, sums: &CpuUseSink, recording: usize) -> (u64, u64) {
     let all = sums.vcpus.get(recording).map_or(&[][..], Vec::as_slice);
     let of_vcpus = || vm.vcpus.iter().filter_map(|vcpu| all.get(vcpu.index));

@@ -1,11 +1,11 @@
-//! What a task really waited for: each of its waits followed backwards over whoever it waited for, through
-//! guest, host, VMM and vhost, as an exact partition of its time.
+//! What a thread waits for: each wait is followed backwards from thread to thread, through guest, host, VMM and
+//! vhost. The parts of a wait add up to its time.
 //!
-//! A thread that slept was woken by another: what that one did since is what the sleeper waited for; where it
-//! slept itself, its own waker's doings take the place of that, and so on. A thread that could have run waited
-//! for whoever had its CPU. A guest's thread runs only while its vCPU's thread does, so the host's exits and
-//! run queues are part of it; a guest's interrupt leads to the host's thread that raised it. Nothing is
-//! matched by being near in time, and what no event explains is a part with that name.
+//! Another thread wakes a sleeping thread: the sleeper waited for the waker's work. If the waker slept meanwhile,
+//! its own waker's work replaces that sleep, and so on. A runnable thread waits for the thread on its CPU. A
+//! guest's thread runs only while its vCPU's thread does, so the host's exits and run queues are parts too; an
+//! interrupt in a guest leads to the host thread that raised it. Nothing is matched by proximity in time, and time
+//! without an explaining event is a part of its own.
 
 mod busiest;
 mod context;
@@ -42,127 +42,125 @@ pub use self::busiest::{Busiest, BusyThread, busiest};
 pub use self::piece::CriticalState;
 pub use self::target::CriticalTask;
 
-/// Whose time is asked about.
+/// The subject of an analysis.
 #[derive(Clone, Debug)]
 pub enum CriticalOf {
-    /// Every wait of the threads of that name or number.
+    /// All waits of the threads with this name or id.
     Task(CriticalTask),
-    /// The time of one request: its first step, and its last.
+    /// The time of one request, from its first step to its last.
     Request(ExampleStep, ExampleStep),
 }
 
-/// A thread whose waits were followed.
+/// A thread with its waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CriticalThread {
-    /// Its machine: `host`, or the name of the VM.
+    /// `host`, or the name of the VM.
     pub machine: String,
-    /// Its id there.
+    /// Thread id on that machine.
     pub tid: u32,
-    /// Its name; of several the last.
+    /// Thread name; the last one if it changed.
     pub thread: String,
-    /// Names that it had before, each with the moment from which on it is known to have had it.
+    /// Earlier names, each with the time of its first use.
     pub earlier_names: Vec<(u64, String)>,
-    /// From its first event to its last: the sum of the next three.
+    /// From its first event to its last: the sum of `ran_ns`, `waited_ns` and `unknown_ns`.
     pub wall_ns: u64,
-    /// It ran. Of a guest's thread: its guest ran, too.
+    /// Time on CPU. A guest's thread only runs while its vCPU is in the guest.
     pub ran_ns: u64,
-    /// It waited: without a CPU of its machine, or while its vCPU was not in the guest.
+    /// Time without a CPU of its machine, or while its vCPU was not in the guest.
     pub waited_ns: u64,
-    /// What it did is not known: events were lost, or the host was not recorded then.
+    /// Time without knowledge: events were lost, or the host was not recorded.
     pub unknown_ns: u64,
-    /// How often it had no CPU of its machine.
+    /// Number of waits for a CPU of its machine.
     pub waits: u64,
-    /// How long it had none. The rest of its waiting are exits and waits of its vCPU.
+    /// Time without a CPU of its machine. The rest of `waited_ns` are exits and waits of its vCPU.
     pub off_cpu_ns: u64,
 }
 
-/// What was waited for.
+/// A part of the wait time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CriticalPart {
-    /// The machine on which it was: `host`, or the name of a VM.
+    /// The machine of the thread: `host`, or the name of a VM.
     pub machine: String,
-    /// The thread; `interrupt` for none.
+    /// The thread's name; `interrupt` if no thread acted.
     pub thread: String,
     pub on: Actor,
-    /// What it did.
     pub state: CriticalState,
-    /// Of an exit: its reason. Of a wait for a CPU: who had it. Of a part that nothing explains: why not.
+    /// An exit's reason, the thread that had the CPU in a run-queue wait, or why a part is unknown.
     pub reason: Option<String>,
-    /// How long.
     pub time_ns: u64,
-    /// In how many intervals.
+    /// Number of intervals.
     pub count: u64,
-    /// The recording itself caused this wait, which only exists while recording.
+    /// The recording itself caused this wait.
     pub is_recorder: bool,
 }
 
-/// An interval of one wait.
+/// An interval of a wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CriticalStep {
-    /// Its beginning, on the host's clock.
+    /// Start, on the host's clock.
     pub from_ns: u64,
-    /// Its end.
     pub to_ns: u64,
-    /// What it was spent on; how long is in it, too.
+    /// The part of this interval, including its time.
     pub part: CriticalPart,
-    /// Recording and id of the thread that this is about, of a vCPU in its guest the host's; none of an interrupt.
+    /// Recording and id of the acting thread; for a vCPU in its guest, the host's thread. `None` for an interrupt.
     pub of_thread: Option<(u16, u32)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CriticalWait {
-    /// The machine of the thread that waited.
+    /// The waiting thread's machine.
     pub machine: String,
-    /// Its id.
+    /// The waiting thread's id.
     pub tid: u32,
-    /// The same, behind its recording.
+    /// The waiting thread's recording and id.
     pub of_thread: (u16, u32),
-    /// When it began to wait.
+    /// Start of the wait.
     pub from_ns: u64,
-    /// When it went on.
+    /// End of the wait.
     pub to_ns: u64,
-    /// What it waited for, in order.
+    /// Intervals in the order of time.
     pub steps: Vec<CriticalStep>,
-    /// There are more steps, shorter ones: between these are gaps.
+    /// Shorter steps were dropped, so there are gaps between steps.
     pub is_cut: bool,
 }
 
-/// What was waited for.
+/// Waits of some threads.
 #[derive(Debug)]
 pub struct Critical {
-    /// The threads that waited.
+    /// The threads that were analysed.
     pub threads: Vec<CriticalThread>,
-    /// What for; the longest first. They add up to the time waited.
+    /// Parts by time, descending. They add up to the total wait time.
     pub parts: Vec<CriticalPart>,
     pub longest: Vec<CriticalWait>,
     /// Whether times are nanoseconds; else they are ticks.
     pub nanoseconds: bool,
-    /// By recording: whether it has the switches and the wake-ups of threads.
+    /// By recording: whether it has thread switches and wake-ups.
     pub has_scheduler: Vec<bool>,
-    /// By recording, what was lost.
+    /// By recording.
     pub losses: Vec<Losses>,
 }
 
 impl Critical {
-    /// The time that was waited: what the parts add up to.
+    /// Total wait time, which is the sum of all parts.
     #[must_use]
     pub fn waited_ns(&self) -> u64 {
         self.threads.iter().map(|thread| thread.waited_ns).sum()
     }
 }
 
-/// No thread is called so.
+/// No thread has this name or id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoSuchTask {
-    /// Threads that there are, the busiest first: machine and name.
+    /// Existing threads by activity, descending: machine and name.
     pub known: Vec<(String, String)>,
 }
 
-/// What was waited for in `recordings`, of which guests have been aligned as `guests` says; `tick` receives
-/// the number of bytes read.
+/// Analyses the waits of `subject`. `view` has the recordings and the applied alignments of guests; `progress`
+/// receives the number of bytes read.
 ///
 /// # Errors
-/// When there is no such task.
+///
+/// If no thread matches `subject`.
 pub fn critical(
     view: View<'_>,
     subject: &CriticalOf,
@@ -193,7 +191,7 @@ pub fn critical(
     Ok(answer(&machines, guests, sums, pass))
 }
 
-/// The sums under the names that people know.
+/// Converts sums into rows with names.
 fn answer(
     machines: &Machines<'_>,
     guests: &[GuestAlignment],

@@ -1,4 +1,4 @@
-//! How many exits were at the addresses of a device: what it costs a guest to speak to it.
+//! Counts exits at the addresses of a device: the cost of accessing it.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -6,32 +6,32 @@ use std::ops::RangeInclusive;
 use sources::Recording;
 use timeline::{Detail, ExitSink, ExitSpan, each_exit, has_detail};
 
-/// A device of a guest, as its exits show it.
+/// A guest's device and its addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceAddresses {
-    /// Threads of the guest's vCPUs; unset: whatever guest it is.
+    /// The guest's vCPU threads; `None`: any guest.
     pub vcpus: Option<BTreeSet<u32>>,
-    /// Guest physical addresses of its registers and its memory.
+    /// Guest physical addresses of the device's registers and memory.
     pub memory: Vec<RangeInclusive<u64>>,
     pub ports: Vec<RangeInclusive<u64>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceExits {
-    /// At addresses of its registers and memory: kicks, register accesses and page faults.
+    /// Exits at its memory addresses: kicks, register accesses and page faults.
     pub memory: u64,
     pub ports: u64,
-    /// Of its guest's vCPUs, at whatever device and at none.
+    /// All exits of the guest's vCPUs.
     pub all: u64,
-    /// Whether that is all there were, as far as nothing was lost: exits of the guest are recorded,
-    /// with events that have their addresses.
+    /// Whether the counts are complete, apart from losses: the guest's exits are recorded, with events that have
+    /// addresses.
     pub is_known: bool,
 }
 
-/// Counts the exits at each of these devices; `tick` receives the number of bytes read.
+/// Counts the exits at each of `devices`; `progress` receives the number of bytes read.
 ///
-/// Addresses are those of the host's own guests. What guests inside those do is counted in `all`
-/// alone: they have addresses of their own.
+/// Addresses belong to the host's own guests. Nested guests have address spaces of their own, so their exits only
+/// count in `all`.
 #[must_use]
 pub fn device_exits(
     host: &Recording,
@@ -60,7 +60,7 @@ pub fn device_exits(
     devices.iter().enumerate().map(of_device).collect()
 }
 
-/// Counts as exits come; whose a vCPU is, is known at the end.
+/// Counts exits by vCPU: the VM of a vCPU is only known at the end.
 #[derive(Debug)]
 struct DeviceExitCounter<'d> {
     devices: &'d [DeviceAddresses],

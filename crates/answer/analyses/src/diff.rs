@@ -1,5 +1,5 @@
-//! Do two recordings differ, or two sets of them: every metric of every group, with a ratio, its
-//! interval and a p-value. `docs/diff.md` has the method and its reasons.
+//! Compares two recordings or two sets of recordings: every metric of every group, with a ratio, its interval and
+//! a p-value. `docs/diff.md` has the method and its reasons.
 
 mod boot;
 mod compare;
@@ -32,7 +32,7 @@ pub use stack_changes::{ChangedStack, StackChanges, stack_changes};
 pub use stacks::{StackFrame, Stacks};
 pub use stats::Scale;
 
-/// The reports that can be compared; the first is compared where none is named.
+/// Comparable reports. The first is the default.
 pub static QUESTIONS: [Question; 6] = [
     exits::QUESTION,
     nested::QUESTION,

@@ -5,7 +5,7 @@
 //! in buckets whose width is at most 1/256 of their value, and a percentile is the upper end of
 //! its bucket.
 
-/// Values kept one by one before they are put in buckets.
+/// Max values stored individually; more are counted in buckets.
 pub const EXACT_VALUES: usize = 4096;
 
 /// Each power of two is cut into `1 << PRECISION_BITS` buckets.
@@ -14,7 +14,7 @@ const PRECISION_BITS: u32 = 8;
 #[derive(Clone, Debug)]
 enum Values {
     Exact(Vec<u64>),
-    /// Counts by [`bucket`]; as long as the greatest value needs.
+    /// Counts by [`bucket`]; the length depends on the largest value.
     Buckets(Vec<u64>),
 }
 
@@ -60,7 +60,7 @@ impl Distribution {
         }
     }
 
-    /// Keeps a value by itself, or in a bucket that may have to be made.
+    /// Stores a value individually, or in a bucket.
     #[inline(never)]
     fn keep(&mut self, value: u64) {
         match &mut self.values {
@@ -98,7 +98,7 @@ impl Distribution {
         }
     }
 
-    /// Goes over from single values to buckets.
+    /// Converts individual values to buckets.
     fn spill(&mut self) {
         let Values::Exact(values) = &mut self.values else { return };
         let values = std::mem::take(values);
@@ -130,7 +130,6 @@ impl Distribution {
         }
     }
 
-    /// How many values there are.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
@@ -141,19 +140,16 @@ impl Distribution {
         self.sum
     }
 
-    /// The least value.
     #[must_use]
     pub fn min(&self) -> Option<u64> {
         (self.count > 0).then_some(self.min)
     }
 
-    /// The greatest value.
     #[must_use]
     pub fn max(&self) -> Option<u64> {
         (self.count > 0).then_some(self.max)
     }
 
-    /// The arithmetic mean.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
@@ -180,8 +176,8 @@ impl Distribution {
         (mean > 0.0).then(|| sd / (self.count as f64).sqrt() / mean)
     }
 
-    /// How many values need how many binary digits, none left out from the least to the greatest: the values counted
-    /// with a power of two are below it and at least half of it (0 is below 1).
+    /// Counts values by their number of binary digits, from the smallest to the largest without gaps. Each entry
+    /// has a power of two as its exclusive upper end; values are at least half of it (0 is below 1).
     #[must_use]
     pub fn by_power_of_two(&self) -> Vec<(u128, u64)> {
         let digits = |value: u64| (u64::BITS - value.leading_zeros()) as usize;
@@ -206,8 +202,8 @@ impl Distribution {
         rows
     }
 
-    /// Percentiles by the nearest-rank method, one per entry of `per_mille` (500: the median),
-    /// which must be ascending. `None` where there are no values.
+    /// Percentiles by the nearest-rank method, one per entry of `per_mille` (500: the median), which must be
+    /// ascending. `None` if there are no values.
     #[must_use]
     pub fn percentiles<const N: usize>(&self, per_mille: [u64; N]) -> [Option<u64>; N] {
         if self.count == 0 {
@@ -228,7 +224,7 @@ impl Distribution {
     }
 }
 
-/// The upper end of the bucket that holds the value of that rank.
+/// Upper end of the bucket that holds the value with this rank.
 fn value_of_rank(buckets: &[u64], rank: u64) -> u64 {
     let mut seen = 0;
     for (at, count) in buckets.iter().enumerate() {
@@ -240,8 +236,8 @@ fn value_of_rank(buckets: &[u64], rank: u64) -> u64 {
     u64::MAX
 }
 
-/// Values below `1 << PRECISION_BITS` have buckets of their own; above, the leading
-/// `PRECISION_BITS + 1` bits give the bucket.
+/// Bucket of a value. Values below `1 << PRECISION_BITS` have one bucket each; for larger values, the leading
+/// `PRECISION_BITS + 1` bits determine the bucket.
 #[inline]
 #[must_use]
 pub fn bucket(value: u64) -> usize {
@@ -249,7 +245,7 @@ pub fn bucket(value: u64) -> usize {
     ((u64::from(exponent) << PRECISION_BITS) + (value >> exponent)) as usize
 }
 
-/// The greatest value of a bucket.
+/// Largest value of a bucket.
 #[must_use]
 pub fn upper_end(bucket: usize) -> u64 {
     let bucket = bucket as u64;

@@ -1,6 +1,6 @@
-//! Every exit of a recording by itself, packed: what a page needs to answer for any stretch of time.
+//! A packed list of all exits of a recording, so that a page can compute statistics of any time range.
 //!
-//! A list contains all exits or none: statistics of a stretch would be wrong if exits were missing.
+//! A list contains all exits or none: with missing exits, statistics would be wrong.
 
 mod packed;
 
@@ -19,10 +19,10 @@ use packed::{PackedExits, ValueTable};
 
 pub use packed::KeptExit;
 
-/// Exits of all recordings together that a list is kept of: some 2 MB of a page.
+/// Max exits in the lists of all recordings together: some 2 MB of a page.
 pub const MAX_LISTED_EXITS: usize = 400_000;
 
-/// What the lists of recordings may take.
+/// Limits for the lists of all recordings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListRoom {
     pub exits: usize,
@@ -31,7 +31,7 @@ pub struct ListRoom {
 }
 
 impl ListRoom {
-    /// What is left for others next to `list`.
+    /// The limits that remain after `list`.
     #[must_use]
     pub fn next_to(self, list: &ExitList) -> Self {
         Self {
@@ -45,11 +45,10 @@ impl ListRoom {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ListedGroup {
     pub vm: String,
-    /// The vCPU's number in it.
+    /// The vCPU's number in the VM.
     pub vcpu: u32,
     /// Level of the guest that exited.
     pub level: u8,
-    /// Instruction set.
     pub isa: Isa,
     /// The kernel's name of the reason.
     pub reason: String,
@@ -60,11 +59,11 @@ pub struct ListedGroup {
 /// All exits of a recording, or none.
 #[derive(Debug)]
 pub struct ExitList {
-    /// Number of the recording, as [`EachExitOf`] was given it.
+    /// Number of the recording, as given to [`EachExitOf`].
     pub recording: u32,
-    /// Which parts of an exit the recording has events for.
+    /// Parts of an exit that the recording has events for.
     pub recorded: RecordedParts,
-    /// Texts that exits refer to: what they were about, where the guest was.
+    /// Texts that exits refer to: details, and places in the guest.
     pub values: Vec<String>,
     groups: BTreeMap<ListedGroup, PackedExits>,
     exits: usize,
@@ -73,30 +72,30 @@ pub struct ExitList {
 }
 
 impl ExitList {
-    /// Whether it holds all exits; else it holds none.
+    /// Whether it holds all exits; otherwise it is empty.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.is_whole
     }
 
-    /// Its groups with the number of their exits.
+    /// Groups with their number of exits.
     pub fn groups(&self) -> impl Iterator<Item = (&ListedGroup, usize)> {
         self.groups.iter().map(|(group, exits)| (group, exits.len()))
     }
 
-    /// The exits of all groups, one group after the other, each in the order of time.
+    /// Exits by group, each group in the order of time.
     pub fn exits(&self) -> impl Iterator<Item = impl Iterator<Item = KeptExit>> {
         self.groups.values().map(PackedExits::iter)
     }
 
-    /// When the first of all exits began.
+    /// Start of the first exit.
     #[must_use]
     pub fn first_ns(&self) -> Option<u64> {
         self.exits().filter_map(|mut group| group.next()).map(|exit| exit.start_ns).min()
     }
 }
 
-/// Every exit of the recording of that number, if they find room.
+/// Lists every exit of the recording with this number, within limits.
 #[derive(Clone, Copy, Debug)]
 pub struct EachExitOf(pub u32, pub ListRoom);
 
@@ -105,7 +104,7 @@ impl ExitQuestion for EachExitOf {
     type Answer = ExitList;
 
     fn needs_details(&self, _: &Recording) -> bool {
-        // Without room for exits, the list stays empty and unread.
+        // Without room for exits, the list stays empty and no page reads it.
         self.1.exits > 0
     }
 
@@ -126,7 +125,7 @@ impl ExitQuestion for EachExitOf {
                 home.map(|(vm, vcpu)| (vm.name.clone(), vcpu.vcpu)).unwrap_or_default();
             let (reason, code) = (names.name(key.isa, key.code), Code::new(isa, key.code));
             let group = ListedGroup { vm, vcpu, level: key.level, isa, reason, code };
-            // Two threads that were one vCPU after the other would have to be merged by time.
+            // Two threads that were the same vCPU one after the other would have to be merged by time.
             is_whole &= groups.insert(group, exits).is_none();
         }
         if !is_whole {
@@ -145,7 +144,7 @@ impl ExitQuestion for EachExitOf {
     }
 }
 
-/// What an exit was about, or where the guest was, as people read it.
+/// Text of an exit's detail, or of the place in the guest.
 fn text_of((detail, value): (Option<Detail>, u64), recording: &Recording) -> String {
     match detail {
         Some(Detail::Msr) => match crate::msr_names::msr_name(value) {
@@ -164,7 +163,7 @@ fn text_of((detail, value): (Option<Detail>, u64), recording: &Recording) -> Str
     }
 }
 
-/// What exits are told apart by while they are gathered.
+/// Exits with equal keys form a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     vcpu: u32,
@@ -173,7 +172,7 @@ struct Key {
     code: u64,
 }
 
-/// Keeps exits as long as there is room.
+/// Stores exits within limits.
 #[derive(Debug, Default)]
 pub struct EachExit {
     groups: FxHashMap<Key, PackedExits>,

@@ -1,36 +1,35 @@
-//! What is asked of every exit of a recording: several questions share one reading.
+//! Analyses that receive every exit of a recording: several of them share one pass.
 
 use sources::Recording;
 use timeline::{ExitPass, ExitSink, Vm, each_exit, group_vms};
 
-/// Something asked of every exit.
+/// An analysis of every exit.
 pub trait ExitQuestion {
-    /// Takes the exits.
+    /// Receives the exits.
     type Sink: ExitSink + Send;
-    /// What comes of it.
+    /// The result.
     type Answer;
 
-    /// Whether it needs to know what exits were about (see [`timeline::Detail`]), which takes more reading.
+    /// Whether it needs the details of exits (see [`timeline::Detail`]), which takes a slower pass.
     fn needs_details(&self, recording: &Recording) -> bool;
 
-    /// What takes the exits of a recording.
+    /// A new sink for the exits of one recording.
     fn sink(&self) -> Self::Sink;
 
-    /// The answer, once all exits were taken; `pass` has the VMs' vCPUs and what was lost.
+    /// The result, after all exits were received; `found` has the VMs, their vCPUs and the losses.
     fn answer(&self, found: &FoundExits<'_>, sink: Self::Sink) -> Self::Answer;
 }
 
-/// A recording whose exits were read.
+/// A recording after its exits were read.
 #[derive(Debug)]
 pub struct FoundExits<'r> {
     pub recording: &'r Recording,
-    /// Its VMs.
     pub vms: Vec<Vm>,
-    /// What else was found on the way.
+    /// The remaining results of the pass.
     pub pass: ExitPass<()>,
 }
 
-/// Answers a question of every exit of `recording`; `tick` receives the number of bytes read.
+/// Answers `question` for `recording`; `progress` receives the number of bytes read.
 pub fn ask<Q: ExitQuestion>(
     recording: &Recording,
     question: &Q,
