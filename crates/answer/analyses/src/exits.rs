@@ -1,4 +1,4 @@
-//! Where did the time of VM exits go: counts, durations and parts, grouped as asked.
+//! Time of VM exits: counts, durations and parts, by group.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use crate::recorded::RecordedParts;
 use crate::tally::Tally;
 use crate::vms::VmsByVcpu;
 
-/// What exits are told apart by while they are gathered: the finest grouping a request needs.
+/// Exits with equal keys share a tally: the finest grouping that a request needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     vcpu: u32,
@@ -25,7 +25,7 @@ struct Key {
     detail: ExitDetail,
 }
 
-/// What few requests need besides.
+/// Properties that few requests need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct ExitDetail {
     detail: Option<(Detail, u64)>,
@@ -33,13 +33,13 @@ struct ExitDetail {
 }
 
 impl Key {
-    /// Where [`ExitCounts::recent`] has the key, if at all.
+    /// Index in [`ExitCounts::recent`].
     #[inline]
     fn slot(&self) -> u8 {
         let place = u64::from(self.vcpu) << 16 | u64::from(self.level) << 8 | u64::from(self.isa);
         let detail = self.detail.detail.map_or(0, |(_, value)| value);
         let mixed = self.code ^ place ^ detail ^ self.detail.guest_pc;
-        // The multiplication carries every bit into the uppermost.
+        // The multiplication mixes every bit into the top byte.
         (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
     }
 }
@@ -51,8 +51,8 @@ pub struct ExitCounts {
     by_pc: bool,
     tallies: Vec<(Key, Tally)>,
     index: FxHashMap<Key, usize>,
-    /// Places of the tallies met lately, by [`Key::slot`]: a vCPU's exits have few reasons, and
-    /// finding them here is faster than in a hash map.
+    /// Indexes of recently used tallies, by [`Key::slot`]: a vCPU's exits have few reasons, and this lookup is
+    /// faster than a hash map.
     recent: [u32; 256],
     first_ns: u64,
     last_ns: u64,
@@ -95,7 +95,7 @@ impl ExitCounts {
         }
     }
 
-    /// The tally of a key, made if need be.
+    /// The tally of a key; inserts an empty one if the key is new.
     #[cold]
     fn look_up(&mut self, key: Key) -> &mut Tally {
         let next = self.tallies.len();
@@ -111,22 +111,20 @@ impl ExitCounts {
 /// Exits of one recording, grouped.
 #[derive(Debug)]
 pub struct Exits {
-    /// How rows are grouped.
+    /// Properties by which rows are grouped.
     pub by: Vec<By>,
-    /// Groups: those that don't wait first, and of those the ones that cost most, or took longest
-    /// where cost is not known; then those that wait, the longest first.
+    /// Groups. Waiting exits come last, by time. The others are sorted by cost if it is known, otherwise by time.
     pub rows: Vec<ExitRow>,
     /// The VMs of the recording.
     pub vms: Vec<Vm>,
-    /// What was lost.
     pub losses: Losses,
-    /// Names of buffers of which exits were left out because another buffer has them too.
+    /// Buffers whose exits were skipped because another buffer has them too.
     pub repeated_buffers: Vec<String>,
-    /// Switches of vCPUs' threads that are not in the recording though no event was lost.
+    /// Missing switches of vCPU threads, although no event was lost.
     pub switches_unseen: u64,
-    /// How long the recording is, or the part of it that was read: first event to last.
+    /// Length of the recording, or of the part that was read: first event to last.
     pub span_ns: u64,
-    /// Which parts of an exit the recording has events for.
+    /// Parts of an exit that the recording has events for.
     pub recorded: RecordedParts,
     /// Whether times are nanoseconds; else they are ticks of the recording's clock.
     pub nanoseconds: bool,
@@ -136,14 +134,13 @@ pub struct Exits {
 #[derive(Clone, Debug)]
 pub struct ExitRow {
     pub group: Group,
-    /// Its exits mean waiting for work.
+    /// Whether these exits mean waiting for work.
     pub waiting: bool,
-    /// Its sums.
     pub tally: Tally,
 }
 
 impl ExitRow {
-    /// Smaller for what counts more.
+    /// Sort key: important groups have smaller ranks.
     fn rank(&self, recorded: &RecordedParts) -> impl Ord + use<> {
         let cost_ns = KnownParts::new(&self.tally, recorded).cost_ns.filter(|_| !self.waiting);
         let most_ns = cost_ns.unwrap_or_else(|| self.tally.durations.sum());
@@ -151,13 +148,13 @@ impl ExitRow {
     }
 }
 
-/// Accounts for every exit of `recording`; `tick` receives the number of bytes read.
+/// Sums up every exit of `recording`; `progress` receives the number of bytes read.
 #[must_use]
 pub fn exits(recording: &Recording, by: &[By], progress: &(dyn Fn(u64) + Sync)) -> Exits {
     ask(recording, &ExitsBy(by), progress)
 }
 
-/// What [`exits`] asks, by these groups.
+/// The question of [`exits`], with the groups of its rows.
 #[derive(Clone, Copy, Debug)]
 pub struct ExitsBy<'b>(pub &'b [By]);
 
@@ -193,13 +190,13 @@ impl ExitQuestion for ExitsBy<'_> {
     }
 }
 
-/// How long a recording is, which is the same for all reports; that of its exits where it has no ends.
+/// Length of a recording, the same in all reports; the time range of its exits if the extent is unknown.
 fn span_ns(recording: &Recording, of_exits: (u64, u64)) -> u64 {
     let (first_ns, last_ns) = recording.extent_ns().unwrap_or(of_exits);
     last_ns.saturating_sub(first_ns)
 }
 
-/// Rolls the fine tallies up into the groups asked for.
+/// Merges the fine tallies into the requested groups.
 fn rows(
     recording: &Recording,
     by: &[By],
@@ -222,7 +219,7 @@ fn rows(
     groups.into_iter().map(row).collect()
 }
 
-/// Fills in one property of a group.
+/// Sets one property of a group.
 fn label(
     group: &mut Group,
     by: By,

@@ -1,4 +1,4 @@
-//! What reports about exits can be grouped by, and the name of one group.
+//! Properties by which exit reports group, and the name of a group.
 
 use timeline::Detail;
 use timeline::arch::Isa;
@@ -26,7 +26,7 @@ pub enum By {
     Gpa,
     /// Hypercall number.
     Hypercall,
-    /// Leaf asked of `cpuid`.
+    /// CPUID leaf.
     CpuidLeaf,
     /// Guest function at the exit.
     Symbol,
@@ -35,7 +35,7 @@ pub enum By {
 }
 
 impl By {
-    /// All properties with the names they go by on the command line.
+    /// All properties with their names on the command line.
     pub const NAMES: [(&'static str, Self); 12] = [
         ("vm", Self::Vm),
         ("vcpu", Self::Vcpu),
@@ -51,10 +51,10 @@ impl By {
         ("task", Self::Task),
     ];
 
-    /// The grouping of a report that was asked for none.
+    /// The default grouping.
     pub const DEFAULT: [Self; 3] = [Self::Vm, Self::Level, Self::Reason];
 
-    /// The detail of an exit that this property is, if it is one.
+    /// The detail that this property stands for; `None` if it is not a detail.
     #[must_use]
     pub const fn detail(self) -> Option<Detail> {
         match self {
@@ -68,12 +68,12 @@ impl By {
     }
 }
 
-/// One group: the properties asked for; the others are `None`.
+/// One group. Properties that the report does not group by are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Group {
     /// Name of the VM.
     pub vm: Option<String>,
-    /// vCPU id within it.
+    /// vCPU id in the VM.
     pub vcpu: Option<u32>,
     /// Virtualisation level.
     pub level: Option<u8>,

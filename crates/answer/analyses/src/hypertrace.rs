@@ -1,12 +1,11 @@
-//! What guests reported by hypercall: their events on the host's clock, from the host's recording.
+//! Events that guests report by hypercall, on the host's clock, from the host's recording.
 //!
-//! Each vCPU's thread makes a stream of its own ([`hypertrace::Decoder`]). A frame comes after the
-//! events in it, by as long as the guest let them wait, so events of several vCPUs are put in order
-//! in a window that is longer than that.
+//! Each vCPU thread is a stream ([`hypertrace::Decoder`]). A guest buffers events before it sends a frame, so
+//! frames arrive later than their events. A window longer than this delay sorts the events of several vCPUs.
 //!
-//! Hypercalls are found among the recording's events, four words of each, or in what the BPF
-//! collector wrote next to it: all words, and what the hypercall has cost. Both are read the same way. What
-//! guests stored in shared memory instead has its own times, and is merged in at the end.
+//! Hypercalls are in the recording's events, with four words each, or in a file that the BPF collector wrote, with
+//! all words and the cost of the hypercall. Both are read the same way. Frames in shared memory have their own
+//! times and are merged at the end.
 
 mod hypercalls;
 mod stored;
@@ -25,17 +24,17 @@ pub use self::stored::StoredFrames;
 use self::window::Window;
 use crate::distribution::Distribution;
 
-/// An event that a guest reported.
+/// An event or mark that a guest reported.
 #[derive(Clone, Debug)]
 pub enum GuestEvent {
-    /// An event of its kernel.
+    /// An event of the guest's kernel.
     Event(Event),
-    /// A text that one of its programs put, with the guest's CPU if that is known.
+    /// A text that a program in the guest wrote, with the guest's CPU if it is known.
     Mark(Mark, Option<u16>),
 }
 
 impl GuestEvent {
-    /// When, on the host's clock.
+    /// Time on the host's clock.
     #[must_use]
     pub fn stamp_ns(&self) -> u64 {
         match self {
@@ -45,7 +44,7 @@ impl GuestEvent {
     }
 }
 
-/// The thread of the host that runs a vCPU.
+/// The host thread of a vCPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VcpuThread {
     /// Index of the recording.
@@ -54,77 +53,75 @@ pub struct VcpuThread {
     pub thread: u32,
 }
 
-/// The hypercall that brought it, as far as that is known: by the collector alone.
+/// The hypercall that carried an event. Only the collector knows these values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Carrier {
-    /// From the guest's exit to where it went on: what telling has cost it.
+    /// From the guest's exit to its next entry: the cost of reporting.
     pub overhead_ns: Option<u64>,
-    /// The instruction's address in the guest.
+    /// Address of the hypercall instruction in the guest.
     pub guest_rip: Option<u64>,
 }
 
-/// Takes guests' events, mostly in the order of time: see [`HypertraceSummary::late`].
+/// Receives guests' events, mostly in the order of time: see [`HypertraceSummary::late`].
 pub trait GuestEventSink: Send {
-    /// Something from a vCPU.
+    /// An event of a vCPU.
     fn event(&mut self, from: VcpuThread, event: &GuestEvent, by: &Carrier);
 }
 
-/// How frames came here.
+/// Transport of frames to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
     Hypercall,
-    /// Memory that guest and host share.
+    /// Memory shared between guest and host.
     Memory,
 }
 
-/// What else than recordings there is to read.
+/// Files to read besides recordings.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HypertraceFiles<'f> {
-    /// By recording, what a collector wrote of its hypercalls.
+    /// By recording: the hypercalls that a collector wrote.
     pub collected: &'f [Option<Collected>],
-    /// Files of frames that came from shared memory.
+    /// Files with frames from shared memory.
     pub stored: &'f [StoredFrames<'f>],
-    /// Of all events, those to be given, by the host's clock; `None`: all. What a stream's later frames
-    /// are read with came with its first, so that all frames are read.
+    /// Time range of the events to emit, on the host's clock; `None`: all. All frames are decoded, because the
+    /// first frames of a stream define tables for later ones.
     pub times: Option<TimeRange>,
 }
 
 /// A vCPU's stream.
 #[derive(Clone, Debug)]
 pub struct StreamSummary {
-    /// Whose it is.
+    /// The vCPU's thread.
     pub from: VcpuThread,
-    /// How its frames came.
     pub route: Route,
     pub frames: u64,
-    /// Events in them.
+    /// Events in all frames.
     pub events: u64,
-    /// What is missing.
     pub losses: Losses,
 }
 
-/// What was found besides the events.
+/// Results besides the events.
 #[derive(Debug)]
 pub struct HypertraceSummary {
     /// Streams, by recording and thread.
     pub streams: Vec<StreamSummary>,
-    /// Pieces of marks that belong to no whole one.
+    /// Pieces of marks that do not form a complete mark.
     pub marks_damaged: u64,
-    /// What came too late to be put in its order.
+    /// Events that arrived after the window and are out of order.
     pub late: u64,
-    /// By recording, what its recorder lost; of those whose events were read.
+    /// Recorders' losses by recording, if its events were read.
     pub losses: Vec<timeline::Losses>,
-    /// What hypercalls with frames took, from exit to entry, as far as that is known.
+    /// Durations of hypercalls with frames, from exit to entry, if known.
     pub overheads_ns: Distribution,
-    /// How late the host stamped hypercalls with frames, as far as their streams say that: see
+    /// Delays of the host's timestamps of hypercalls with frames, if streams report them: see
     /// [`hypertrace::Event::late_ns`].
     pub late_ns: Distribution,
-    /// Hypercalls whose time can't be known: the collector's clock was not compared.
+    /// Hypercalls without a time: the collector's clock was not compared with the recording's.
     pub untimed: u64,
 }
 
 impl HypertraceSummary {
-    /// What is missing of all streams.
+    /// Losses of all streams.
     #[must_use]
     pub fn sum(&self) -> Losses {
         let mut sum = Losses::default();
@@ -134,7 +131,7 @@ impl HypertraceSummary {
 }
 
 impl HypertraceFiles<'_> {
-    /// Whether these recordings, or the files next to them, hold any events of guests.
+    /// Whether these recordings or files can have guest events.
     #[must_use]
     pub fn may_have_events(&self, recordings: &[Recording]) -> bool {
         let has = |recording: &Recording| {
@@ -146,16 +143,16 @@ impl HypertraceFiles<'_> {
     }
 }
 
-/// Whether this is the event with a hypercall's words.
+/// Whether this is KVM's event with a hypercall's number and words.
 fn is_hypercall(format: &EventFormat) -> bool {
     format.name() == "kvm_hypercall"
 }
 
 const FRAME: u16 = 0;
 
-/// Gives `sink` the events that guests sent by hypercalls of this number (marks: of the next one), and what they
-/// stored; `tick` gets the bytes done. Hypercalls that a collector wrote to a file next to a recording are
-/// taken from there, and none from its events.
+/// Gives `sink` the events that guests sent by hypercall `number` (marks: `number + 1`) and the frames in shared
+/// memory; `progress` receives the number of bytes read. If a collector wrote a file for a recording, hypercalls
+/// come from the file and not from the recording's events.
 pub fn hypertrace<S: GuestEventSink>(
     recordings: &[Recording],
     files: HypertraceFiles<'_>,
@@ -204,7 +201,7 @@ fn summary((from, stream): (VcpuThread, Stream)) -> StreamSummary {
     StreamSummary { from, route, frames: hypercalls, events, losses }
 }
 
-/// Gives on what happened in a range of time, on vCPUs that are read.
+/// Passes on events in a time range, from vCPUs that are not excluded.
 struct Within<'s, S> {
     times: Option<TimeRange>,
     recordings: &'s [Recording],
@@ -221,7 +218,7 @@ impl<S: GuestEventSink> GuestEventSink for Within<'_, S> {
     }
 }
 
-/// Puts what is in files before what comes later.
+/// Merges stored events into the others by time.
 struct Merged<'s, S> {
     stored: Ordered<'s>,
     sink: &'s mut S,
@@ -239,13 +236,13 @@ struct Stream {
     decoder: Decoder,
     hypercalls: u64,
     events: u64,
-    /// What the collector had lost of it, by its last count.
+    /// The collector's last count of lost hypercalls.
     lost: u16,
-    /// Losses of its recording that it has seen.
+    /// Losses of the recording that this stream already handled.
     losses_seen: u64,
 }
 
-/// A hypercall, wherever it was found.
+/// A hypercall from a recording or a collector's file.
 struct Hypercall<'w> {
     from: VcpuThread,
     number: u64,
@@ -255,16 +252,16 @@ struct Hypercall<'w> {
 }
 
 struct Reader<'s, S> {
-    /// By recording, whether its frames were collected, and are not among its events.
+    /// By recording: whether a collector's file replaces its events.
     is_collected: Vec<bool>,
     number: u64,
     files: Hypercalls<'s>,
     streams: FxHashMap<VcpuThread, Stream>,
-    /// By recording, how often events of it were missing.
+    /// By recording: number of losses.
     losses: FxHashMap<u16, u64>,
     marks: Marks,
     window: Window,
-    /// Of one frame.
+    /// Scratch buffer for the events of one frame.
     new: Vec<Event>,
     overheads_ns: Distribution,
     late_ns: Distribution,
@@ -302,7 +299,7 @@ impl<S: GuestEventSink> Reader<'_, S> {
     fn mark(&mut self, piece: &Hypercall<'_>) {
         let Some(words) = piece.words.first_chunk() else { return };
         let from = piece.from;
-        // A program may be moved to another vCPU between two pieces, not to another host.
+        // A program can move to another vCPU between two pieces, but not to another host.
         if let Some(mark) = self.marks.piece(from.recording.into(), *words, piece.stamp_ns) {
             let cpu = self.streams.get(&from).and_then(|stream| stream.decoder.cpu());
             self.window.add(from, GuestEvent::Mark(mark, cpu), piece.by);
@@ -314,7 +311,7 @@ impl<S: GuestEventSink> Reader<'_, S> {
         self.window.release(now_ns, &mut |from, event, by| self.sink.event(from, event, by));
     }
 
-    /// Takes what collectors have up to a time.
+    /// Reads collectors' hypercalls up to a time.
     fn until(&mut self, now_ns: u64) {
         while let Some((from, stamp_ns, collected)) = self.files.next_until(now_ns) {
             let Some(stamp_ns) = stamp_ns else {
@@ -359,8 +356,8 @@ impl<S: GuestEventSink> TraceEventSink for Reader<'_, S> {
         if self.files.has(gap.recording) {
             return;
         }
-        // A frame's number shows missing frames only up to 255. Which threads ran there is not
-        // known, so all streams of the recording start again with their next tables.
+        // Frame numbers wrap at 256, and the threads of the lost events are unknown. So all streams of the
+        // recording restart with their next tables.
         *self.losses.entry(gap.recording).or_default() += 1;
     }
 }

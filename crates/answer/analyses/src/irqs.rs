@@ -1,9 +1,9 @@
-//! Handlers of interrupts and soft interrupts, of hosts and guests: how often, how long, whom they interrupted, and of a
-//! guest's what the host took of their time.
+//! Handlers of interrupts and soft interrupts on hosts and guests: counts, durations, interrupted threads, and the
+//! host's share of a guest handler's time.
 //!
-//! A handler lasts from its `*_entry` to its `*_exit` event on the same CPU. Its own time is without handlers that
-//! interrupted it, so that own times add up. Where a guest's recording lies over its host's, the time in which its vCPU was
-//! not in the guest is known: a handler that "took 5 ms" may have run for 20 us.
+//! A handler lasts from its `*_entry` to its `*_exit` event on the same CPU. Its own time excludes nested
+//! handlers, so own times add up. If a guest's recording is aligned with its host's, time in which the vCPU was
+//! not in the guest is separate: a handler that "took 5 ms" may have run for 20 us.
 
 mod names;
 mod open_handlers;
@@ -25,14 +25,14 @@ pub use self::sources::HandlerKind;
 pub(crate) use self::sources::{IRQ_NAMES, softirq_name};
 pub use self::sums::HandlerSums;
 
-/// What rows are of, within a machine.
+/// How handlers of a machine are grouped into rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// A handler on all CPUs.
     Handler,
     /// A handler on one CPU.
     Cpu,
-    /// A handler while one thread had the CPU.
+    /// A handler while one thread was current on the CPU.
     Thread,
 }
 
@@ -42,32 +42,31 @@ pub struct HandlerRow {
     /// Index of the recording.
     pub recording: usize,
     pub kind: HandlerKind,
-    /// Number of the interrupt, or of the soft one; `None`: it has none.
+    /// Interrupt or soft interrupt number; `None` if it has none.
     pub number: Option<u64>,
-    /// Of an interrupt what its handler is called, of a soft one and a vector the kernel's name.
+    /// The handler's name for an interrupt; the kernel's name for a soft interrupt or a vector.
     pub name: Option<String>,
-    /// The CPU, of [`By::Cpu`].
+    /// The CPU; set for [`By::Cpu`].
     pub cpu: Option<u32>,
-    /// Id of the thread that was interrupted, and its name, of [`By::Thread`].
+    /// Id and name of the interrupted thread; set for [`By::Thread`].
     pub thread: Option<(u32, Option<String>)>,
-    /// The numbers.
     pub sums: HandlerSums,
 }
 
-/// Handlers of interrupts of some recordings that are read as one.
+/// Interrupt handlers in recordings read together.
 #[derive(Debug)]
 pub struct Irqs {
-    /// Those with most of their own time first, by machine.
+    /// Rows by machine, then by own time, descending.
     pub rows: Vec<HandlerRow>,
-    /// By recording, what its machine is called.
+    /// Machine names by recording.
     pub machines: Vec<String>,
-    /// By recording, its first and last time.
+    /// First and last time by recording.
     pub spans_ns: Vec<Option<(u64, u64)>>,
-    /// By recording: whether it has events for handlers.
+    /// By recording: whether it has events of handlers.
     pub is_recorded: Vec<bool>,
-    /// Ends of handlers that began before the recording or while events were lost.
+    /// Ends of handlers without a start: they began before the recording or during a loss.
     pub ends_alone: u64,
-    /// Handlers for which no row was left.
+    /// Handlers without a row, because there were too many rows.
     pub left_out: u64,
     /// By recording.
     pub losses: Vec<Losses>,
@@ -75,14 +74,14 @@ pub struct Irqs {
     pub nanoseconds: bool,
 }
 
-/// Whether a recording can have events of handlers: known before it is read.
+/// Whether a recording can have events of handlers, according to its formats.
 #[must_use]
 pub fn has_handlers(recording: &Recording) -> bool {
     let sources = Sources::new(std::slice::from_ref(recording));
     recording.formats().iter().any(|(_, format)| sources.source_of(format).is_some())
 }
 
-/// The handlers of a view's recordings; `progress` gets the number of bytes read.
+/// Interrupt handlers in the recordings of `view`; `progress` receives the number of bytes read.
 #[must_use]
 pub fn irqs(view: View<'_>, by: By, progress: &(dyn Fn(u64) + Sync)) -> Irqs {
     let reading = Reading::on_one_clock(view.recordings);

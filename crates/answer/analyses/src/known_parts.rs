@@ -1,46 +1,44 @@
-//! What is known of the parts of an exit: a part without events is not zero.
+//! Known parts of exits: a part without events is unknown, not zero.
 
 use timeline::{ExitSpan, Parts};
 
 use crate::recorded::RecordedParts;
 use crate::tally::Tally;
 
-/// The parts of a row as far as the recording has events for them: what it has none for is `None`,
-/// and its time stays in the part that would have held it.
+/// Parts of an exit's time that the recording has events for. A part without events is `None`, and its time stays
+/// in the part that contains it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KnownParts {
-    /// Running in the kernel; `None` where that can't be distinguished from user space or from
-    /// waiting.
+    /// Time in the kernel; `None` if it includes user space or waiting.
     pub kernel_ns: Option<u64>,
-    /// The time that can't be split into kernel, user space and waiting.
+    /// Time that cannot be split into kernel, user space and waiting.
     pub not_split_ns: u64,
-    /// Running, the work before the exit event included; `None` where running can't be
-    /// distinguished from waiting.
+    /// CPU time, including the work before the exit event; `None` if it includes waiting.
     pub cost_ns: Option<u64>,
-    /// In user space.
+    /// Time in user space.
     pub user_ns: Option<u64>,
-    /// In place of `user_ns`, where the return from user space was not recorded.
+    /// Replaces `user_ns` if the return from user space was not recorded.
     pub user_and_return_ns: Option<u64>,
     pub off_cpu_ns: Option<u64>,
-    /// Of that, able to run.
+    /// The runnable part of `off_cpu_ns`.
     pub runnable_ns: Option<u64>,
-    /// Of that, waiting for something.
+    /// The blocked part of `off_cpu_ns`.
     pub blocked_ns: Option<u64>,
-    /// Polling for work.
+    /// Halt polling.
     pub halt_poll_ns: Option<u64>,
     /// Host work before the exit event.
     pub before_exit_ns: Option<u64>,
 }
 
 impl KnownParts {
-    /// What is known of the sums of a row.
+    /// Known parts of a row's sums.
     #[must_use]
     pub fn new(tally: &Tally, recorded: &RecordedParts) -> Self {
         let doubt = (tally.user_return_unseen > 0, tally.poll_unknown > 0);
         Self::from_parts(&tally.parts, tally.before_exit_ns, doubt, recorded)
     }
 
-    /// What is known of one exit whose entry was seen.
+    /// Known parts of one exit with an entry.
     #[inline]
     #[must_use]
     pub fn of_exit(exit: &ExitSpan, recorded: &RecordedParts) -> Self {
@@ -48,7 +46,7 @@ impl KnownParts {
         Self::from_parts(&exit.parts, exit.before_exit_ns, doubt, recorded)
     }
 
-    /// `doubt`: the return from user space was not seen; the polling could not be separated from the rest.
+    /// `doubt`: the return from user space was not seen, and polling could not be separated.
     #[inline]
     pub(crate) fn from_parts(
         parts: &Parts,
@@ -60,7 +58,7 @@ impl KnownParts {
         let return_seen = recorded.user_return && !user_return_unseen;
         let split = recorded.off_cpu && recorded.wake;
         let polled = recorded.halt_poll && !poll_unknown;
-        // Polling that is not known everywhere stays in the kernel's part as a whole.
+        // If some polling is unknown, all polling stays in the kernel's part.
         let in_kernel_ns = if polled { 0 } else { halt_poll_ns };
         let rest_ns = kernel_ns.saturating_add(in_kernel_ns);
         let ran_ns = rest_ns.saturating_add(user_ns).saturating_add(before_exit_ns);
@@ -124,7 +122,7 @@ mod tests {
         assert_eq!((parts.kernel_ns, parts.not_split_ns, parts.cost_ns), (None, 10, None));
     }
 
-    /// Whatever is recorded, the parts that are known add up to the time.
+    /// The known parts add up to the total time for each set of recorded events.
     #[test]
     fn known_parts_are_the_whole() {
         for bits in 0..64_u8 {
@@ -138,7 +136,7 @@ mod tests {
                 host_work: has(5),
                 nested: false,
             };
-            // What there are no events for was never taken from the kernel's part.
+            // Time without events was never moved out of the kernel's part.
             let mut tally = tally();
             let parts = &mut tally.parts;
             for (recorded, part) in [

@@ -1,8 +1,8 @@
-//! What happened when, small enough to be drawn: lanes of spans.
+//! A timeline small enough to draw: lanes of spans.
 //!
-//! A lane is a vCPU, a host CPU or a task with what it did from when to when. A recording of hours
-//! has more spans than a page can hold, so a [`LaneSet`] keeps no more than it was asked to: beyond
-//! that, neighbours that are short are merged, and the time that each state took in them is kept.
+//! A lane shows the states of a vCPU, a host CPU or a task over time. A recording of hours has more spans than a
+//! page can hold, so a [`LaneSet`] has a limit: beyond it, short neighbours are merged, and the merged span keeps
+//! the time per state.
 
 mod arrows;
 mod merge;
@@ -25,20 +25,20 @@ use of_states::Subject;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LaneKind {
-    /// A CPU of the recorded machine: which thread runs.
+    /// A CPU of the recorded machine, with its running threads.
     Cpu,
-    /// A vCPU thread: guest, or the handler of its exit.
+    /// A vCPU thread: in the guest, or handling an exit.
     Vcpu,
-    /// A thread of the recorded machine that is no vCPU.
+    /// Any other thread of the recorded machine.
     Thread,
     /// A task of a guest.
     Task,
-    /// Functions that a thread was in at one depth of its stack.
+    /// Functions of a thread at one stack depth.
     Call,
 }
 
 impl LaneKind {
-    /// The name that pages and scripts know it by.
+    /// Name in pages and scripts.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -51,21 +51,21 @@ impl LaneKind {
     }
 }
 
-/// One thing that time is drawn for.
+/// A row of the timeline.
 #[derive(Clone, Debug)]
 pub struct Lane {
-    /// The machine that was recorded: `host`, or a guest's name.
+    /// The recorded machine: `host`, or a guest's name.
     pub machine: String,
     pub kind: LaneKind,
-    /// Its name within the machine.
+    /// Name within the machine.
     pub name: String,
-    /// The VM it belongs to, by the name that the exits report gives.
+    /// The VM's name in the exits report.
     pub vm: Option<String>,
-    /// Of a lane of calls: how many calls are around them.
+    /// Stack depth of a lane of calls.
     pub depth: Option<u32>,
-    /// Its thread or task ran less than those that are shown at first.
+    /// Not shown by default: other threads or tasks ran longer.
     pub quiet: bool,
-    /// What it is of; `None` for those of calls.
+    /// The thread, CPU or vCPU; `None` for lanes of calls.
     subject: Option<Subject>,
     items: Items,
 }
@@ -86,33 +86,33 @@ impl Lane {
         }
     }
 
-    /// How much time its spans cover.
+    /// Sum of its spans' durations.
     fn covered_ns(&self) -> u64 {
         self.items.covered_ns()
     }
 
-    /// How many spans it has, neighbours that were merged as one.
+    /// Number of spans; merged neighbours count as one.
     #[must_use]
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Whether it has none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Its spans in time order, neighbours that were merged as one.
+    /// Spans in the order of time; merged neighbours are one span.
     pub fn items(&self) -> impl Iterator<Item = Item> {
         self.items.iter()
     }
 
-    /// Gives `take` their columns as a page has them (`docs/formats/report.md`), as bytes, piece by piece. Times begin at
-    /// `origin_ns`.
+    /// Gives `take` the lane's columns in the page's format (`docs/formats/report.md`), as pieces of bytes. Times
+    /// are relative to `origin_ns`.
     ///
     /// # Errors
-    /// What `take` gives.
+    ///
+    /// Errors of `take`.
     pub fn columns<E>(
         &self,
         origin_ns: u64,
@@ -121,40 +121,40 @@ impl Lane {
         self.items.columns(origin_ns, take)
     }
 
-    /// What is in those that were merged, in their order.
+    /// Contents of the merged spans, in order.
     #[cfg(test)]
     fn merged(&self) -> impl Iterator<Item = merge::Merged> {
         self.items.merged()
     }
 
-    /// First and last moment; `None` without spans.
+    /// Start of the first span and end of the last; `None` without spans.
     fn range_ns(&self) -> Option<(u64, u64)> {
         Some((self.items().next()?.from_ns, self.items.last()?.to_ns()))
     }
 }
 
-/// From when to when a lane was in a state.
+/// A state of a lane from start to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// First moment.
+    /// Start.
     pub from_ns: u64,
-    /// First moment after it.
+    /// End, exclusive.
     pub to_ns: u64,
     pub state: State,
-    /// What it was about, as [`LaneSet::label`] numbers it; 0: nothing.
+    /// Number of its label from [`LaneSet::label`]; 0: none.
     pub label: u32,
 }
 
-/// What the lanes of a recording may take.
+/// Limits for the lanes of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneRoom {
-    /// Spans in all, neighbours that were merged as one.
+    /// Max spans; merged neighbours count as one.
     pub spans: usize,
-    /// Bytes of memory that those take.
+    /// Max bytes of memory for the spans.
     pub bytes: usize,
 }
 
-/// Lanes that hold a bounded number of spans between them, in a bounded number of bytes.
+/// Lanes with a limit on the number of spans and on their memory.
 #[derive(Debug)]
 pub struct LaneSet {
     lanes: Vec<Lane>,
@@ -162,26 +162,26 @@ pub struct LaneSet {
     label_numbers: HashMap<String, u32>,
     room: LaneRoom,
     used_room: LaneRoom,
-    /// Spans shorter than this are merged with short neighbours; 0: none are.
+    /// Short neighbours are merged if they are shorter than this; 0: no merging.
     merged_below_ns: u64,
     spans: u64,
     left_out: u64,
 }
 
-/// Lanes that are gathered, of which few are kept at last.
+/// Max lanes while reading; most of them are dropped at the end.
 const MAX_LANES: usize = 1 << 16;
 
-/// Labels that are kept: more threads than a host runs in a day.
+/// Max labels: more than the threads that a host runs in a day.
 const MAX_LABELS: usize = 1 << 20;
 
-/// Room that there is at least: a page with less shows nothing.
+/// Min limits: a page with less shows nothing.
 const MIN_ROOM: LaneRoom = LaneRoom { spans: 1000, bytes: 1 << 20 };
 
-/// What spans are merged below at first, once there are too many.
+/// The first merge threshold, once there are too many spans.
 const FIRST_MERGE_NS: u64 = 64;
 
 impl LaneSet {
-    /// No lanes, and some room for their spans.
+    /// An empty set; limits below [`MIN_ROOM`] are raised.
     #[must_use]
     pub fn new(room: LaneRoom) -> Self {
         Self {
@@ -199,8 +199,7 @@ impl LaneSet {
         }
     }
 
-    /// Adds a lane and gives its number. Of too many lanes further ones are left out: what is pushed
-    /// to them is dropped.
+    /// Adds a lane and returns its number. Beyond [`MAX_LANES`] lanes are dropped, with all their spans.
     pub fn add(&mut self, lane: Lane) -> usize {
         if self.lanes.len() >= MAX_LANES {
             self.left_out += 1;
@@ -210,12 +209,12 @@ impl LaneSet {
         self.lanes.len() - 1
     }
 
-    /// The lane of that number, to be described further.
+    /// The lane with this number.
     pub fn lane_mut(&mut self, at: usize) -> Option<&mut Lane> {
         self.lanes.get_mut(at)
     }
 
-    /// The number of a label; 0 where there are too many already.
+    /// The number of a label; 0 if there are too many labels.
     pub fn label(&mut self, text: &str) -> u32 {
         if text.is_empty() || self.labels.len() >= MAX_LABELS {
             return 0;
@@ -229,8 +228,8 @@ impl LaneSet {
         number
     }
 
-    /// Adds a span to a lane. Those of one lane come almost in time order and don't overlap; what
-    /// overlaps another one is cut off, what is empty is left out.
+    /// Adds a span to a lane. Spans of one lane arrive almost in the order of time. Overlapping parts are cut off,
+    /// empty spans are dropped.
     pub fn push(&mut self, at: usize, span: Span) {
         let Some(lane) = self.lanes.get_mut(at) else { return };
         let before = (lane.items.len(), lane.items.bytes());
@@ -239,7 +238,7 @@ impl LaneSet {
         }
         self.spans += 1;
         self.used_room.spans += lane.items.len() - before.0;
-        // A lane that packs what it had can take less than before.
+        // A lane that packs its spans can shrink.
         self.used_room.bytes = self.used_room.bytes + lane.items.bytes() - before.1;
         if self.used_room.spans > self.room.spans {
             self.merge_to(LaneRoom { spans: self.room.spans / 2, ..self.room });
@@ -249,7 +248,7 @@ impl LaneSet {
         }
     }
 
-    /// Merges longer spans, until no more than `goal` is taken.
+    /// Raises the merge threshold until the spans fit into `goal`.
     fn merge_to(&mut self, goal: LaneRoom) {
         while self.used_room.spans > goal.spans || self.used_room.bytes > goal.bytes {
             let Some(next_ns) = self.next_merge_ns() else { return };
@@ -273,27 +272,26 @@ impl LaneSet {
         &self.lanes
     }
 
-    /// The labels by their numbers; the first is empty.
+    /// Labels by number; the first is empty.
     #[must_use]
     pub fn labels(&self) -> &[String] {
         &self.labels
     }
 
-    /// Gives a label another text, as when only the end of a recording has it.
+    /// Changes the text of a label, for names that are only known at the end of a recording.
     fn rename_label(&mut self, number: u32, text: String) {
         if let Some(label) = self.labels.get_mut(number as usize) {
             *label = text;
         }
     }
 
-    /// Takes out the lanes that `keep` does not want.
+    /// Drops the lanes for which `keep` is false.
     fn retain(&mut self, keep: impl Fn(&Lane) -> bool) {
         self.lanes.retain(keep);
         self.count_taken();
     }
 
-    /// Keeps of the lanes from `first` on those in `order`, in that order; `left_out` is what
-    /// the others are of.
+    /// Replaces the lanes from `first` on with those in `order`; `left_out` is the number of dropped lanes.
     fn keep_from(&mut self, first: usize, order: &[usize], left_out: u64) {
         let mut added: Vec<Option<Lane>> = self.lanes.drain(first..).map(Some).collect();
         let wanted = order.iter().filter_map(|at| added.get_mut(at.checked_sub(first)?)?.take());
@@ -309,8 +307,7 @@ impl LaneSet {
         };
     }
 
-    /// Takes out all lanes of a kind but the `most` of each machine that say most; of those all but the
-    /// first `shown` are quiet.
+    /// Keeps the `max` busiest lanes of a kind on each machine; those after the first `shown` are quiet.
     fn keep_busiest(&mut self, kind: LaneKind, shown: usize, max: usize) {
         let mut by_machine: HashMap<&str, Vec<u64>> = HashMap::new();
         for lane in self.lanes.iter().filter(|lane| lane.kind == kind) {
@@ -336,7 +333,7 @@ impl LaneSet {
         self.count_taken();
     }
 
-    /// Puts lanes in an order to be read: by kind, machine and number, busy threads first.
+    /// Sorts lanes by kind, machine and number; threads by busy time, descending.
     fn sort(&mut self) {
         self.lanes.sort_by_cached_key(|lane| {
             let numbered = matches!(lane.kind, LaneKind::Cpu | LaneKind::Vcpu);
@@ -346,25 +343,25 @@ impl LaneSet {
         });
     }
 
-    /// Spans that were added, merged or not.
+    /// Number of spans that were added, merged or not.
     #[must_use]
     pub fn spans(&self) -> u64 {
         self.spans
     }
 
-    /// Lanes that are not there: too many, or taken out again.
+    /// Number of lanes that were dropped.
     #[must_use]
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// Spans shorter than this may have been merged with neighbours; 0: none.
+    /// Merge threshold: spans shorter than this may have been merged with neighbours; 0: none were.
     #[must_use]
     pub fn merged_below_ns(&self) -> u64 {
         self.merged_below_ns
     }
 
-    /// First and last moment of all lanes.
+    /// Earliest start and latest end of all lanes.
     #[must_use]
     pub fn range_ns(&self) -> Option<(u64, u64)> {
         let ends = self.lanes.iter().filter_map(Lane::range_ns);

@@ -1,4 +1,4 @@
-//! How long did exits take, when: the latencies of every exit over time, small enough to be drawn.
+//! Latencies of all exits over time, as a heat map small enough to draw.
 
 mod grid;
 
@@ -15,15 +15,14 @@ use crate::vms::VmsByVcpu;
 
 pub use grid::{Heat, HeatCell, HeatKey, LATENCY_ROWS_PER_OCTAVE, latency_row};
 
-/// Which row of the exits report a part of the map belongs to.
+/// A row of the exits report, to which cells of the map belong.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HeatName {
-    /// Number of the recording, in the order in which they were added.
+    /// Number of the recording in the order of addition.
     pub recording: u32,
     pub vm: String,
     /// Level of the guest that exited.
     pub level: u8,
-    /// Instruction set.
     pub isa: Isa,
     /// The kernel's name of the reason.
     pub reason: String,
@@ -31,15 +30,14 @@ pub struct HeatName {
     pub code: Code,
 }
 
-/// Latencies of recordings.
 #[derive(Debug, Default)]
 pub struct Latencies {
-    /// How many exits took how long, when.
+    /// Number of exits by time and latency.
     pub heat: Heat,
     names: FxHashMap<HeatKey, HeatName>,
 }
 
-/// How long every exit took, when, of the recording of that number.
+/// Latencies over time of every exit in the recording with this number.
 #[derive(Clone, Copy, Debug)]
 pub struct LatenciesOf(pub u32);
 
@@ -79,13 +77,13 @@ impl ExitQuestion for LatenciesOf {
 }
 
 impl Latencies {
-    /// Adds those of another recording.
+    /// Adds another recording's latencies.
     pub fn merge(&mut self, other: Self) {
         self.heat.merge(other.heat);
         self.names.extend(other.names);
     }
 
-    /// The cells of the map by row of the exits report.
+    /// Cells of the map by row of the exits report.
     #[must_use]
     pub fn by_row(&self) -> BTreeMap<HeatName, Vec<HeatCell>> {
         let mut groups = self.heat.grouped(|key| self.names.get(key).cloned());
@@ -99,7 +97,7 @@ impl Latencies {
     }
 }
 
-/// Puts the exits of a recording into its map.
+/// Adds a recording's exits to its heat map.
 #[derive(Debug)]
 pub struct LatencySink {
     heat: Heat,

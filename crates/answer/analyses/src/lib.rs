@@ -1,7 +1,7 @@
 //! One module per question asked of a timeline.
 //!
-//! An analysis takes a recording and gives numbers; how they look is for `report` to say. The question is the
-//! name of the module, of its function, and of the type that answers it:
+//! An analysis computes numbers from a recording; the crate `report` formats them. The question names the module,
+//! its function, and the type of the result:
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -22,49 +22,52 @@
 //! # }
 //! ```
 //!
-//! | asked | modules |
+//! | question | modules |
 //! |---|---|
-//! | which exits, and what they cost | [`exits`], [`group`], [`tally`], [`distribution`], [`device_exits`], [`exit_question`] |
-//! | when: over time, one by one, in a heat map | [`over_time`], [`each_exit`], [`latencies`], [`lanes`] |
+//! | exits and their cost | [`exits`], [`group`], [`tally`], [`distribution`], [`device_exits`], [`exit_question`] |
+//! | exits over time, single exits, heat maps | [`over_time`], [`each_exit`], [`latencies`], [`lanes`] |
 //! | nested guests | [`nested`], [`nested_steps`], [`nested_touches`] |
-//! | who had the CPUs, and did what | [`states`], [`cpu`], [`profile`], [`calls`], [`boot`] |
-//! | why somebody waited, and what VMMs do | [`path`], [`critical`], [`virtio`], [`vmm`] |
-//! | what is wrong, what differs, and what helps | [`why`], [`diff`], [`ab`], [`advice`] |
-//! | what a recording has | [`contents`], [`recorded`], [`known_parts`], [`vms`], [`align`], [`hypertrace`] |
-//! | what numbers are called | [`reasons`], [`msr_names`] |
+//! | CPU usage, and the code that ran | [`states`], [`cpu`], [`profile`], [`calls`], [`boot`] |
+//! | reasons of waits, work of VMMs | [`path`], [`critical`], [`virtio`], [`vmm`] |
+//! | causes, comparisons, and advice | [`why`], [`diff`], [`ab`], [`advice`] |
+//! | contents of a recording | [`contents`], [`recorded`], [`known_parts`], [`vms`], [`align`], [`hypertrace`] |
+//! | names of numbers | [`reasons`], [`msr_names`] |
 //!
-//! Most are an [`ExitSink`](timeline::ExitSink) or a sink of the trace's few events in order of time
-//! ([`timeline::trace_events`]); `docs/howto/add-an-analysis.md` goes through one.
+//! Most analyses are an [`ExitSink`](timeline::ExitSink), or a sink of selected trace events in the order of time
+//! ([`timeline::trace_events`]); `docs/howto/add-an-analysis.md` walks through one.
 //!
 //! # How the larger analyses work
 //!
-//! **Comparisons** ([`diff`]). A report that can be compared is a `Question`: key columns, metrics, and a function that measures
-//! one run as groups of `Series`, sums and durations in at most 128 slices of time. `grid` doubles the slices when a run turns
-//! out longer, so memory is bounded and no events are kept. `estimate` resamples the slices of a run, `compare` compares the
-//! sides, and the crate `stats` has the mathematics.
+//! **Comparisons** ([`diff`]). A comparable report is a `Question`: key columns, metrics, and a function that
+//! measures one run as groups of `Series`, sums and durations in at most 128 slices of time. `grid` doubles the
+//! slice width when a run turns out longer, so memory is bounded and no events are stored. `estimate` resamples
+//! the slices of a run, `compare` compares the sides, and the crate `stats` has the mathematics.
 //!
-//! **States** ([`states`]). A guest's own events are laid over the vCPU's states of the host: a guest event belongs to the nearest
-//! time in the guest, at most as far away as the bound of the clocks' alignment. An event farther away proves nothing. A
-//! `StateSink` receives each span as soon as it is certain.
+//! **States** ([`states`]). A guest's own events are overlaid on the vCPU states from the host: a guest event
+//! belongs to the nearest time in the guest, but at most the alignment's bound away. Events farther away are
+//! ignored. A `StateSink` receives each span as soon as it is final.
 //!
-//! **Paths** ([`path`]). Each thread has the requests that it works on (`follow`). A wake-up hands them on (`sched`), an exit begins
-//! a request and an entry ends one (`vcpus`), and what a thread does in between is a step (`work`, `io`, `guest`). A request is its
-//! last step and a link to the steps before it (`chain`), so paths fork without copies.
+//! **Paths** ([`path`]). Each thread has the requests that it works on (`follow`). A wake-up passes them on
+//! (`sched`), an exit begins a request and an entry ends it (`vcpus`), and the thread's work in between makes the
+//! steps (`work`, `io`, `guest`). A request is its last step and a link to the steps before it (`chain`), so paths
+//! fork without copies.
 //!
-//! **Waits** ([`critical`]) are followed backwards. `follow` keeps what threads, CPUs and vCPUs did since the pending waits began
-//! (`history`), and in which interrupt a thread was woken (`context`). When a waiting thread runs again, `walk` goes back to the
-//! beginning of the wait with a stack of who waits for whom. Each step assigns the time before it to one part (`piece`), so parts
-//! always add up.
+//! **Waits** ([`critical`]) are followed backwards. `follow` stores the history of threads, CPUs and vCPUs since
+//! the pending waits began (`history`), and the interrupts in which threads were woken (`context`). When a waiting
+//! thread runs again, `walk` goes back to the beginning of the wait with a stack of waiting threads. Each step
+//! assigns the time before it to one part (`piece`), so parts always add up.
 //!
-//! **Boots** ([`boot`]). `follow` makes phases and initcalls from a guest's few boot events, and `initcalls` finds each one's section in
-//! the kernel's symbols. Their beginnings and ends cut time into segments. One pass over the guest's pages sums its events by
-//! segment, one pass over the host's exits sums those of all guests, and a phase is a sum of segments (`sums`).
+//! **Boots** ([`boot`]). `follow` makes phases and initcalls from a guest's few boot events, and `initcalls` finds
+//! the section of each initcall in the kernel's symbols. Their starts and ends cut time into segments. One pass
+//! over the guest's pages sums its events by segment, one pass over the host's exits sums those of all guests, and
+//! a phase is a sum of segments (`sums`).
 //!
-//! **Calls** ([`calls`]). `stack` holds the functions that a thread is in, by the depths that the kernel recorded; `follower` knows the
-//! threads and ends what a loss may have touched; `tree` keeps stacks apart up to a bound.
+//! **Calls** ([`calls`]). `stack` has the open functions of a thread by recorded depth; `follower` has the
+//! threads, and closes calls that a loss may affect; `tree` stores distinct stacks up to a limit.
 //!
-//! **The page** needs two analyses for its drawings: [`latencies`] counts exits on a grid that coarsens with the length of the
-//! recording, and [`lanes`] keeps a bounded number of spans and merges short neighbours beyond that.
+//! **The page** needs two analyses for its drawings: [`latencies`] counts exits on a grid that coarsens with the
+//! length of the recording, and [`lanes`] stores a limited number of spans and merges short neighbours beyond
+//! that.
 
 #![forbid(unsafe_code)]
 

@@ -1,30 +1,30 @@
-//! Losses of events, which a thread learns of at its next event: a recording may have as many threads, and as many losses,
-//! as lines.
+//! A log of losses. Threads process losses lazily, at their next event, because a recording can have as many
+//! threads and as many losses as lines.
 
 use rustc_hash::FxHashMap;
 
-/// When events were lost, in the order of the recording.
+/// Losses in the order of the recording.
 #[derive(Debug, Default)]
 pub(crate) struct LossLog {
-    /// When each loss began.
+    /// Start of each loss.
     from_ns: Vec<u64>,
-    /// By CPU, the numbers of its losses.
+    /// By CPU: indexes of its losses.
     by_cpu: FxHashMap<u16, Vec<usize>>,
 }
 
 impl LossLog {
-    /// Events of a CPU were lost from that time on.
+    /// Adds a loss on a CPU that starts at `from_ns`.
     pub(crate) fn add(&mut self, cpu: u16, from_ns: u64) {
         self.by_cpu.entry(cpu).or_default().push(self.from_ns.len());
         self.from_ns.push(from_ns);
     }
 
-    /// How many there were.
+    /// Number of losses.
     pub(crate) fn count(&self) -> usize {
         self.from_ns.len()
     }
 
-    /// When the first loss began after that many; of this CPU, if one is given.
+    /// Start of the first loss with an index of at least `count`; with `cpu`, only losses of that CPU.
     pub(crate) fn first_after(&self, count: usize, cpu: Option<u16>) -> Option<u64> {
         let at = match cpu {
             None => count,

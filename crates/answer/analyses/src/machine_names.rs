@@ -1,25 +1,25 @@
-//! What the machines are called that recordings were made on.
+//! Names of recorded machines.
 
 use sources::{Guest, Recording};
 
 use crate::align::GuestAlignment;
 
-/// The name of the recorded host.
+/// Name of a host.
 const HOST: &str = "host";
-/// The name of a guest that no recording names.
+/// Name of a guest if no recording has its name.
 const GUEST: &str = "guest";
 
-/// The machine of a recording.
+/// Name of a recording's machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachineName {
-    /// A guest's as the exits report calls its VM.
+    /// For a guest, the VM's name in the exits report.
     pub name: String,
-    /// It was aligned to a host, or another recording names it as its guest.
+    /// The recording was aligned to a host, or a host's recording lists its guest.
     pub is_guest: bool,
 }
 
 impl MachineName {
-    /// The name of the machine of a recording among `all`; `guests` says which were aligned.
+    /// The name of the machine of recording `at` in `all`; `guests` has the alignments.
     #[must_use]
     pub fn for_recording(at: usize, all: &[Recording], guests: &[GuestAlignment]) -> Self {
         let guest = |name: String| Self { name, is_guest: true };
@@ -40,14 +40,14 @@ impl MachineName {
     }
 }
 
-/// What `host` says of the guest that `recording` was made in.
+/// The entry in `host` for the guest in which `recording` was made.
 #[must_use]
 pub fn guest_of<'h>(recording: &Recording, host: &'h Recording) -> Option<&'h Guest> {
     let id = recording.trace_id()?;
     host.info().guests.iter().find(|guest| guest.trace_id == id)
 }
 
-/// The guest's name, as the exits report calls its VM.
+/// The guest's name in the exits report.
 fn guest_name(guest: &Guest) -> String {
     if !guest.name.is_empty() {
         return guest.name.clone();

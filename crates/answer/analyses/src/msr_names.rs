@@ -1,6 +1,6 @@
-//! Names of model-specific registers that hypervisors touch, as the processors' manuals have them.
+//! Names of model-specific registers that hypervisors access, from the processors' manuals.
 
-/// Numbers and names, in order of the numbers.
+/// Numbers and names, sorted by number.
 const NAMES: &[(u64, &str)] = &[
     (0x10, "IA32_TSC"),
     (0x1b, "IA32_APIC_BASE"),
@@ -51,7 +51,7 @@ const NAMES: &[(u64, &str)] = &[
     (0xc001_011f, "VIRT_SPEC_CTRL"),
 ];
 
-/// The register's name, where it is known.
+/// The register's name, if known.
 #[must_use]
 pub fn msr_name(number: u64) -> Option<&'static str> {
     let at = NAMES.binary_search_by_key(&number, |(known, _)| *known).ok()?;

@@ -1,5 +1,5 @@
-//! What does an exit of a nested guest cost: who dealt with it, and the exits of its parent that
-//! it took before the nested guest ran again.
+//! Cost of nested guests' exits: which hypervisor handled them, and the exits of level 1 until the nested guest
+//! ran again.
 //!
 //! ```text
 //!  L2 ──┐ exit                                   ┌── runs again
@@ -31,16 +31,16 @@ struct Level2 {
     /// Exit to entry, of paired exits.
     durations: Distribution,
     spent: Spent,
-    /// Reflected exits whose way back into level 2 was seen whole.
+    /// Times of reflected exits from the exit until level 2 runs again, without losses.
     round_trips: Distribution,
     ancillary: BTreeMap<RawReason, Ancillary>,
-    /// Guest time of level 1 between the ancillary exits.
+    /// Time in level 1 between the ancillary exits.
     level1_ns: u64,
-    /// Reflected exits after which level 2 was not seen to run again.
+    /// Reflected exits after which level 2 did not run again.
     unfinished: u64,
 }
 
-/// Exits of level 1 that exits of level 2 brought about.
+/// Exits of level 1 caused by exits of level 2.
 #[derive(Clone, Debug, Default)]
 struct Ancillary {
     count: u64,
@@ -49,12 +49,12 @@ struct Ancillary {
     touches: Touches,
 }
 
-/// What paired exits spent their time on.
+/// Time of paired exits by part.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent {
     parts: Parts,
     before_exit_ns: u64,
-    /// Some halted, and when they stopped polling was not recorded.
+    /// Some exits halted, and the end of polling was not recorded.
     poll_unknown: bool,
 }
 
@@ -83,12 +83,12 @@ impl Spent {
     }
 }
 
-/// What exits cost and what they waited; `None`: the recording doesn't separate the two.
+/// Cost and wait time of exits; `None` if the recording doesn't separate them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExitCost {
-    /// Time in which the CPU worked on them, the work before the exit event included.
+    /// CPU time, including the work before the exit event.
     pub cost_ns: Option<u64>,
-    /// Time in which nothing ran for them: off the CPU, and polling before that.
+    /// Off-CPU time and halt polling.
     pub waited_ns: Option<u64>,
 }
 
@@ -140,7 +140,7 @@ impl OneVcpu {
     }
 }
 
-/// Adds what an exit is to the reason that it belongs to.
+/// Adds an exit to the sums of its reason.
 fn take(reasons: &mut BTreeMap<RawReason, Level2>, span: &ExitSpan, step: Step) {
     let raw_reason = (span.isa, span.code);
     let paired = span.outcome == Outcome::Paired;
@@ -182,16 +182,15 @@ fn take(reasons: &mut BTreeMap<RawReason, Level2>, span: &ExitSpan, step: Step) 
 /// The nested exits of one recording.
 #[derive(Debug)]
 pub struct Nested {
-    /// One per VM and level-2 reason, the costliest first; after them those that mean waiting for work, and last reasons that
-    /// ended level 2.
+    /// One row per VM and level-2 reason, the costliest first. Waiting exits follow, then reasons after which
+    /// level 2 never ran again.
     pub rows: Vec<NestedRow>,
     /// Exits per VM and level.
     pub levels: Vec<LevelCount>,
-    /// What was lost.
     pub losses: Losses,
-    /// Names of buffers of which exits were left out because another buffer has them too.
+    /// Buffers whose exits were skipped because another buffer has them too.
     pub repeated_buffers: Vec<String>,
-    /// Exits of either level that lasted over a loss.
+    /// Exits of both levels during which events were lost.
     pub dropped: u64,
     /// Whether times are nanoseconds; else they are ticks of the recording's clock.
     pub nanoseconds: bool,
@@ -201,16 +200,16 @@ pub struct Nested {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LevelCount {
     pub vm: String,
-    /// Its own exits.
+    /// Exits of level 1.
     pub level1: u64,
-    /// Exits of guests inside it.
+    /// Exits of nested guests.
     pub level2: u64,
 }
 
 /// Exits of level 2 of one reason.
 #[derive(Clone, Debug)]
 pub struct NestedRow {
-    /// The VM that has guests of its own.
+    /// The VM with nested guests.
     pub vm: String,
     /// Instruction set.
     pub isa: Isa,
@@ -218,80 +217,77 @@ pub struct NestedRow {
     pub reason: String,
     /// Its raw code.
     pub code: Code,
-    /// Exits.
     pub count: u64,
-    /// Those injected into level 1.
+    /// Exits injected into level 1.
     pub reflected: u64,
-    /// What they were injected as, most frequent first.
+    /// The reasons that level 1 sees, most frequent first.
     pub injected_as: Vec<(String, Code, u64)>,
-    /// Its exits mean waiting for work: what they take is how long level 1 and the host idle, and no cost.
+    /// Whether these exits mean waiting for work: their time is idle time of level 1 and the host, not a cost.
     pub waiting: bool,
-    /// What the level-2 exits themselves cost.
+    /// Cost of the level-2 exits alone.
     pub own_cost: ExitCost,
-    /// Exit to entry of the level-2 exits themselves.
+    /// Durations of the level-2 exits, from exit to entry.
     pub durations: Distribution,
-    /// Reflected exits from the exit until level 2 runs again.
+    /// Durations of reflected exits, from the exit until level 2 runs again.
     pub round_trips: Distribution,
-    /// Level-1 exits in those, most frequent first.
+    /// Level-1 exits during the round trips, most frequent first.
     pub ancillary: Vec<AncillaryRow>,
-    /// Time level 1 itself ran in those.
+    /// Time in level 1 during the round trips.
     pub level1_ns: u64,
-    /// Reflected exits after which level 2 was not seen to run again: the level-1 exits up to the
-    /// end, or to a loss, are counted as theirs.
+    /// Reflected exits after which level 2 did not run again. The level-1 exits up to the end or the next loss
+    /// count as theirs.
     pub unfinished: u64,
 }
 
-/// Level-1 exits brought about by level-2 exits of one reason.
+/// Level-1 exits caused by level-2 exits of one reason.
 #[derive(Clone, Debug)]
 pub struct AncillaryRow {
     /// The kernel's name of the reason.
     pub reason: String,
     /// Its raw code.
     pub code: Code,
-    /// Exits.
     pub count: u64,
     pub durations: Distribution,
-    /// What they cost.
     pub cost: ExitCost,
-    /// Numbers of the model-specific registers that they read or wrote, with how many exits each,
-    /// most frequent first; as far as `kvm_msr` was recorded, and the first 256 that were seen.
+    /// Model-specific registers that they accessed, with numbers of exits, most frequent first. Needs `kvm_msr`;
+    /// limited to the first 256 registers.
     pub msrs: Vec<(u64, u64)>,
-    /// What level 1 had changed in its guest's control block, of exits by which it had that run; as
-    /// far as a probe on `enter_svm_guest_mode` was recorded.
+    /// Changes of level 1 to its guest's control block before it entered the guest. Needs a probe on
+    /// `enter_svm_guest_mode`.
     pub vmcb: VmcbWrites,
 }
 
 impl NestedRow {
-    /// Some exits went to level 1, and after none of them level 2 was seen to run again.
+    /// Whether level 2 never ran again after a reflected exit.
     #[must_use]
     pub fn never_returned(&self) -> bool {
         self.unfinished > 0 && self.unfinished == self.reflected
     }
 
-    /// Level-1 exits brought about.
+    /// Number of ancillary exits.
     #[must_use]
     pub fn ancillary_count(&self) -> u64 {
         self.ancillary.iter().map(|row| row.count).sum()
     }
 
-    /// Exits the recorded host took for each exit of level 2, that exit included.
+    /// Exits of the recorded host per level-2 exit, including that exit.
     #[must_use]
     pub fn factor(&self) -> Option<f64> {
         (self.count > 0).then(|| (self.count + self.ancillary_count()) as f64 / self.count as f64)
     }
 
-    /// What the level-2 exits cost together with the level-1 exits they brought about.
+    /// Cost of the level-2 exits and their ancillary exits.
     #[must_use]
     pub fn cost(&self) -> ExitCost {
         self.ancillary.iter().fold(self.own_cost, |sum, row| sum.with(row.cost))
     }
 
-    /// What rows are ranked by: their cost, or their time where the recording doesn't separate it from waiting.
+    /// Sort key: the cost, or the time if the recording doesn't separate cost from waiting.
     fn rank_ns(&self) -> u64 {
         self.cost().cost_ns.unwrap_or_else(|| self.time_ns())
     }
 
-    /// Time of the level-2 exits and of the level-1 exits they brought about.
+    /// Time of the level-2 exits and their ancillary exits.
     #[must_use]
     pub fn time_ns(&self) -> u64 {
         let ancillary = self.ancillary.iter().map(|row| row.durations.sum());
@@ -305,7 +301,7 @@ pub fn nested(recording: &Recording, progress: &(dyn Fn(u64) + Sync)) -> Nested 
     ask(recording, &OfLevelTwo, progress)
 }
 
-/// What [`nested`] asks.
+/// The question of [`nested`].
 #[derive(Clone, Copy, Debug)]
 pub struct OfLevelTwo;
 
@@ -313,7 +309,7 @@ impl ExitQuestion for OfLevelTwo {
     type Sink = NestedExits;
     type Answer = Nested;
 
-    /// Without the events of nested guests all exits are of level 1.
+    /// Without events of nested guests, all exits are of level 1.
     fn needs_details(&self, recording: &Recording) -> bool {
         recording.formats().iter().any(|(_, format)| format.name().starts_with("kvm_nested"))
     }
@@ -336,8 +332,8 @@ impl ExitQuestion for OfLevelTwo {
             let row_of = |(raw, sums)| row((vm, &recorded), raw, sums, &mut names);
             rows.extend(reasons.into_iter().map(row_of));
         }
-        // A reason after which level 2 never ran again was its end: what level 1 did from then on is no
-        // cost of an exit, so such rows come last.
+        // A reason after which level 2 never ran again ended the nested guest. Later exits of level 1 are not its
+        // cost, so these rows come last.
         rows.sort_by_key(|row| {
             (row.never_returned(), row.waiting, std::cmp::Reverse(row.rank_ns()))
         });
@@ -352,7 +348,7 @@ impl ExitQuestion for OfLevelTwo {
     }
 }
 
-/// Adds up the vCPUs of a VM.
+/// Sums of a VM's vCPUs.
 fn of_vm(vm: &Vm, gathered: &NestedExits) -> (BTreeMap<RawReason, Level2>, u64) {
     let mut sums: BTreeMap<RawReason, Level2> = BTreeMap::new();
     let mut level1 = 0;

@@ -1,39 +1,39 @@
-//! Follows one vCPU from an exit of level 2 to level 2 running again: which exits of level 1 belong
-//! to which exit of level 2.
+//! Assigns exits of level 1 to the exits of level 2 that caused them: follows one vCPU from a level-2 exit until
+//! level 2 runs again.
 
 use timeline::{ExitSpan, Handler, Outcome};
 
 /// A kind of exit: the `isa` field and the raw code.
 pub(crate) type RawReason = (u8, u64);
 
-/// What an exit is within the way from level 2 back into it.
+/// Classification of an exit on the way from level 2 back to level 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// An exit of level 2, reflected into level 1 or not.
     Level2 { reflected: bool },
-    /// An exit of level 1 that a reflected exit of level 2, begun at `since_ns`, brought about.
+    /// An exit of level 1, caused by the reflected level-2 exit that started at `since_ns`.
     Ancillary {
         level2_reason: RawReason,
-        /// See above.
+        /// Start of the level-2 exit.
         since_ns: u64,
     },
-    /// With that exit level 2 runs again; its own way there was seen whole. Level 1 itself ran for
-    /// `level1_ns` of it.
+    /// Level 2 runs again after this exit, and no event was lost since the level-2 exit. Level 1 ran for
+    /// `level1_ns` in between.
     Back {
-        /// The reason of the exit of level 2.
+        /// Reason of the level-2 exit.
         level2_reason: RawReason,
-        /// When that happened.
+        /// Start of the level-2 exit.
         since_ns: u64,
-        /// See above.
+        /// Time in level 1.
         level1_ns: u64,
     },
-    /// After a reflected exit level 2 was not seen to run again.
+    /// Level 2 did not run again after a reflected exit.
     Unfinished { level2_reason: RawReason },
-    /// An exit of level 1 that belongs to none of level 2.
+    /// An exit of level 1 without a cause in level 2.
     Level1,
 }
 
-/// A reflected exit of level 2 whose guest has not run again yet.
+/// A reflected level-2 exit before level 2 runs again.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     reason: RawReason,
@@ -41,14 +41,14 @@ struct Pending {
     level1_ns: u64,
 }
 
-/// One vCPU on its way.
+/// Follows one vCPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Follower {
     pending: Option<Pending>,
 }
 
 impl Follower {
-    /// Takes the vCPU's next exit, and emits what it is.
+    /// Classifies the vCPU's next exit.
     pub fn exit(&mut self, span: &ExitSpan, mut emit: impl FnMut(Step)) {
         if span.level == 2 {
             self.abandon(&mut emit);
@@ -61,7 +61,7 @@ impl Follower {
             self.level1_exit(span, &mut emit);
         }
         if span.outcome == Outcome::LostIn {
-            // The way back into level 2 may lie in the gap.
+            // Level 2 may have run again during the loss.
             self.abandon(emit);
         }
     }
@@ -79,7 +79,7 @@ impl Follower {
         }
     }
 
-    /// Level 2 is not seen to run again after the pending exit.
+    /// Gives up the pending exit: level 2 does not run again.
     pub fn abandon(&mut self, mut emit: impl FnMut(Step)) {
         if let Some(pending) = self.pending.take() {
             emit(Step::Unfinished { level2_reason: pending.reason });
