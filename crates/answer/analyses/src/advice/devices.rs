@@ -1,4 +1,4 @@
-//! Accesses to one address of a device that the VMM deals with, where the kernel could.
+//! Accesses to one device address that the VMM handles, and that the kernel could handle.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use super::sums::ExitSums;
 use super::thresholds::{MAX_NAMED, MIN_EXITS, matters};
 use super::{Advice, Amount, Fact};
 
-/// Pages of devices for which other rules speak, or none: APIC, I/O APIC, HPET.
+/// Device pages that other rules cover or no rule covers: APIC, I/O APIC, HPET.
 pub(crate) const KNOWN_PAGES: [u64; 3] = [APIC_PAGE, 0xfec0_0000, 0xfed0_0000];
 
-/// Ports from here on are those of PCI devices; those below belong to a PC's own ([`super::ports`]).
+/// Ports from here on belong to PCI devices; lower ports belong to a PC's legacy devices ([`super::ports`]).
 pub(crate) const FIRST_PCI_PORT: u64 = 0x1000;
 
-/// Addresses whose exits user space deals with take long enough, each by itself.
+/// One advice per address whose exits take enough time in user space.
 pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
     let mut by_address: BTreeMap<(Detail, u64), Vec<&Place>> = BTreeMap::new();
     for place in measured.own_exits(is_device) {
@@ -36,7 +36,7 @@ pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
     found.iter().filter_map(advice).collect()
 }
 
-/// User space deals with most of them; they are many, and what it does takes long enough.
+/// Whether user space handles most of these exits, and their number and time in user space are large enough.
 fn is_users(measured: &Measured<'_>, sums: &ExitSums) -> bool {
     let user_ns = sums.user_ns(measured.recorded);
     sums.is_users() && sums.by_user >= MIN_EXITS && matters(user_ns, measured.running_ns)
@@ -73,15 +73,15 @@ fn at_address(
     let user_ns = sums.user_ns(measured.recorded);
     advice.evidence.push(Fact::new("exits handled in user space", Amount::Count(sums.by_user)));
     advice.evidence.push(Fact::new("cost in user space", Amount::Time(user_ns)));
-    // Where the guest needs them no more, the exits are gone altogether; where the kernel takes them over they stay, and the
-    // device, which works next to the vCPU then, may interrupt it once more for each.
+    // If the guest can avoid the accesses, the exits disappear. If the kernel takes them over, they remain, and
+    // the device, which then works in parallel to the vCPU, may send one more interrupt for each.
     let more_ns = interrupts_ns(measured, sums);
     advice.saving_at_least_ns = more_ns.map_or(0, |more_ns| user_ns.saturating_sub(more_ns));
     Some(advice)
 }
 
-/// What as many interrupts as these accesses would cost: their ends, and what else devices are asked in user space. None where
-/// ends of interrupts don't exit, so that what one takes isn't known.
+/// Cost of one interrupt per access: its end-of-interrupt exit, and further accesses to devices in user space.
+/// `None` if ends of interrupts do not exit, because then the cost of an interrupt is unknown.
 fn interrupts_ns(measured: &Measured<'_>, accesses: &ExitSums) -> Option<u64> {
     let ends = interrupts::ends(measured);
     let user_places = measured.own_exits(|place| is_device(place) && place.sums.is_users());

@@ -1,4 +1,4 @@
-//! What rules look at: exits by reason and by what they were about, and idles.
+//! Evidence for rules: exits by reason and detail, and idle times.
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
@@ -11,38 +11,37 @@ use super::thresholds::{MIN_POLL_NS, SHORT_IDLE_NS};
 use crate::exit_question::{ExitQuestion, FoundExits};
 use crate::recorded::RecordedParts;
 
-/// Exits are told apart by what they were about for this many registers, ports and addresses of a
-/// recording; those of further ones are added up by reason.
+/// Max places: registers, ports and addresses of a recording. Exits at further ones are summed by reason only.
 const MAX_PLACES: usize = 1 << 14;
 
-/// Exits of one VM that have reason and place in common.
+/// Exits of one VM with the same reason and detail.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) level: u8,
     pub(crate) reason: String,
-    /// They mean waiting for work.
+    /// Whether these exits mean waiting for work.
     pub(crate) waiting: bool,
-    /// What they were about; `None` too for those that found no room.
+    /// Their detail; also `None` for exits beyond [`MAX_PLACES`].
     pub(crate) detail: Option<(Detail, u64)>,
     pub(crate) sums: ExitSums,
 }
 
-/// How a vCPU's idles ended.
+/// Idle times of a vCPU by how they ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Idles {
-    /// Exits by which the guest said that it has nothing to do, with a time.
+    /// Paired waiting exits.
     pub(crate) count: u64,
-    /// Those after which work came within [`SHORT_IDLE_NS`].
+    /// Idles in which work arrived within [`SHORT_IDLE_NS`].
     pub(crate) short: u64,
-    /// What those short ones cost on a CPU but polling, and waited for a CPU.
+    /// Cost and run-queue wait of short idles, without halt polling.
     pub(crate) short_cost_ns: u64,
-    /// Polls that ended with work, and polls after which the vCPU slept all the same.
+    /// Polls that found work (`won`), and polls after which the vCPU slept (`lost`).
     pub(crate) polls_won: u64,
     pub(crate) polls_lost: u64,
-    /// How long those were.
+    /// Time of these polls.
     pub(crate) won_ns: u64,
     pub(crate) lost_ns: u64,
-    /// Idles whose polling could not be separated from the rest.
+    /// Idles whose halt polling could not be separated.
     pub(crate) unknown: u64,
 }
 
@@ -77,44 +76,43 @@ impl Idles {
     }
 }
 
-/// What was measured of one VM.
+/// Measurements of one VM.
 #[derive(Clone, Debug, Default)]
 pub struct VmEvidence {
-    /// Its name.
     pub vm: String,
-    /// From its first exit to its last, by the recording's clock.
+    /// First exit and end of the last one.
     pub(crate) range_ns: Option<(u64, u64)>,
-    /// Whose exits these are; none of a VM without exits.
+    /// Instruction set of the exits; `None` without exits.
     pub(crate) isa: Option<Isa>,
     pub(crate) places: Vec<Place>,
     pub(crate) idles: Idles,
 }
 
-/// What was measured of the exits of a recording.
+/// Measurements of the exits of a recording.
 #[derive(Debug)]
 pub struct ExitEvidence {
     /// One per VM.
     pub vms: Vec<VmEvidence>,
-    /// Which parts of an exit the recording has events for.
+    /// Parts of an exit that the recording has events for.
     pub recorded: RecordedParts,
     /// Whether times are nanoseconds.
     pub nanoseconds: bool,
 }
 
-/// What the vCPUs of a VM took of its host's CPUs, and waited for them: what advice is to make less.
+/// CPU time of a VM's vCPUs on its host, and their run-queue wait: advice reduces these times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     pub exits: u64,
-    /// CPU time outside of the guest: what exits cost, idles included, and halt polling.
+    /// CPU time outside the guest: cost of exits, including waiting exits, and halt polling.
     pub outside_ns: u64,
-    /// Waiting for a CPU during exits.
+    /// Run-queue wait during exits.
     pub waited_ns: u64,
-    /// What shares are of: time in the guest, and what exits cost.
+    /// The total of all shares: time in the guest and cost of exits.
     pub running_ns: u64,
 }
 
 impl ExitEvidence {
-    /// What the vCPUs of all VMs took together.
+    /// Sums over all VMs.
     #[must_use]
     pub fn spent(&self) -> Spent {
         let sums =
@@ -133,8 +131,7 @@ impl ExitEvidence {
         self.vms.iter().any(|vm| !vm.places.is_empty())
     }
 
-    /// Whether the recording says of any exit which register, port or address it was about: without that
-    /// most rules see nothing.
+    /// Whether any exit has a register, port or address as detail: most rules need details.
     #[must_use]
     pub fn has_details(&self) -> bool {
         let mut places = self.vms.iter().flat_map(|vm| &vm.places);
@@ -142,7 +139,7 @@ impl ExitEvidence {
     }
 }
 
-/// What rules need to know of every exit.
+/// The question whose answer is the evidence for all rules.
 #[derive(Clone, Copy, Debug)]
 pub struct EvidenceOf;
 
@@ -177,7 +174,7 @@ impl ExitQuestion for EvidenceOf {
     }
 }
 
-/// What exits are told apart by.
+/// Exits with equal keys share their sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Key {
     level: u8,
@@ -186,16 +183,16 @@ struct Key {
     detail: Option<(Detail, u64)>,
 }
 
-/// The exits of one vCPU, or of all of a VM.
+/// Exits of one vCPU, or of a whole VM.
 #[derive(Clone, Debug, Default)]
 struct OfVcpu {
     range_ns: Option<(u64, u64)>,
     places: FxHashMap<Key, ExitSums>,
-    /// By instruction set and code: which of them wait is known by their names.
+    /// Idle times by instruction set and code. Reason names decide at the end which of these exits wait.
     idles: FxHashMap<(u8, u64), Idles>,
 }
 
-/// Adds exits up for rules.
+/// Sums exits for rules.
 #[derive(Debug, Default)]
 pub struct EvidenceSink {
     vcpus: FxHashMap<usize, OfVcpu>,

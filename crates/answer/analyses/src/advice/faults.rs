@@ -1,4 +1,4 @@
-//! Faults at guest memory that the host has yet to give, or has taken away.
+//! Page faults of guest memory that the host has not allocated yet, or has reclaimed.
 
 use super::devices::KNOWN_PAGES;
 use super::evidence::Place;
@@ -7,14 +7,14 @@ use super::sums::ExitSums;
 use super::thresholds::{MAX_FAULTS_OF_AN_ADDRESS, a_third, is_most};
 use super::{Advice, Amount, Fact};
 
-/// Reasons by which hardware says that it has no page for a guest physical address.
+/// Exit reasons for a guest physical address without a page.
 const FAULTS: [&str; 4] = ["EPT_VIOLATION", "npf", "DABT_LOW", "IABT_LOW"];
 
-/// The part of the VM's time in which its beginning is: one of this many.
+/// The start of the VM is the first of this many equal parts of its time.
 const BEGINNING: u64 = 10;
 
-/// Faults are known from devices by how often their address comes again, and by who deals with them. Those
-/// at addresses that found no room are left out: what is said is too little, not too much.
+/// The number of accesses per address, and their handler, distinguish faults from device accesses. Faults without
+/// an address, beyond the limit of places, are ignored: the advice is too low rather than too high.
 pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
     let places: Vec<&Place> = measured.own_exits(is_fault);
     let all = ExitSums::of_all(places.iter().map(|place| &place.sums));

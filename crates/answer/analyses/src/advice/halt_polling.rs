@@ -1,4 +1,4 @@
-//! Halt polling that burns CPU for nothing: the vCPU sleeps in the end.
+//! Halt polling that wastes CPU time: the vCPU sleeps afterwards.
 
 use super::measured::{Measured, texts};
 use super::thresholds::{MIN_EXITS, a_third, is_most, matters};
@@ -8,7 +8,7 @@ pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
     let idles = &measured.evidence.idles;
     let recorded = measured.recorded;
     let polls = idles.polls_won + idles.polls_lost;
-    // What the VM's vCPUs had of CPUs without polling, and with what was polled for nothing.
+    // CPU time of the VM's vCPUs without successful polling, and with unsuccessful polling.
     let on_cpu_ns = measured.running_ns.saturating_add(idles.lost_ns);
     let is_known = recorded.off_cpu && recorded.halt_poll && idles.unknown == 0;
     if !is_known
@@ -40,7 +40,7 @@ pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
             ),
         ],
         saving_at_least_ns: a_third(idles.lost_ns),
-        // Without polling, polls that find work disappear as well.
+        // Without polling, successful polls disappear as well.
         saving_at_most_ns: idles.lost_ns.saturating_add(idles.won_ns),
         saving_of: SavingOf::Polling,
         ..measured.about(About::HaltPolling)

@@ -1,4 +1,4 @@
-//! Short idles without halt polling: the vCPU sleeps and is woken at once.
+//! Short idle times without halt polling: the vCPU sleeps and is woken immediately.
 
 use super::evidence::Place;
 use super::measured::{Measured, texts};

@@ -1,4 +1,4 @@
-//! Accesses to the interrupt controller that exit though processors can virtualise them (x86: APICv, AVIC).
+//! Exits by accesses to the interrupt controller that processors can virtualise (x86: APICv, AVIC).
 
 use super::evidence::Place;
 use super::measured::{Measured, texts};
@@ -6,29 +6,29 @@ use super::sums::ExitSums;
 use super::thresholds::{MIN_EXITS, a_third};
 use super::{Advice, Amount, Fact};
 
-/// The page of the local APIC's registers, where no guest has moved it.
+/// The page of the local APIC's registers, at its default address.
 pub(crate) const APIC_PAGE: u64 = 0xfee0_0000;
-/// The end-of-interrupt register: its place in the page, and its number among the registers of x2APIC.
+/// The end-of-interrupt register: its offset in the page, and its MSR in x2APIC mode.
 const EOI: (u64, u64) = (0xb0, 0x80b);
-/// The register by which interrupts are sent to other vCPUs.
+/// The interrupt command register, which sends interrupts to other vCPUs.
 const ICR: (u64, u64) = (0x300, 0x830);
-/// Further registers of x2APIC that a processor with APICv or AVIC writes by itself: task priority, and
-/// interrupts to oneself. Writes to its timer exit all the same.
+/// Other x2APIC registers that a processor with APICv or AVIC virtualises: task priority, and self-IPI. Writes to
+/// the timer registers still exit.
 const VIRTUALISED: [u64; 2] = [0x808, 0x83f];
-/// Which interrupts are served, level-triggered and requested: Linux reads the second of these at each interrupt of an I/O APIC's
-/// level-triggered lines, and the processor answers by itself.
+/// In-service, trigger-mode and request registers. Linux reads the trigger mode at each level-triggered interrupt
+/// of an I/O APIC, and APICv virtualises the read.
 const STATES: std::ops::RangeInclusive<u64> = 0x810..=0x827;
 
-/// Reasons that only exist where the processor virtualises the controller.
+/// Reasons that only exist with a virtualised interrupt controller.
 const SIGNS: [&str; 4] =
     ["APIC_WRITE", "EOI_INDUCED", "avic_incomplete_ipi", "avic_unaccelerated_access"];
 
-/// What ends of interrupts take that exit.
+/// Exits by ends of interrupts.
 pub(super) fn ends(measured: &Measured<'_>) -> ExitSums {
     ExitSums::of_all(measured.own_exits(is_end).into_iter().map(|place| &place.sums))
 }
 
-/// Ends of interrupts never exit where the controller is virtualised, nor does the page of its registers.
+/// With a virtualised controller, neither ends of interrupts nor accesses to the register page exit.
 pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
     let is_virtualised = measured.own_exits(|place| SIGNS.contains(&place.reason.as_str()));
     let places: Vec<&Place> = measured.own_exits(is_access);
@@ -67,17 +67,18 @@ fn is_access(place: &Place) -> bool {
     is_end(place) || is_sent(place) || is_virtualised || is_in_page(place)
 }
 
-/// On the page of registers; `APIC_ACCESS` has no address, and is about nothing else.
+/// Whether an access is to the register page; `APIC_ACCESS` has no address and always is.
 fn is_in_page(place: &Place) -> bool {
     place.reason == "APIC_ACCESS" || place.gpa().is_some_and(|gpa| gpa & !0xfff == APIC_PAGE)
 }
 
-/// An end of an interrupt, or an access to whatever register where the recording doesn't say to which.
+/// Whether an access ends an interrupt; also true if the register is unknown.
 fn is_end(place: &Place) -> bool {
     place.reason == "APIC_ACCESS" || is_register(place, EOI)
 }
 
-/// Ends that user space has to hear of, for level-triggered lines of its own I/O APIC, exit in any case.
+/// Whether the kernel handles this end of an interrupt. Ends of level-triggered interrupts of a user-space I/O
+/// APIC always exit to user space.
 fn is_kernels(place: &Place) -> bool {
     is_end(place) && !place.sums.is_users()
 }

@@ -1,4 +1,4 @@
-//! One VM as rules see it: what was measured, and sums over it.
+//! The view of rules on one VM: measurements and sums.
 
 use timeline::Detail;
 use timeline::arch::Isa;
@@ -11,18 +11,18 @@ use crate::cpu::TakenCpu;
 use crate::nested::NestedRow;
 use crate::recorded::RecordedParts;
 
-/// What was measured of one VM.
+/// Measurements of one VM.
 #[derive(Debug)]
 pub(super) struct Measured<'m> {
     /// Its exits.
     pub(super) evidence: &'m VmEvidence,
-    /// Which parts of an exit the recording has events for.
+    /// Parts of an exit that the recording has events for.
     pub(super) recorded: &'m RecordedParts,
-    /// Time that its vCPUs had CPUs: in the guest, and for what exits take. What shares are of.
+    /// CPU time of its vCPUs: time in the guest and cost of exits. Shares refer to this time.
     pub(super) running_ns: u64,
-    /// Exits of guests inside it, the costliest first.
+    /// Exits of nested guests, the costliest first.
     pub(super) nested: Vec<&'m NestedRow>,
-    /// Threads that had the CPUs that its vCPUs waited for, longest first.
+    /// Threads on the CPUs that its vCPUs waited for, the longest time first.
     pub(super) takers: Vec<&'m TakenCpu>,
 }
 
@@ -35,7 +35,7 @@ impl<'m> Measured<'m> {
     ) -> Self {
         let recorded = &exits.recorded;
         let all = ExitSums::of_all(evidence.places.iter().map(|place| &place.sums));
-        // Where sleeping can't be distinguished from running, what waits by its reason ran for none of it.
+        // If sleeping is not separate from running, waiting exits count as not running.
         let ran = evidence.places.iter().filter(|place| recorded.off_cpu || !place.waiting);
         let exits_ns = ExitSums::of_all(ran.map(|place| &place.sums)).taken_ns(recorded);
         Self {
@@ -47,22 +47,22 @@ impl<'m> Measured<'m> {
         }
     }
 
-    /// The VM's own exits for which `includes` holds, without those of guests inside it.
+    /// The VM's own exits for which `includes` holds, without nested guests' exits.
     pub(super) fn own_exits(&self, includes: impl Fn(&Place) -> bool) -> Vec<&'m Place> {
         self.evidence.places.iter().filter(|place| place.level == 1 && includes(place)).collect()
     }
 
-    /// Whether exits are many enough, and take enough of the VM's time, to speak of.
+    /// Whether exits are frequent enough and take a large enough share of the VM's time.
     pub(super) fn matters(&self, sums: &ExitSums) -> bool {
         sums.count >= MIN_EXITS && matters(sums.taken_ns(self.recorded), self.running_ns)
     }
 
-    /// How many exits, what they take, and what part of the VM's time that is.
+    /// Number of exits, their cost or time, and its share of the VM's time.
     pub(super) fn facts(&self, sums: &ExitSums) -> Vec<Fact> {
         sums::facts(sums, self.recorded, self.running_ns)
     }
 
-    /// Advice on exits that could save all that they take; `places` has one at least.
+    /// Advice to avoid all exits at `places`; `None` if there are none.
     pub(super) fn on(&self, places: &[&Place]) -> Option<Advice> {
         let sums = ExitSums::of_all(places.iter().map(|place| &place.sums));
         let first = places.iter().max_by_key(|place| place.sums.taken_ns(self.recorded))?;
@@ -75,7 +75,7 @@ impl<'m> Measured<'m> {
         })
     }
 
-    /// Advice on the VM that says and saves nothing yet.
+    /// An empty advice for the VM.
     pub(super) fn about(&self, about: About) -> Advice {
         Advice {
             rule: "",
@@ -107,7 +107,7 @@ impl Place {
     }
 }
 
-/// Texts as what helps is kept.
+/// Converts the texts of [`Advice::helps`].
 pub(super) fn texts(all: &[&str]) -> Vec<String> {
     all.iter().map(|&text| text.to_owned()).collect()
 }

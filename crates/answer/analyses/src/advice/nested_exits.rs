@@ -1,11 +1,11 @@
-//! Exits of guests inside the VM, each of which takes many of the VM's own.
+//! Exits of nested guests, each of which causes many exits of the VM itself.
 
 use super::measured::{Measured, texts};
 use super::thresholds::{MAX_NAMED, MIN_EXITS, matters};
 use super::{About, Advice, Amount, Fact, SavingOf};
 use crate::nested::{AncillaryRow, NestedRow};
 
-/// Exits of level 1 while it handles one of level 2 that hardware can spare it, and how.
+/// Ancillary exits that hardware can avoid, and the setting for that.
 struct Spared {
     reasons: &'static [&'static str],
     what: &'static str,
@@ -30,9 +30,9 @@ static SPARED: [Spared; 3] = [
     },
 ];
 
-/// At most all exits of level 1 that exits of level 2 bring about.
+/// The saving is at most the time of all ancillary exits.
 pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
-    // What level 1 does while its guest waits for work is no cost of an exit.
+    // Ancillary exits while a nested guest waits for work have no cost.
     let reflected = |row: &&&NestedRow| row.reflected > 0 && !row.never_returned() && !row.waiting;
     let rows: Vec<&NestedRow> = measured.nested.iter().filter(reflected).copied().collect();
     let brought: Vec<&AncillaryRow> = rows.iter().flat_map(|row| &row.ancillary).collect();

@@ -1,4 +1,4 @@
-//! vCPUs that spin for a lock while others of their VM wait for a CPU.
+//! vCPUs that spin for a lock while other vCPUs of their VM wait for a CPU.
 
 use super::evidence::Place;
 use super::measured::{Measured, texts};
@@ -6,10 +6,11 @@ use super::sums::ExitSums;
 use super::thresholds::matters;
 use super::{Advice, Amount, Fact};
 
-/// Exits by which the processor reports a guest that spins.
+/// Exits by which the processor reports a spinning guest.
 const SPINS: [&str; 2] = ["PAUSE_INSTRUCTION", "pause"];
 
-/// Spinning alone may be a lock that is held long; with waits in the run queue its holder has likely no CPU.
+/// Spinning alone can mean that a lock is held for long; together with run-queue waits, its holder probably has no
+/// CPU.
 pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
     let spins: Vec<&Place> = measured.own_exits(|place| SPINS.contains(&place.reason.as_str()));
     let sums = ExitSums::of_all(spins.iter().map(|place| &place.sums));
@@ -37,7 +38,7 @@ pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
 }
 
 impl Measured<'_> {
-    /// What its vCPUs waited for CPUs during exits.
+    /// Run-queue wait of the vCPUs during exits.
     pub(super) fn waited_ns(&self) -> u64 {
         let waits = self.evidence.places.iter().map(|place| place.sums.parts.runnable_ns);
         waits.fold(0, u64::saturating_add)

@@ -1,4 +1,4 @@
-//! Accesses to ports of devices that a PC has had for decades, and that guests can do without.
+//! Accesses to ports of legacy PC devices that guests do not need.
 
 use super::evidence::Place;
 use super::interrupts;
@@ -7,7 +7,7 @@ use super::sums::ExitSums;
 use super::thresholds::a_third;
 use super::{Advice, Amount, Fact};
 
-/// A device of a PC, with what a guest has in its place.
+/// A legacy device, and its replacement.
 struct Legacy {
     ports: &'static [std::ops::RangeInclusive<u64>],
     name: &'static str,
@@ -102,7 +102,7 @@ pub(crate) fn device_at(port: u64) -> Option<&'static str> {
     LEGACY.iter().find(has_port).map(|device| device.name)
 }
 
-/// Devices whose exits take long enough.
+/// One advice per device whose exits take enough time.
 pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
     LEGACY.iter().filter_map(|device| of_device(measured, device)).collect()
 }
@@ -119,8 +119,8 @@ fn of_device(measured: &Measured<'_>, device: &Legacy) -> Option<Advice> {
     advice.why = device.why.to_owned();
     advice.helps = texts(device.helps);
     advice.saving_at_least_ns = a_third(advice.saving_at_most_ns);
-    // A guest that ends interrupts in memory (kvm-pv-eoi) does so only where it didn't exit since the interrupt came:
-    // exits from its handlers have the ends of those interrupts exit as well.
+    // With kvm-pv-eoi, a guest can end an interrupt without an exit only if it did not exit since the interrupt
+    // was injected. An exit in the handler therefore makes the end of its interrupt exit as well.
     let ends = interrupts::ends(measured);
     if ends.count > 0 {
         let ends_ns = ends.taken_ns(measured.recorded);

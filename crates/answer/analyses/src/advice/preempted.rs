@@ -1,20 +1,20 @@
-//! vCPUs that wait in the run queue while other threads have their CPU.
+//! vCPUs that wait in the run queue while other threads run on their CPU.
 
 use super::measured::{Measured, texts};
 use super::thresholds::{MAX_NAMED, a_third, matters};
 use super::{About, Advice, Amount, Fact, SavingOf};
 use crate::cpu::TakenCpu;
 
-/// The idle thread: the CPU was free, and the vCPU had yet to be woken on it.
+/// The idle thread: the CPU was free and was still waking up for the vCPU.
 const IDLE: u32 = 0;
 
-/// How threads are called by which a VM's own VMM and kernel work for it: those of QEMU, and vhost's. They wait with
-/// the vCPU for the same CPUs wherever it is put.
+/// Name prefixes of threads that work for the VM itself: QEMU's and vhost's. They compete with the vCPU for CPUs
+/// on any host.
 const OWN: [&str; 4] = ["qemu-", "vhost-", "worker", "IO "];
 
-/// Waits for a CPU that others had; how long an idle CPU takes to wake is none of it.
+/// Waits for busy CPUs; the wake-up latency of an idle CPU is excluded.
 pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
-    // The recording's own CPU time is only used while recording.
+    // The recorder's CPU time only exists while recording.
     let (recorders, takers): (Vec<&&TakenCpu>, Vec<&&TakenCpu>) = measured
         .takers
         .iter()
@@ -68,7 +68,7 @@ pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
     }]
 }
 
-/// Whether a thread may be one of the VM's own: the recording has names, not whose threads they are.
+/// Whether a thread may belong to the VM: the recording has names of threads, but not their processes.
 fn may_be_own(taker: &TakenCpu) -> bool {
     taker.name.as_deref().is_none_or(|name| OWN.iter().any(|prefix| name.starts_with(prefix)))
 }

@@ -1,4 +1,4 @@
-//! What is added up over exits for rules: small enough to be kept for every address.
+//! Sums over exits for rules, small enough to store for every address.
 
 use std::cmp::Reverse;
 
@@ -7,25 +7,25 @@ use timeline::{ExitSpan, Handler, Outcome, Parts};
 use super::{Amount, Fact, SavingOf};
 use crate::recorded::RecordedParts;
 
-/// Sums over exits; times cover paired exits.
+/// Sums over exits; times cover paired exits only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ExitSums {
     /// Exits, whether or not their entry was seen.
     pub(crate) count: u64,
-    /// Those with a time.
+    /// Exits with a time.
     paired: u64,
-    /// Exit to entry.
+    /// Time from exit to entry.
     time_ns: u64,
-    /// Where that went.
+    /// `time_ns` by part.
     pub(crate) parts: Parts,
-    /// Host work before the exits, and the guest's time before that.
+    /// Host work before the exits, and time in the guest before that.
     before_exit_ns: u64,
     pub(crate) guest_ns: u64,
-    /// Paired exits that user space dealt with.
+    /// Paired exits handled in user space.
     pub(crate) by_user: u64,
-    /// When the first of them began.
+    /// Start of the first exit.
     pub(crate) first_ns: Option<u64>,
-    /// The longest of them, from exit to entry.
+    /// The longest exit, up to its entry.
     pub(crate) longest_ns: Option<(u64, u64)>,
 }
 
@@ -68,12 +68,12 @@ impl ExitSums {
         sums
     }
 
-    /// Whether user space dealt with most of them.
+    /// Whether user space handled most of them.
     pub(crate) fn is_users(&self) -> bool {
         super::thresholds::is_most(self.by_user, self.paired)
     }
 
-    /// Cost where it is known, else time: what the exits take.
+    /// Cost if it is known, otherwise time.
     pub(crate) fn taken_ns(&self, recorded: &RecordedParts) -> u64 {
         if recorded.off_cpu { self.cost_ns() } else { self.time_ns }
     }
@@ -83,18 +83,18 @@ impl ExitSums {
         on_cpu_ns.saturating_add(self.before_exit_ns)
     }
 
-    /// What of the VMM's work is known to be on a CPU; never more than [`Self::taken_ns`].
+    /// CPU time of the VMM, at most [`Self::taken_ns`].
     pub(crate) fn user_ns(&self, recorded: &RecordedParts) -> u64 {
         self.parts.user_ns.min(self.taken_ns(recorded))
     }
 }
 
-/// What [`ExitSums::taken_ns`] is.
+/// Whether [`ExitSums::taken_ns`] is a cost or a time.
 pub(crate) const fn kind_of(recorded: &RecordedParts) -> SavingOf {
     if recorded.off_cpu { SavingOf::Cost } else { SavingOf::Time }
 }
 
-/// How many exits, what they take, and what part of the VM's time that is.
+/// Number of exits, their cost or time, and its share of the VM's time.
 pub(crate) fn facts(sums: &ExitSums, recorded: &RecordedParts, running_ns: u64) -> Vec<Fact> {
     let taken_ns = sums.taken_ns(recorded);
     let name = if recorded.off_cpu {
@@ -109,7 +109,7 @@ pub(crate) fn facts(sums: &ExitSums, recorded: &RecordedParts, running_ns: u64) 
     ]
 }
 
-/// What part of the VM's time something is.
+/// Share of the VM's time.
 pub(crate) fn share_fact(part_ns: u64, running_ns: u64) -> Fact {
     let share = part_ns as f64 / running_ns.max(1) as f64;
     Fact::new("share of the vCPUs' time on CPU", Amount::Share(share.min(1.0)))

@@ -1,26 +1,25 @@
-//! From when on rules speak, and why from then on.
+//! Thresholds of rules, and their reasons.
 
-/// Exits that a rule wants to see: fewer have no percentiles worth a sentence, and whatever causes them
-/// may not go on.
+/// Min exits for an advice: with fewer, percentiles mean nothing, and the cause may be temporary.
 pub(crate) const MIN_EXITS: u64 = 100;
 
-/// Share of the VM's time, in thousandths, that must be at stake: repeated runs of most workloads differ
-/// by a percent, so what takes less could not be seen to be saved.
+/// Min share of the VM's time in thousandths. Repeated runs of most workloads differ by a percent, so smaller
+/// savings are invisible.
 pub(crate) const MIN_PER_MILLE: u64 = 10;
 
-/// KVM polls for 200 us at most unless it was set otherwise (`halt_poll_ns` of x86; arm64 has 500 us, s390 50 us):
-/// idles that are shorter can end while it polls on any machine that is set so.
+/// KVM's default max polling time is 200 us (`halt_poll_ns` on x86; arm64 has 500 us, s390 50 us): shorter idles
+/// can end while KVM polls, on any host with this setting.
 pub(crate) const SHORT_IDLE_NS: u64 = 200_000;
 
-/// Below this a wait before sleep was no polling: KVM polls for 10 us at least where it does at all (`halt_poll_ns_grow_start`),
-/// and takes some microseconds from the halt to the switch where it doesn't.
+/// Shorter waits before sleep are not polling: KVM polls for at least 10 us (`halt_poll_ns_grow_start`), and
+/// without polling it takes some microseconds from the halt to the switch.
 pub(crate) const MIN_POLL_NS: u64 = 10_000;
 
-/// An address that was hit more often is taken for a device's: memory has a fault at an address once,
-/// and a few more when its page was moved, shared or write-protected.
+/// Max faults at an address of memory; more accesses mean a device. Memory usually faults once per address, and a
+/// few more times if its page is moved, shared or write-protected.
 pub(crate) const MAX_FAULTS_OF_AN_ADDRESS: u64 = 16;
 
-/// Sentences name this many addresses, ports and threads: a reader acts on the first.
+/// Max addresses, ports and threads in a sentence: readers act on the first.
 pub(crate) const MAX_NAMED: usize = 3;
 
 /// Whether `part` is at least [`MIN_PER_MILLE`] of `total`.
@@ -28,8 +27,8 @@ pub(super) fn matters(part: u64, total: u64) -> bool {
     part > 0 && u128::from(part) * 1000 >= u128::from(total) * u128::from(MIN_PER_MILLE)
 }
 
-/// What is saved at least where something goes away for which something cheaper comes: a console of virtio still exits
-/// for each line, and memory that is given in advance is still entered in page tables page by page.
+/// Min saving if a cheaper operation replaces an expensive one: a virtio console still exits for each line, and
+/// preallocated memory still needs page table entries.
 pub(crate) const fn a_third(ns: u64) -> u64 {
     ns / 3
 }

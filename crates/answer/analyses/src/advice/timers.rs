@@ -1,13 +1,13 @@
-//! Timers that the guest's kernel sets, each by an exit, and their ends, which are exits again.
+//! Timers that the guest's kernel sets by exits, and the exits by which they expire.
 
 use super::evidence::Place;
 use super::measured::{Measured, texts};
 use super::sums::ExitSums;
 use super::{Advice, Amount, Fact};
 
-/// The time stamp at which the timer is to go off (`IA32_TSC_DEADLINE`); initial count and mode of x2APIC's timer.
+/// IA32_TSC_DEADLINE; initial count and LVT entry of x2APIC's timer.
 const TIMER_MSRS: [u64; 3] = [0x6e0, 0x838, 0x832];
-/// The VMX preemption timer, by which KVM has the processor leave the guest when its timer is due.
+/// The VMX preemption timer, with which KVM leaves the guest when its timer expires.
 const DUE: &str = "PREEMPTION_TIMER";
 
 pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {

@@ -1,16 +1,16 @@
-//! Which rules' savings were verified: predicted, and then measured with the thing switched.
+//! Rules whose predicted savings were verified by a measurement with the changed setting.
 
-/// What came of it: `hyperscope bench advice` in the lab, as `docs/advice.md` has it.
+/// Result of verifying a rule with `hyperscope bench advice` in the lab; see `docs/advice.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verified {
     pub rule: &'static str,
-    /// Savings that were in the predicted interval.
+    /// Measured savings within the predicted interval.
     pub held: usize,
-    /// All that were predicted and measured.
+    /// Number of predictions that were measured.
     pub predictions: usize,
 }
 
-/// Rules that are not here have things to switch that the lab can't.
+/// Results by rule. Other rules need settings that the lab cannot change.
 pub static VERIFIED: [Verified; 6] = [
     Verified { rule: "interrupt-controller", held: 3, predictions: 3 },
     Verified { rule: "device-address", held: 9, predictions: 9 },
@@ -20,7 +20,7 @@ pub static VERIFIED: [Verified; 6] = [
     Verified { rule: "halt-polling", held: 3, predictions: 3 },
 ];
 
-/// What came of verifying a rule; none where it was not tried.
+/// The result for a rule; `None` if it was not verified.
 #[must_use]
 pub fn verified(rule: &str) -> Option<Verified> {
     VERIFIED.iter().find(|entry| entry.rule == rule).copied()
