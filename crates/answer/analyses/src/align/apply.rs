@@ -1,4 +1,4 @@
-//! Brings a guest's recording to its host's clock by the method chosen.
+//! Converts a guest's recording to its host's clock with the chosen method.
 
 use sources::{ClockPiece, ClockPieces, Recording};
 use timeline::align::Line;
@@ -7,7 +7,7 @@ use super::GuestAlignment;
 use super::judge::LineSegment;
 
 impl GuestAlignment {
-    /// Corrects the times of the guest's recording. Without a usable method they stay as recorded.
+    /// Corrects the times of the guest's recording. Without a usable method they stay unchanged.
     pub fn apply(&self, guest: &mut Recording) {
         let Some(relation) = self.relation.as_ref().filter(|relation| !relation.recorded) else {
             return;

@@ -1,4 +1,4 @@
-//! Which recording was made in a guest of which.
+//! Finds pairs of recordings of a host and its guest.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,20 +6,20 @@ use sources::{Guest, Recording};
 
 use crate::vms::find_vms;
 
-/// A guest's recording and its host's, by their numbers.
+/// Indexes of a guest's recording and its host's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GuestOf {
-    /// Number of the host's recording.
+    /// Index of the host's recording.
     pub(super) host: usize,
-    /// Number of the guest's recording.
+    /// Index of the guest's recording.
     pub(super) guest: usize,
-    /// What the host's recording calls the guest, and per guest CPU the thread that runs it, where
-    /// it says so.
+    /// The guest's name in the host's recording, and pairs of guest CPU and vCPU thread, if the host's recording
+    /// has them.
     pub(super) named: Option<(String, Vec<(u32, u32)>)>,
 }
 
-/// Guests and their hosts. Recordings that name one another settle it; of others, a recording
-/// without exits runs on the only one that has some.
+/// Pairs of host and guest. Recordings that refer to each other form pairs. Of the others, recordings without
+/// exits belong to the only one with exits.
 pub(super) fn guests(recordings: &[Recording], progress: &(dyn Fn(u64) + Sync)) -> Vec<GuestOf> {
     if recordings.len() < 2 {
         return Vec::new();
@@ -48,11 +48,11 @@ pub(super) fn guests(recordings: &[Recording], progress: &(dyn Fn(u64) + Sync)) 
     pairs
 }
 
-/// What recordings call themselves and their guests.
+/// Identities of recordings and of their guests.
 struct Identities<'r> {
-    /// Recordings by their own identity, the first given first.
+    /// Recordings by their identity, in their given order.
     hosts: HashMap<u64, Vec<usize>>,
-    /// For each guest identity: the recording that contains it, and what that recording states about the guest.
+    /// For each guest identity: the recording that lists it, and its entry there.
     named: HashMap<u64, Vec<(usize, &'r Guest)>>,
 }
 
@@ -87,7 +87,7 @@ impl<'r> Identities<'r> {
     }
 }
 
-/// Whether it can hold exits at all: spares reading one without.
+/// Whether it can have exits, according to its formats: avoids a useless pass.
 fn has_exits(recording: &Recording) -> bool {
     timeline::arch::exit_event(recording.formats()).is_some()
 }

@@ -1,4 +1,4 @@
-//! What a host's recording says of its vCPUs: when each was away from its guest.
+//! Times at which a host's vCPUs were not in their guest.
 
 use sources::Recording;
 use timeline::align::Away;
@@ -35,7 +35,7 @@ impl Host {
         Self { vms, away: pass.sink.away }
     }
 
-    /// When the vCPU with that index was away.
+    /// Times at which the vCPU with this index was not in its guest.
     pub(super) fn away(&self, index: usize) -> Option<&Away> {
         self.away.get(index)
     }

@@ -1,5 +1,4 @@
-//! Holds a relation of clocks against what is known for certain: where events lie in the windows
-//! of their vCPUs.
+//! Checks a relation of clocks against the windows: guest events can only happen in windows of their vCPU.
 
 use std::collections::HashMap;
 
@@ -9,7 +8,7 @@ use super::mapping::CpuOnVcpu;
 use super::stamps::CpuStamps;
 use super::{AlignRow, Question};
 
-/// A segment of a guest CPU's own clock, and its line to the host's.
+/// A time range on a guest CPU's clock, and the line to the host's clock.
 #[derive(Clone, Debug)]
 pub(super) struct LineSegment {
     pub(super) from_ns: i64,
@@ -20,8 +19,8 @@ pub(super) struct LineSegment {
 }
 
 impl LineSegment {
-    /// The segment between two raw times, on the line through what `both` makes of them: nanoseconds
-    /// of the guest's own clock, and what is to be added to them.
+    /// The segment between two raw times, with the line through their conversions: `both` returns the time on the
+    /// guest's clock and the offset to the host's clock.
     pub(super) fn through(
         begin: u64,
         end: u64,
@@ -37,17 +36,17 @@ impl LineSegment {
     }
 }
 
-/// How the clocks of a guest's CPUs relate to their host's.
+/// Relation of the clocks of a guest's CPUs to their host's.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Relation {
-    /// CPU and its segments, in order.
+    /// CPUs with their segments in the order of time.
     pub(super) cpus: Vec<(u32, Vec<LineSegment>)>,
-    /// The recording itself is corrected so: nothing is to be set.
+    /// The recording already has this correction, so nothing is applied.
     pub(super) recorded: bool,
 }
 
 impl Relation {
-    /// The relation that windows give.
+    /// The relation that the windows give.
     pub(super) fn of_pieces(cpus: &[(u32, &[Piece])]) -> Self {
         let segment = |piece: &Piece| LineSegment {
             from_ns: piece.from_ns,
@@ -61,7 +60,7 @@ impl Relation {
     }
 }
 
-/// The segments of all CPUs, judged.
+/// The segments of all CPUs, with the results of the check.
 pub(super) fn rows(
     question: &Question<'_>,
     cpus: &[CpuOnVcpu],
@@ -116,15 +115,15 @@ fn row(
     }
 }
 
-/// How far a relation is from the windows' one where both are known, and whether that is within
-/// the bounds.
+/// Max difference from the windows' relation where both exist, and whether it is within the bounds.
 pub(super) fn compare(relation: &Relation, windows: &Relation) -> Option<(u64, bool)> {
     let by_cpu: HashMap<u32, &[LineSegment]> =
         windows.cpus.iter().map(|(cpu, segments)| (*cpu, segments.as_slice())).collect();
     let mut found: Option<(u64, bool)> = None;
     for (cpu, segments) in &relation.cpus {
         let known = by_cpu.get(cpu).copied().unwrap_or_default();
-        // Segments of both are in order: the one that ends first meets no later one of the other.
+        // Both lists are in the order of time: the segment that ends first overlaps no later segment of the other
+        // list.
         let (mut at, mut at_known) = (0, 0);
         while let Some((segment, other)) = segments.get(at).zip(known.get(at_known)) {
             let (from_ns, to_ns) =

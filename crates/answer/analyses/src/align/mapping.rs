@@ -1,5 +1,4 @@
-//! Which vCPU each CPU of a guest is, found by where its events fit, and the lines from clock to
-//! clock that come with it.
+//! Finds the vCPU of each guest CPU by matching its events with windows, and the lines from clock to clock.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,35 +8,34 @@ use timeline::align::{Away, Budget, Piece, Unsolved};
 use super::stamps::CpuStamps;
 use super::{GuestOf, Question};
 
-/// A CPU of a guest and the vCPU that is it.
+/// A guest CPU and its vCPU.
 #[derive(Clone, Debug)]
 pub(super) struct CpuOnVcpu {
     pub(super) guest_cpu: u32,
-    /// Index of the vCPU on the host.
     pub(super) index: usize,
-    /// Its number within the VM.
+    /// Number of the vCPU in the VM.
     pub(super) vcpu: u32,
-    /// The host's thread that runs it.
+    /// The vCPU's thread on the host.
     pub(super) thread: u32,
-    /// What the windows say; empty where they do not.
+    /// Pieces that the windows give; empty if there are none.
     pub(super) pieces: Vec<Piece>,
 }
 
-/// What is found for a guest.
+/// Result for a guest.
 #[derive(Clone, Debug)]
 pub(super) struct Solved {
     pub(super) vm: String,
     pub(super) cpus: Vec<CpuOnVcpu>,
-    /// Why the windows give no answer.
+    /// Why the windows give no result.
     pub(super) unsolved: Option<Unsolved>,
-    /// CPUs of the guest that fit no vCPU.
+    /// Guest CPUs without a vCPU.
     lonely: Vec<u32>,
-    /// Whether the search for these ended before all vCPUs were tried.
+    /// Whether the search for vCPUs reached its limit.
     gave_up: bool,
 }
 
 impl Solved {
-    /// What the answer lacks.
+    /// Explains an incomplete result.
     pub(super) fn reason(&self) -> Option<String> {
         let lonely: Vec<String> = self.lonely.iter().map(u32::to_string).collect();
         let cpus = (!lonely.is_empty()).then(|| lonely.join(", "))?;
@@ -51,14 +49,14 @@ impl Solved {
     }
 }
 
-/// CPUs that are tried in turn for a beginning, busiest first.
+/// Max CPUs to try as the first, busiest first.
 const MAX_ANCHORS: usize = 3;
-/// An answer that covers less of a CPU's events than this may be chance.
+/// A match that covers less of a CPU's events can be a coincidence.
 const MIN_COVERED: f64 = 0.5;
-/// A CPU's events fit a vCPU if no more than this part of them is outside.
+/// A vCPU matches if at most this share of the CPU's events is outside its windows.
 const MAX_OUTSIDE: f64 = 0.002;
 
-/// Finds the vCPUs of a guest, and how its clock relates to theirs.
+/// Finds the vCPUs of a guest, and the relation of its clock to the host's.
 pub(super) fn solve_guest(question: &Question<'_>, pair: &GuestOf, budget: &mut Budget) -> Solved {
     let vms: Vec<VmVcpus<'_>> = candidates(question, pair)
         .into_iter()
@@ -82,7 +80,7 @@ pub(super) fn solve_guest(question: &Question<'_>, pair: &GuestOf, budget: &mut 
     Solved { unsolved: Some(unsolved), ..by_number(question, pair) }
 }
 
-/// [`solve_guest`]; where the clocks can't be compared, CPUs are matched by number.
+/// [`solve_guest`]; if the clocks have different units, matches CPUs by number.
 pub(super) fn solve(
     question: &Question<'_>,
     pair: &GuestOf,
@@ -92,7 +90,7 @@ pub(super) fn solve(
     if comparable { solve_guest(question, pair, budget) } else { by_number(question, pair) }
 }
 
-/// Numbers of the VMs the guest may be: the one that the host names, else all.
+/// Indexes of the VMs that the guest may be: the one that the host's recording names, otherwise all.
 fn candidates(question: &Question<'_>, pair: &GuestOf) -> Vec<usize> {
     let vms = question.host.vms.iter().enumerate();
     let threads = pair.named.as_ref().map(|(_, vcpus)| vcpus.as_slice()).unwrap_or_default();
@@ -105,12 +103,12 @@ fn candidates(question: &Question<'_>, pair: &GuestOf) -> Vec<usize> {
     if named.is_empty() { vms.map(|(at, _)| at).collect() } else { named }
 }
 
-/// The vCPUs of a VM, and which of them is likely to be a CPU of the guest.
+/// The vCPUs of a VM, and hints which guest CPU each is.
 struct VmVcpus<'q> {
     name: &'q str,
     all: &'q [VmVcpu],
     by_number: HashMap<u32, VmVcpu>,
-    /// By CPU of the guest the vCPU that the host's recording names.
+    /// vCPUs by guest CPU, as named in the host's recording.
     named: HashMap<u32, VmVcpu>,
 }
 
@@ -133,14 +131,14 @@ impl<'q> VmVcpus<'q> {
         Some(Self { name: &vm.name, all: &vm.vcpus, by_number, named })
     }
 
-    /// The vCPU that is named as a CPU of the guest, and the one with its number.
+    /// The vCPU that the recording names for a guest CPU, then the one with its number.
     fn expected(&self, cpu: u32) -> impl Iterator<Item = VmVcpu> {
         let named = self.named.get(&cpu).copied();
         let by_number = self.by_number.get(&cpu).copied();
         named.into_iter().chain(by_number.filter(move |vcpu| Some(*vcpu) != named))
     }
 
-    /// All, in the order in which they are likely to be that CPU, and whether they are expected to be.
+    /// All vCPUs, the most probable first, and whether each is an expected one.
     fn likely(&self, cpu: u32) -> impl Iterator<Item = (VmVcpu, bool)> {
         let expected: Vec<VmVcpu> = self.expected(cpu).collect();
         let others = self.all.iter().copied();
@@ -149,7 +147,7 @@ impl<'q> VmVcpus<'q> {
     }
 }
 
-/// `remaining` counts the searches that may still be made, including this one.
+/// `remaining` is the number of searches left, including this one.
 fn place_anchor(
     question: &Question<'_>,
     anchor: &CpuStamps,
@@ -182,7 +180,7 @@ fn on(guest_cpu: u32, vcpu: VmVcpu, pieces: Vec<Piece>) -> CpuOnVcpu {
     CpuOnVcpu { guest_cpu, index: vcpu.index, vcpu: vcpu.vcpu, thread: vcpu.thread, pieces }
 }
 
-/// The lines, and which part of the events they cover.
+/// The pieces, and the share of events that they cover.
 fn solve_one(
     stamps: &[i64],
     away: &Away,
@@ -198,17 +196,17 @@ fn solve_one(
     if part < MIN_COVERED { Err(Unsolved::NoOffsetFits) } else { Ok((part, pieces)) }
 }
 
-/// CPUs of a guest that have found their vCPUs.
+/// Guest CPUs with their vCPUs.
 struct MappedCpus<'q> {
     question: &'q Question<'q>,
     vm: &'q VmVcpus<'q>,
-    /// The clock that CPUs of a guest share, mostly.
+    /// The clock that most CPUs of the guest share.
     shared: Vec<Piece>,
     sharing: Vec<CpuOnVcpu>,
-    /// CPUs with clocks of their own.
+    /// CPUs with a clock of their own.
     others: Vec<CpuOnVcpu>,
     lonely: Vec<u32>,
-    /// Indexes of vCPUs that are the CPU of the guest that they were found to be.
+    /// Indexes of vCPUs that already have a guest CPU.
     assigned_vcpus: HashSet<usize>,
     gave_up: bool,
 }
@@ -218,12 +216,11 @@ impl<'q> MappedCpus<'q> {
         self.question.host.away(vcpu.index)
     }
 
-    /// Gives a CPU a vCPU: what is known of the clock is tried first, and made more exact by all that it
-    /// fits.
+    /// Finds the vCPU of a CPU. Tries the shared clock first, and narrows its pieces if the CPU matches.
     fn place(&mut self, cpu: &CpuStamps, budget: &mut Budget) {
         if let Some((vcpu, away)) = self.on_shared_clock(cpu, budget) {
             for piece in &mut self.shared {
-                // A segment whose line the CPU contradicts somewhere stays as wide as it is.
+                // If the CPU contradicts a piece, the piece keeps its bound.
                 let _ = piece.narrow_by(&cpu.own_ns, away);
             }
             self.assigned_vcpus.insert(vcpu.index);
@@ -237,8 +234,8 @@ impl<'q> MappedCpus<'q> {
         }
     }
 
-    /// The vCPU whose windows the CPU's events lie in by the clock that is known. Looking at those that
-    /// are expected is free: there are two for each CPU.
+    /// The vCPU whose windows contain the CPU's events on the shared clock. Tests of expected vCPUs do not count
+    /// against the budget, because there are only two per CPU.
     fn on_shared_clock(&self, cpu: &CpuStamps, budget: &mut Budget) -> Option<(VmVcpu, &'q Away)> {
         for (vcpu, is_expected) in self.vm.likely(cpu.cpu) {
             let is_taken = self.assigned_vcpus.contains(&vcpu.index);
@@ -290,7 +287,7 @@ impl<'q> MappedCpus<'q> {
     }
 }
 
-/// Gives the other CPUs of the guest their vCPUs.
+/// Finds the vCPUs of the remaining guest CPUs.
 fn place_others(
     question: &Question<'_>,
     vm: &VmVcpus<'_>,
@@ -316,7 +313,7 @@ fn place_others(
     mapped.finish()
 }
 
-/// Which part of a CPU's events lie where the vCPU was away, by more than the bounds.
+/// The share of a CPU's events at times when the vCPU was not in the guest, by more than the bounds.
 fn outside(cpu: &CpuStamps, away: &Away, pieces: &[Piece]) -> f64 {
     let (mut events, mut outside) = (0_u64, 0_u64);
     for piece in pieces {
@@ -334,7 +331,7 @@ fn outside(cpu: &CpuStamps, away: &Away, pieces: &[Piece]) -> f64 {
     outside as f64 / events.max(1) as f64
 }
 
-/// CPUs and vCPUs matched as the host names them or by number, in the VM that it names or the only one.
+/// Matches CPUs and vCPUs by the host's names or by number, in the named VM or the only one.
 fn by_number(question: &Question<'_>, pair: &GuestOf) -> Solved {
     let empty = Solved {
         vm: String::new(),

@@ -1,4 +1,4 @@
-//! The times of a guest's events, per CPU, as far as they are readings of its clock.
+//! Event times of a guest by CPU, without those that are no exact clock readings.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
@@ -6,20 +6,20 @@ use std::ops::ControlFlow;
 use sources::{Block, Damage, Recording};
 use timeline::rounds::{self, Batch, Consume, Decode, Input};
 
-/// Events kept of one CPU; of more, evenly spread ones.
+/// Max stored events per CPU; of more events, an evenly spread subset is stored.
 const MAX_STAMPS: usize = 1 << 22;
 
-/// Times of events of one CPU, ascending, each once.
+/// Distinct event times of one CPU, ascending.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CpuStamps {
     pub(super) cpu: u32,
-    /// As recorded.
+    /// Raw timestamps.
     pub(super) raw: Vec<u64>,
-    /// On the guest's own clock, in its unit.
+    /// Times on the guest's own clock, in its unit.
     pub(super) own_ns: Vec<i64>,
-    /// One in this many events is kept.
+    /// One in this many events is stored.
     pub(super) one_in: u64,
-    /// Of the last event, and how many events had it.
+    /// Timestamp of the last event, and the number of events that share it.
     last: Option<(u64, u64)>,
     skipped: u64,
 }
@@ -28,12 +28,12 @@ pub(super) struct CpuStamps {
 #[derive(Clone, Debug, Default)]
 pub(super) struct GuestStamps {
     cpus: Vec<CpuStamps>,
-    /// Places in `cpus`, by number of the CPU.
+    /// Indexes in `cpus` by CPU number.
     places: HashMap<u32, usize>,
 }
 
 impl GuestStamps {
-    /// Reads the buffer with most pages among those on the recording's clock.
+    /// Reads the largest buffer that uses the recording's clock.
     pub(super) fn read(recording: &Recording, progress: &(dyn Fn(u64) + Sync)) -> Self {
         let inputs = Input::on_clock_of(recording);
         let mut pages: BTreeMap<usize, u64> = BTreeMap::new();
@@ -69,15 +69,15 @@ impl GuestStamps {
 }
 
 impl CpuStamps {
-    /// Takes the time of the event after those before.
+    /// Adds the timestamp of the next event.
     ///
-    /// Times that several events have are left out, all of them: the kernel gives an event that
-    /// interrupts the recording of another the time of that one, and its `local` and `global`
-    /// clocks stand still where they would run back. The events happened later, but when is unknown.
+    /// Timestamps that several events share are dropped: the kernel gives an event that interrupts the recording
+    /// of another event the same timestamp, and its `local` and `global` clocks stand still instead of going
+    /// backwards. These events happened later, at an unknown time.
     fn add(&mut self, stamp: u64) {
         match &mut self.last {
             Some((last, times)) if *last == stamp => *times += 1,
-            // A stamp that goes back is a damaged one.
+            // A decreasing timestamp is damage.
             Some((last, _)) if *last > stamp => {}
             _ => {
                 self.keep_last();
@@ -110,7 +110,7 @@ impl CpuStamps {
     }
 }
 
-/// Decodes nothing but times.
+/// Decodes only timestamps.
 struct Stamps;
 
 #[derive(Debug, Default)]
@@ -122,7 +122,7 @@ impl Batch for StampBatch {
     }
 
     fn last_stamp_ns(&self) -> Option<u64> {
-        // CPUs need not be put in order.
+        // No order across CPUs is needed.
         None
     }
 
@@ -135,7 +135,7 @@ impl Decode for Stamps {
     fn decode(&self, _: usize, _: Input<'_>, block: &Block<'_>, batch: &mut StampBatch) {
         for (_, packet) in block.packets() {
             let Ok(packet) = packet else { continue };
-            // Records up to a damaged one are good.
+            // Records before a damaged one are valid.
             let _ = packet.for_each(|record| batch.0.push(record.stamp));
         }
     }

@@ -1,4 +1,4 @@
-//! The relation that the recorder measured: TIME_SHIFT samples of the guest's file.
+//! The relation that the recorder measured: TIME_SHIFT samples in the guest's file.
 
 use sources::Recording;
 
@@ -7,7 +7,7 @@ use super::judge::{LineSegment, Relation};
 use super::mapping::CpuOnVcpu;
 use super::stamps::CpuStamps;
 
-/// The relation by TIME_SHIFT, or why there is none.
+/// The relation by TIME_SHIFT, or the reason why there is none.
 pub(super) fn relation(question: &Question<'_>, cpus: &[CpuOnVcpu]) -> Result<Relation, String> {
     let guest = question.guest_recording;
     let Some(peer) = guest.peer() else {
@@ -26,8 +26,7 @@ pub(super) fn relation(question: &Question<'_>, cpus: &[CpuOnVcpu]) -> Result<Re
     Ok(Relation { cpus, recorded: true })
 }
 
-/// Between two samples the offsets lie on a line; before the first and after the last the line of
-/// the nearest two goes on.
+/// Interpolates linearly between samples, and extrapolates the first and the last line.
 fn segments(guest: &Recording, peer: u64, cpu: &CpuStamps) -> Vec<LineSegment> {
     let (Some(&first), Some(&last)) = (cpu.raw.first(), cpu.raw.last()) else { return Vec::new() };
     let mut bounds: Vec<u64> = sample_times(guest, peer, cpu.cpu);
@@ -45,7 +44,7 @@ fn sample_times(guest: &Recording, peer: u64, cpu: u32) -> Vec<u64> {
     samples.map(|samples| samples.iter().map(|sample| sample.time).collect()).unwrap_or_default()
 }
 
-/// The line through what the recorded correction makes of two raw times.
+/// The line through the recorded corrections of two raw times.
 fn segment(guest: &Recording, cpu: &CpuStamps, begin: u64, end: u64) -> Option<LineSegment> {
     let corrections = guest.streams().iter().map(|stream| guest.correction(stream));
     let shifted = corrections.into_iter().find(|correction| correction.peer().is_some())?;

@@ -1,5 +1,5 @@
-//! The relation that KVM set: a guest's TSC is its host's and an offset, which `kvm_write_tsc_offset`
-//! reports whenever it changes. It holds where both sides stamped their events with `x86-tsc`.
+//! The relation that KVM set: a guest's TSC is its host's TSC plus an offset, and `kvm_write_tsc_offset` reports
+//! each change. Both sides need the clock `x86-tsc`.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::mapping::CpuOnVcpu;
 use super::stamps::CpuStamps;
 use super::tsc_writes::{Write, writes};
 
-/// The clocks are read and converted in whole ticks and nanoseconds.
+/// Rounding of the clocks: they are read and converted in integer ticks and nanoseconds.
 const ROUNDING_NS: u64 = 2;
 
 /// Scaling of the guest's TSC: `guest = (host * ratio >> bits) + offset`.
@@ -25,7 +25,7 @@ struct Scaling {
 impl Scaling {
     const NONE: Self = Self { ratio: 1, bits: 0 };
 
-    /// The host's TSC when the guest's was `guest_tsc`.
+    /// The host's TSC for a guest's TSC.
     fn host(self, guest_tsc: u64, offset: i64) -> Option<u64> {
         let unscaled = u128::from(guest_tsc.wrapping_sub(offset.cast_unsigned()));
         let host = unscaled.checked_shl(self.bits)?.checked_div(self.ratio.into())?;
@@ -38,7 +38,7 @@ impl Scaling {
     }
 }
 
-/// The relation by TSC offsets, or why there is none.
+/// The relation by TSC offsets, or the reason why there is none.
 pub(super) fn relation(question: &Question<'_>, cpus: &[CpuOnVcpu]) -> Result<Relation, String> {
     for (whose, recording) in
         [("host", question.host_recording), ("guest", question.guest_recording)]
@@ -60,7 +60,7 @@ pub(super) fn relation(question: &Question<'_>, cpus: &[CpuOnVcpu]) -> Result<Re
     for cpu in cpus {
         let Some(stamps) = question.guest.cpu_stamps(cpu.guest_cpu) else { continue };
         let mut writes = by_thread.get(&cpu.thread).cloned().unwrap_or_default();
-        // The numbers of vCPUs tell those of one VM apart.
+        // Numbers of vCPUs are only unique within one VM.
         if writes.is_empty() && question.host.vms.len() == 1 {
             writes = by_vcpu.get(&cpu.vcpu).cloned().unwrap_or_default();
         }
@@ -86,9 +86,9 @@ pub(super) fn relation(question: &Question<'_>, cpus: &[CpuOnVcpu]) -> Result<Re
     Ok(Relation { cpus: related, recorded: false })
 }
 
-/// Offset and scaling per guest CPU as trace-cmd's `kvm` protocol noted them: TIME_SHIFT samples
-/// that are not to be interpolated, of a guest on `x86-tsc`. It stores what is to be *added* to the
-/// guest's scaled time, so the offset's sign is turned.
+/// Offset and scaling per guest CPU from trace-cmd's `kvm` protocol: TIME_SHIFT samples without interpolation, of
+/// a guest on `x86-tsc`. trace-cmd stores the value to *add* to the guest's scaled time, so the sign is inverted
+/// here.
 fn recorded_offsets(guest: &Recording) -> HashMap<u32, (i64, Scaling)> {
     let steps = guest.info().time_shifts.iter().rev().find(|shift| !shift.interpolates());
     let Some(shift) = steps else { return HashMap::new() };
@@ -98,17 +98,17 @@ fn recorded_offsets(guest: &Recording) -> HashMap<u32, (i64, Scaling)> {
             let sample = samples.first()?;
             let bits = u32::try_from(sample.fraction).ok().filter(|&bits| bits < u64::BITS)?;
             let plain = sample.scaling <= 1 || bits == 0;
-            // A ratio other than 1 is that of guest to host: its direction is kept by trace-cmd.
+            // A ratio other than 1 converts from guest to host.
             let scaling = if plain { Scaling::NONE } else { inverse(sample.scaling, bits)? };
             let offset = sample.offset.checked_neg()?;
-            // What the file adds is in the host's ticks, what KVM adds in the guest's.
+            // The file's offset is in host ticks, KVM's in guest ticks.
             let offset = if plain { offset } else { scaled(offset, scaling)? };
             Some((cpu, (offset, scaling)))
         })
         .collect()
 }
 
-/// trace-cmd multiplies guest times: its ratio is that of host to guest.
+/// Inverts trace-cmd's ratio, which converts guest times to host times.
 fn inverse(ratio: u64, bits: u32) -> Option<Scaling> {
     let unit_squared = 1_u128.checked_shl(bits.checked_mul(2)?)?;
     let ratio = u64::try_from(unit_squared.checked_div(ratio.into())?).ok()?;
@@ -120,8 +120,8 @@ fn scaled(ticks: i64, scaling: Scaling) -> Option<i64> {
     i64::try_from(ticks).ok()
 }
 
-/// Writes before a new vCPU first ran, how many and the last of them: its guest has seen no other
-/// offset. A vCPU begins with the offset 0.
+/// Number of writes before a new vCPU's first run, and the last of them: the guest never saw an earlier offset. A
+/// vCPU starts with the offset 0.
 fn creation(
     question: &Question<'_>,
     away: Option<&Away>,
@@ -143,9 +143,9 @@ fn creation(
         .map(|(at, write)| (at + 1, write))
 }
 
-/// Writes that changed the offset from one stay in the guest to the next. Between an exit and the
-/// entry after it KVM may write several times (where the host's TSC is unstable it sets the guest's
-/// back, and then ahead again, whenever the thread is scheduled in): only the sum of that counts.
+/// Writes that changed the offset from one stay in the guest to the next. KVM may write several times between an
+/// exit and the next entry: if the host's TSC is unstable, it sets the guest's TSC back and forward again whenever
+/// the thread is scheduled in. Only their sum counts.
 fn effective(question: &Question<'_>, away: Option<&Away>, writes: Vec<Write>) -> Vec<Write> {
     let host = question.host_recording;
     let to_ns = host.streams().first().map(|stream| host.correction(stream).on_own_clock());
@@ -165,8 +165,7 @@ fn effective(question: &Question<'_>, away: Option<&Away>, writes: Vec<Write>) -
     effective.into_iter().map(|(_, write)| write).collect()
 }
 
-/// From write to write the offset is one; each segment goes from the guest's TSC at one to that at
-/// the next.
+/// The offset is constant between writes; each segment goes from the guest's TSC at one write to that at the next.
 fn segments(
     question: &Question<'_>,
     stamps: &CpuStamps,
@@ -177,7 +176,7 @@ fn segments(
     let (Some(&first), Some(&last)) = (stamps.raw.first(), stamps.raw.last()) else {
         return Vec::new();
     };
-    // Begin, end and offset of each segment.
+    // Start, end and offset of each segment.
     let mut parts = vec![(first, last, initial)];
     for write in writes {
         let offsets = (
@@ -187,11 +186,11 @@ fn segments(
         let (Some(before), Some(after)) = offsets else { continue };
         let Some(part) = parts.last_mut() else { continue };
         if before <= part.0 {
-            // Before the first event, or at once with the write before.
+            // This write is before the first event, or directly follows the previous write.
             part.2 = write.after;
             continue;
         }
-        // A TSC that is set back repeats itself: what was read first counts as before.
+        // A TSC that is set back repeats values: the first reading counts as before the write.
         let begin = after.max(part.0.saturating_add(1));
         if before > last || begin > last {
             break;

@@ -1,4 +1,4 @@
-//! Reads `kvm_write_tsc_offset`: whenever KVM changes the offset of a guest's TSC.
+//! Reads `kvm_write_tsc_offset`: changes of the offset of a guest's TSC.
 
 use std::ops::ControlFlow;
 
@@ -7,10 +7,10 @@ use raw_bytes::ByteOrder;
 use sources::{Block, Damage, Recording};
 use timeline::rounds::{self, Batch, Consume, Decode, Input};
 
-/// A `kvm_write_tsc_offset`.
+/// A `kvm_write_tsc_offset` event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Write {
-    /// Host's TSC.
+    /// The host's TSC.
     pub(super) host_tsc: u64,
     pub(super) thread: u32,
     pub(super) vcpu: u32,
@@ -18,7 +18,7 @@ pub(super) struct Write {
     pub(super) after: i64,
 }
 
-/// All writes of TSC offsets, in order.
+/// All writes of TSC offsets, in the order of time.
 pub(super) fn writes(host: &Recording) -> Vec<Write> {
     let Some(reader) = Reader::new(host) else { return Vec::new() };
     let mut gather = WriteConsumer(Vec::new());
@@ -87,7 +87,7 @@ impl Decode for Reader {
     fn decode(&self, _: usize, _: Input<'_>, block: &Block<'_>, batch: &mut WriteBatch) {
         for (_, packet) in block.packets() {
             let Ok(packet) = packet else { continue };
-            // Records up to a damaged one are good.
+            // Records before a damaged one are valid.
             let _ =
                 packet.for_each(|record| batch.0.extend(self.write(record.stamp, record.payload)));
         }
