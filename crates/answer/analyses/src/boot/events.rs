@@ -1,4 +1,4 @@
-//! What a guest's own recording has of its boot and its end: the few events that matter, in order.
+//! Boot and shutdown events in a guest's own recording.
 
 use std::ops::ControlFlow;
 
@@ -11,10 +11,10 @@ use timeline::rounds::{self, Batch, Consume, Decode, Input};
 use super::shutdown;
 use super::sums::Add;
 
-/// The longest text that is kept of an event, in bytes.
+/// Max bytes of an event's text.
 const MAX_TEXT: usize = 200;
 
-/// Something that a kernel recorded of its boot.
+/// A boot or shutdown event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BootEvent {
     pub(super) ns: u64,
@@ -26,36 +26,35 @@ pub(super) struct BootEvent {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum BootEventKind {
-    /// Initcalls of a level begin.
+    /// The kernel starts the initcalls of a level.
     Level(String),
-    /// An initcall begins, at this address.
+    /// An initcall at this address starts.
     Start(u64),
-    /// It ends, with what it returned.
+    /// An initcall returns this result.
     Finish(u64, i64),
-    /// A program was started.
+    /// A program starts.
     Exec(String),
-    /// A thread was made.
+    /// A thread is created.
     Fork,
-    /// A module was loaded.
+    /// A module is loaded.
     Module(String),
-    /// A text that a program put.
+    /// A program writes a mark.
     Mark(String),
     /// A step of a shutdown.
     Down(&'static str),
 }
 
-/// What a kernel recorded of its boot, and what is missing of it.
+/// Boot events of a recording.
 #[derive(Debug, Default)]
 pub(super) struct BootEvents {
-    /// In the order of time.
     pub(super) events: Vec<BootEvent>,
-    /// First event and last, of whatever kind.
+    /// First and last event of any kind.
     pub(super) span_ns: Option<(u64, u64)>,
-    /// The buffer that the boot is in; all where no initcall was recorded.
+    /// The buffer with the boot events; `None` means all, if no initcall was recorded.
     pub(super) buffer: Option<usize>,
 }
 
-/// Reads it; `tick` receives the number of bytes read.
+/// Reads the boot events; `progress` receives the number of bytes read.
 pub(super) fn read(guest: &Recording, progress: &(dyn Fn(u64) + Sync)) -> BootEvents {
     let reader = Reader::new(guest);
     let mut consumer = BootEventConsumer::default();
@@ -73,7 +72,7 @@ pub(super) fn read(guest: &Recording, progress: &(dyn Fn(u64) + Sync)) -> BootEv
     events
 }
 
-/// A guest's words as they may go to a terminal.
+/// A guest's text, safe for a terminal.
 pub(super) fn shown(text: &str) -> String {
     text.trim().replace(char::is_control, "\u{fffd}")
 }
@@ -86,7 +85,6 @@ pub fn recorded_in(recording: &Recording) -> bool {
         .any(|(_, format)| matches!(Kind::from_format(format), Some(Kind::Start | Kind::Down(_))))
 }
 
-/// What an event means, by its name.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Level,
@@ -174,12 +172,12 @@ impl Batch for BootEventBatch {
     }
 
     fn last_stamp_ns(&self) -> Option<u64> {
-        // Events are put in order when all of them are there.
+        // Events are sorted after all of them are read.
         None
     }
 
     fn set_unreadable(&mut self, _: Damage) {
-        // Counted where events are weighed.
+        // Damage is counted in [`weigh`].
     }
 }
 
@@ -191,7 +189,7 @@ impl Decode for Reader<'_> {
         let correction = input.recording.correction(input.stream);
         let events = &mut batch.0;
         for packet in block.packets().filter_map(|(_, packet)| packet.ok()) {
-            // Damage is counted where events are weighed.
+            // Damage is counted in [`weigh`].
             let _ = packet.for_each(|record| {
                 let ns = correction.ns(record.stamp, cpu);
                 let (first, last) = events.span_ns.unwrap_or((ns, ns));
@@ -220,22 +218,22 @@ impl Consume<BootEventBatch> for BootEventConsumer {
     }
 }
 
-/// What one phase's events weigh.
+/// Size of the events in a phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weight {
     pub events: u64,
-    /// Their bytes in the kernel's buffer: payloads and the heads of four bytes before them.
+    /// Bytes in the kernel's buffer: payloads and their headers of four bytes.
     pub bytes: u64,
-    /// Places where the kernel has kept none, before a page that begins in this phase.
+    /// Losses before a page that begins in this phase.
     pub losses: u64,
-    /// Events that it counted as lost there.
+    /// Lost events that the kernel counted.
     pub lost: u64,
 }
 
-/// Bytes before each payload in a page, at least.
+/// Min size of the header before each payload in a page.
 const HEAD_BYTES: u64 = 4;
 
-/// Events between boundaries: the first weight is of what lies before the first of them.
+/// Weights of the events between boundaries: the first one is before the first boundary.
 pub(super) fn weigh(
     guest: &Recording,
     boundaries_ns: &[u64],
@@ -249,11 +247,11 @@ pub(super) fn weigh(
     weights
 }
 
-/// By phase what its events weigh.
+/// Weights by phase.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Weights {
     pub(super) phases: Vec<Weight>,
-    /// Pages and chunks that can't be read.
+    /// Unreadable pages and chunks.
     pub(super) damaged: u64,
 }
 

@@ -1,4 +1,4 @@
-//! From a kernel's boot events to phases and initcalls.
+//! Converts a kernel's boot events to phases and initcalls.
 
 use std::collections::HashMap;
 
@@ -8,16 +8,16 @@ use super::events::{BootEvent, BootEventKind, BootEvents};
 use super::initcalls::Table;
 use super::{BootMarks, BootedMachine, InPhase, Initcall, MAX_LEVELS, Phase, PhaseKind, phases};
 
-/// The first process, which runs initcalls and becomes the first program.
+/// The first process, which runs initcalls and becomes init.
 const FIRST: u32 = 1;
-/// The level before all others; the kernel goes on after it with what has no level.
+/// The first level; code without a level follows it.
 const CONSOLE: &str = "console";
-/// The level after all others.
+/// The last level.
 const LATE: &str = "late";
-/// Programs that shut a machine down.
+/// Programs that shut down a machine.
 const DOWN: [&str; 4] = ["reboot", "poweroff", "halt", "shutdown"];
 
-/// Initcalls within each other: loading a module within one is as deep as it gets.
+/// Max depth of nested initcalls; the real max is an initcall that loads a module.
 const MAX_DEPTH: usize = 64;
 
 pub(super) fn follow(guest: &Recording, events: &BootEvents, marks: &BootMarks) -> BootedMachine {
@@ -45,16 +45,16 @@ pub(super) fn follow(guest: &Recording, events: &BootEvents, marks: &BootMarks) 
     machine
 }
 
-/// Initcalls as they begin and end.
+/// Matches starts and ends of initcalls.
 struct Calls<'g> {
     guest: &'g Recording,
     table: Table,
     level: Option<String>,
-    /// The thread that runs the level's.
+    /// The thread that runs the level's initcalls.
     of_level: u32,
-    /// By thread, the module that it has just loaded.
+    /// By thread: the module that it just loaded.
     loaded: HashMap<u32, String>,
-    /// By thread, those that go on, the innermost last.
+    /// By thread: open initcalls, the innermost last.
     open: HashMap<u32, Vec<Initcall>>,
     initcalls: Vec<Initcall>,
     strays: u64,
@@ -79,7 +79,7 @@ impl<'g> Calls<'g> {
             BootEventKind::Level(level) => {
                 (self.level, self.of_level) = (Some(level.clone()), event.thread);
             }
-            // From the first program on there are no more levels.
+            // Levels end with the first program.
             BootEventKind::Exec(_) if event.thread == FIRST => self.level = None,
             BootEventKind::Module(name) => drop(self.loaded.insert(event.thread, name.clone())),
             BootEventKind::Start(address) => self.start(event, *address),
@@ -94,7 +94,7 @@ impl<'g> Calls<'g> {
             self.level.clone().filter(|_| event.thread == self.of_level && loaded.is_none());
         let symbol = self.guest.kallsyms().lookup(address).filter(|symbol| symbol.offset == 0);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        // The address of a module's function may belong to another function by the time symbols are read.
+        // When the symbols are read, the address of a module's function may already belong to another function.
         let is_its = |owner: Option<&[u8]>| match &loaded {
             Some(module) => owner == Some(module.as_bytes()),
             None => owner.is_none() && level.is_some(),
@@ -105,7 +105,7 @@ impl<'g> Calls<'g> {
         let entry = entry.and_then(|(function, level)| self.table.take(function, level));
         let open = self.open.entry(event.thread).or_default();
         if open.len() >= MAX_DEPTH {
-            // None of these will end in any kernel.
+            // No kernel nests this deep, so these will not end.
             self.initcalls.append(open);
         }
         open.push(Initcall {
@@ -126,7 +126,7 @@ impl<'g> Calls<'g> {
 
     fn finish(&mut self, event: &BootEvent, address: u64, result: i64) {
         let open = self.open.entry(event.thread).or_default();
-        // Of those within it whose ends are missing nothing more will come.
+        // The ends of nested initcalls are missing.
         let Some(at) = open.iter().rposition(|initcall| initcall.address == address) else {
             self.strays += 1;
             return;
@@ -139,14 +139,14 @@ impl<'g> Calls<'g> {
     }
 }
 
-/// Where phases begin.
+/// Starts of phases.
 #[derive(Debug, Default)]
 struct Boundaries {
     all: Vec<(u64, PhaseKind, String)>,
-    /// What the kernel does besides initcalls, and steps of a shutdown: each is recorded once.
+    /// Phases outside of initcalls, and steps of a shutdown: each is recorded once.
     events: Vec<&'static str>,
     goes_down: bool,
-    /// Levels so far.
+    /// Number of levels so far.
     levels: usize,
 }
 
@@ -177,7 +177,7 @@ impl Boundaries {
         found
     }
 
-    /// After the initcalls of the first level and those of the last, the kernel goes on.
+    /// Adds a phase after the initcalls of the first and of the last level.
     fn after_last(&mut self, machine: &BootedMachine, next_ns: u64) {
         let Some((from_ns, PhaseKind::Level, level)) = self.all.last() else { return };
         let name = match level.as_str() {
@@ -236,7 +236,7 @@ impl Boundaries {
     }
 }
 
-/// Whether a program is one that shuts its machine down.
+/// Whether a program shuts down the machine.
 fn shuts_down(program: &str) -> bool {
     DOWN.contains(&program.rsplit('/').next().unwrap_or(program))
 }

@@ -1,6 +1,5 @@
-//! What machines without a recording of their own report to their host by hypercalls, from the time their
-//! modules are loaded: marks, and when there was a first word and a last. Nothing of their kernels'
-//! levels.
+//! Reports by hypercall of machines without a recording of their own, from the time their modules are loaded:
+//! marks, and the first and last report. They have no initcall levels.
 
 use std::collections::BTreeMap;
 
@@ -13,23 +12,23 @@ use crate::hypertrace::{
     Carrier, GuestEvent, GuestEventSink, HypertraceFiles, VcpuThread, hypertrace,
 };
 
-/// What guests have reported, by thread of the host.
+/// Reports of guests, by host thread.
 #[derive(Debug, Default)]
 pub(super) struct GuestReports(BTreeMap<u32, VcpuReport>);
 
-/// What one vCPU has reported.
+/// Reports of one vCPU.
 #[derive(Debug)]
 struct VcpuReport {
     first_ns: u64,
     last_ns: u64,
-    /// The first two marks that may end a boot: one of them may begin a shutdown.
+    /// The first two marks that may end the boot: one of them may begin a shutdown instead.
     until: Vec<(u64, String)>,
     /// The first mark that begins a shutdown.
     down: Vec<(u64, String)>,
 }
 
 impl GuestReports {
-    /// Listens to all guests of a host at once.
+    /// Reads the reports of all guests of a host.
     pub(super) fn hear(
         host: &Recording,
         collected: &Option<Collected>,
@@ -45,7 +44,7 @@ impl GuestReports {
         listener.reports
     }
 
-    /// All times at which a phase may begin or end.
+    /// All times at which a phase can begin or end.
     pub(super) fn times(&self) -> impl Iterator<Item = u64> {
         self.0.values().flat_map(|report| {
             let marks = report.until.iter().chain(&report.down).map(|(ns, _)| *ns);
@@ -53,7 +52,7 @@ impl GuestReports {
         })
     }
 
-    /// vCPUs as their reports show them, for a host whose exits were not recorded.
+    /// vCPUs by their reports, for a host without recorded exits.
     pub(super) fn vcpus(&self) -> Vec<VcpuInfo> {
         let info = |(thread, report): (&u32, &VcpuReport)| VcpuInfo {
             thread: *thread,
@@ -63,7 +62,7 @@ impl GuestReports {
         self.0.iter().map(info).collect()
     }
 
-    /// A VM as its hypercalls show it; one without phases where there are none.
+    /// A VM by its reports; without reports it has no phases.
     pub(super) fn machine(&self, vm: &Vm, marks: &BootMarks, nanoseconds: bool) -> BootedMachine {
         let vcpus = || vm.vcpus.iter().filter_map(|vcpu| self.0.get(&vcpu.thread));
         let mut machine =
@@ -73,7 +72,7 @@ impl GuestReports {
         let Some((first_ns, last_ns)) = first_ns.zip(last_ns) else { return machine };
         let mut event: Vec<&(u64, String)> =
             vcpus().flat_map(|report| report.until.iter().chain(&report.down)).collect();
-        // One that is both is counted once.
+        // A mark can be in both lists.
         event.sort_unstable();
         event.dedup();
         let mut begins = vec![(first_ns, PhaseKind::User, "sends events by hypercall".to_owned())];
@@ -119,7 +118,7 @@ impl GuestEventSink for ReportSink<'_> {
     }
 }
 
-/// Keeps the earliest `most`.
+/// Inserts a mark into the `max` earliest ones.
 fn keep(all: &mut Vec<(u64, String)>, max: usize, mark: (u64, String)) {
     let at = all.partition_point(|(ns, _)| *ns <= mark.0);
     if at < max {

@@ -1,5 +1,5 @@
-//! What a guest's own recording has of its boot, with what its events weigh between all times at
-//! which something begins or ends.
+//! A guest's boot from its own recording, with the weights of its events between all starts and ends of phases and
+//! initcalls.
 
 use sources::Recording;
 
@@ -7,7 +7,7 @@ use super::events::{self, Weight};
 use super::sums::{Add, Sums};
 use super::{BootMarks, BootedMachine, Initcall, follow};
 
-/// A machine by its own recording; `None`: that has nothing of a boot or a shutdown.
+/// The machine of a recording; `None` if the recording has no boot or shutdown.
 pub(super) fn machine(
     recording: &Recording,
     marks: &BootMarks,
@@ -24,7 +24,7 @@ pub(super) fn machine(
     let sum = |from_ns: u64, to_ns: u64| sums.sum_over(segments(&edges, from_ns, to_ns));
     let last = machine.phases.len().saturating_sub(1);
     for (at, phase) in machine.phases.iter_mut().enumerate() {
-        // The last event is in the last phase.
+        // The last event belongs to the last phase.
         let to_ns = if at == last { u64::MAX } else { phase.to_ns };
         let weight = sum(phase.from_ns, to_ns);
         if let Some(guest) = &mut phase.guest {
@@ -38,15 +38,15 @@ pub(super) fn machine(
     Some(machine)
 }
 
-/// Initcalls whose costs are added up: those within no other, up to as many as a kernel has. In a
-/// damaged recording all may be within all.
+/// Max initcalls with weights: outermost ones, as many as a kernel has. In a damaged recording, all of them can
+/// overlap.
 const MAX_MEASURED: usize = 4096;
 
 pub(super) fn measured_mut(machine: &mut BootedMachine) -> impl Iterator<Item = &mut Initcall> {
     machine.initcalls.iter_mut().filter(|initcall| initcall.depth == 0).take(MAX_MEASURED)
 }
 
-/// All times at which a phase or an initcall begins or ends, in order.
+/// All starts and ends of phases and initcalls, ascending.
 pub(super) fn edges(machine: &BootedMachine) -> Vec<u64> {
     let phases = machine.phases.iter().flat_map(|phase| [phase.from_ns, phase.to_ns]);
     let outer = machine.initcalls.iter().filter(|initcall| initcall.depth == 0);
@@ -60,7 +60,7 @@ pub(super) fn edges(machine: &BootedMachine) -> Vec<u64> {
     edges
 }
 
-/// Numbers of the segments between two edges: segment 0 lies before the first edge, 1 begins there.
+/// Indexes of the segments between two edges: segment 0 is before the first edge, segment 1 begins there.
 pub(super) fn segments(edges: &[u64], from_ns: u64, to_ns: u64) -> std::ops::Range<usize> {
     let at = |ns: u64| edges.partition_point(|&edge| edge < ns);
     at(from_ns) + 1..at(to_ns) + 1

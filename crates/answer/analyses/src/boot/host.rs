@@ -1,5 +1,5 @@
-//! What machines' phases and initcalls cost their host: exits of their vCPUs by when they begin. All
-//! machines of a host are looked for at once, with all their beginnings and ends.
+//! Host cost of phases and initcalls: exits of the machines' vCPUs by start time. One pass covers all machines of
+//! a host.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use sources::Recording;
@@ -12,21 +12,21 @@ use super::tally::Tally;
 use super::{BootMarks, BootedMachine, HostCost, Phase, PhaseKind, edges, measured_mut, segments};
 use crate::recorded::RecordedParts;
 
-/// Codes of exits that are told apart; a kernel has some hundred, a damaged recording any number.
+/// Max distinct exit codes: a kernel has about a hundred, a damaged recording can have any number.
 const MAX_CODES: usize = 1024;
-/// The code of all others.
+/// The code for all others.
 const OTHER: u64 = u64::MAX;
 
-/// What was found on a host.
+/// Results for a host.
 pub(super) struct HostBoots {
-    /// Machines that have no recording of their own.
+    /// Machines without a recording of their own.
     pub(super) others: Vec<BootedMachine>,
-    /// What the host's recording lost; `None`: nothing in it is a machine.
+    /// Losses of the host's recording; `None` if it has no machines.
     pub(super) losses: Option<Losses>,
 }
 
-/// Adds exits to machines that have a recording of their own, and the phases that the host alone knows
-/// of; finds the others by their reports, if those were recorded.
+/// Adds exits to machines with a recording of their own, and the phases that only the host sees. Finds the other
+/// machines by their reports, if any were recorded.
 pub(super) fn add(
     host: &Recording,
     mut hosted_machines: Vec<&mut BootedMachine>,
@@ -70,7 +70,7 @@ pub(super) fn add(
     HostBoots { others, losses: is_host.then_some(pass.losses) }
 }
 
-/// The first VM of each name.
+/// The first VM with each name.
 fn by_name(vms: &[Vm]) -> FxHashMap<&str, &Vm> {
     vms.iter().rev().map(|vm| (vm.name.as_str(), vm)).collect()
 }
@@ -78,7 +78,7 @@ fn by_name(vms: &[Vm]) -> FxHashMap<&str, &Vm> {
 /// All exits of a host.
 struct Exits<'p> {
     pass: &'p ExitPass<SegmentExits<'p>>,
-    /// By vCPU: segments between cuts, with what happened in them.
+    /// By vCPU: segments between cuts, with their exits.
     by_vcpu: FxHashMap<usize, Vec<(usize, &'p Tally)>>,
     names: ReasonNames,
     recorded: RecordedParts,
@@ -94,12 +94,12 @@ impl<'p> Exits<'p> {
         Self { pass, by_vcpu, names, recorded }
     }
 
-    /// What happened to a VM between the edges of its machine, which are some of the cuts.
+    /// Exits of a VM between the edges of its machine, which are a subset of the cuts.
     fn between(&self, edges: &[u64], vm: &Vm) -> Sums<Tally> {
         let mut tallies = vec![Tally::default(); edges.len() + 1];
         let all = vm.vcpus.iter().filter_map(|vcpu| self.by_vcpu.get(&vcpu.index)).flatten();
         for (segment, tally) in all {
-            // Segment 0 is before the first cut, 1 begins there.
+            // Segment 0 is before the first cut, segment 1 begins there.
             let cut_ns = segment.checked_sub(1).and_then(|at| self.pass.sink.cuts.get(at));
             let slot = cut_ns.map_or(0, |cut_ns| edges.partition_point(|edge| edge <= cut_ns));
             if let Some(sum) = tallies.get_mut(slot) {
@@ -129,7 +129,7 @@ impl<'p> Exits<'p> {
         add_outer(machine, self.ran(vm), all, ends);
     }
 
-    /// When a VM ran, as far as its host has seen it.
+    /// First and last time at which the host saw the VM.
     fn ran(&self, vm: &Vm) -> Option<(u64, u64)> {
         let infos = vm.vcpus.iter().filter_map(|vcpu| self.pass.vcpus.get(vcpu.index));
         let lasts = vm.vcpus.iter().filter_map(|vcpu| self.pass.sink.last_ns.get(vcpu.index));
@@ -137,7 +137,7 @@ impl<'p> Exits<'p> {
     }
 }
 
-/// Adds phases that the host alone knows of: all of it, or what is before and after all others.
+/// Adds the phases that only the host sees: the whole time, or the time before and after the other phases.
 fn add_outer(
     machine: &mut BootedMachine,
     ran: Option<(u64, u64)>,
@@ -167,12 +167,12 @@ fn add_outer(
     }
 }
 
-/// Adds exits up by vCPU and segment.
+/// Sums exits by vCPU and segment.
 struct SegmentExits<'e> {
-    /// Where segments begin and end.
+    /// Boundaries of segments.
     cuts: &'e [u64],
     tallies: FxHashMap<(usize, usize), Tally>,
-    /// Instruction sets and codes that are told apart.
+    /// Distinct instruction sets and codes, up to [`MAX_CODES`].
     codes: FxHashSet<(u8, u64)>,
     /// By vCPU.
     last_ns: Vec<u64>,

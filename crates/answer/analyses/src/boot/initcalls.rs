@@ -1,37 +1,36 @@
-//! Initcalls by the kernel's own table of them: which section each is in, and whose it is.
+//! The kernel's initcall table: section and module of each initcall.
 
 use std::collections::{HashMap, VecDeque};
 
 use sources::Recording;
 
-/// What the table says of an initcall.
+/// An entry of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     /// The section: `con`, `early`, `0` to `7`, `1s` to `7s`, `rootfs`.
     pub(super) section: String,
-    /// The part of the kernel (`KBUILD_MODNAME`).
+    /// The module name (`KBUILD_MODNAME`).
     pub(super) module: String,
 }
 
-/// The initcalls of a kernel by their functions' names and levels. Several may have the same: then in
-/// the order in which they are called.
+/// Initcalls by function name and level. Entries with equal keys are in the order of their calls.
 #[derive(Debug, Default)]
 pub(super) struct Table(HashMap<(String, &'static str), VecDeque<Entry>>);
 
-/// What symbols of the table's entries begin with; the part of the kernel, a number and a line, the
-/// function and the section follow: `__initcall__kmod_quirks__381_195_pci_apply_final_quirks5s`.
+/// Prefix of the symbols of table entries. Module, a number, a line number, function and section follow:
+/// `__initcall__kmod_quirks__381_195_pci_apply_final_quirks5s`.
 const PREFIX: &str = "__initcall__kmod_";
-/// Sections by what symbols end with, those first that others are the end of.
+/// Sections as suffixes of symbols; longer suffixes come first.
 const SECTIONS: [&str; 18] = [
     "rootfs", "early", "con", "1s", "2s", "3s", "4s", "5s", "6s", "7s", "0", "1", "2", "3", "4",
     "5", "6", "7",
 ];
 
 impl Table {
-    /// The table of the kernel that was recorded; empty where its symbols don't have it.
+    /// The table of the recorded kernel; empty if its symbols lack it.
     pub(super) fn new(guest: &Recording) -> Self {
         let mut table = Self::default();
-        // The table is in the order of the calls.
+        // The table is in the order of calls.
         for (_, name) in guest.kallsyms().iter() {
             let entry = std::str::from_utf8(name).ok().and_then(entry);
             if let Some((function, entry)) = entry {
@@ -42,8 +41,8 @@ impl Table {
         table
     }
 
-    /// Takes the next entry of a function at a level, so that the one after it of the same name is
-    /// another.
+    /// Removes the next entry of a function at a level: a later initcall with the same name uses the entry after
+    /// it.
     pub(super) fn take(&mut self, function: &str, level: &str) -> Option<Entry> {
         let level = LEVELS.into_iter().find(|known_level| *known_level == level)?;
         self.0.get_mut(&(function.to_owned(), level))?.pop_front()
@@ -54,7 +53,7 @@ impl Table {
 const LEVELS: [&str; 10] =
     ["console", "early", "pure", "core", "postcore", "arch", "subsys", "fs", "device", "late"];
 
-/// The level at which a section's initcalls are called, by the kernel's name.
+/// The level of a section, by the kernel's name.
 fn level_of(section: &str) -> &'static str {
     match section.trim_end_matches('s') {
         "con" => "console",
@@ -64,7 +63,7 @@ fn level_of(section: &str) -> &'static str {
         "2" => "postcore",
         "3" => "arch",
         "4" => "subsys",
-        // trim_end_matches took its last letter.
+        // trim_end_matches removed the last letter.
         "5" | "rootf" => "fs",
         "6" => "device",
         "7" => "late",
@@ -74,8 +73,8 @@ fn level_of(section: &str) -> &'static str {
 
 fn entry(symbol: &str) -> Option<(&str, Entry)> {
     let rest = symbol.strip_prefix(PREFIX)?;
-    // The part's own name may have two underscores in it, a function's at its beginning, too: what
-    // is looked for are numbers on both sides of one underscore.
+    // The module name can contain two underscores, and a function name can begin with them: the numbers on both
+    // sides of one underscore identify the separator.
     let (at, tail) = rest.match_indices("__").find_map(|(at, _)| {
         let tail = after_number(rest.get(at + 2..)?)?;
         Some((at, after_number(tail)?))
@@ -86,7 +85,7 @@ fn entry(symbol: &str) -> Option<(&str, Entry)> {
     Some((function, Entry { section: (*section).to_owned(), module }))
 }
 
-/// What follows digits and an underscore.
+/// The text after digits and an underscore.
 fn after_number(text: &str) -> Option<&str> {
     let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
     rest.strip_prefix('_').filter(|_| rest.len() < text.len())

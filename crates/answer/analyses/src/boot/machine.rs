@@ -1,4 +1,4 @@
-//! A machine that boots or goes down, as reports are given it: phases, initcalls, what each cost.
+//! The result for a machine: phases and initcalls with their costs.
 
 use timeline::reasons::Code;
 
@@ -12,20 +12,20 @@ pub enum PhaseKind {
     Before,
     /// The kernel, outside initcalls.
     Kernel,
-    /// Initcalls of a level.
+    /// Initcalls of one level.
     Level,
     /// User space, until the mark.
     User,
     /// After the mark.
     Running,
-    /// On the way down.
+    /// Shutdown.
     Shutdown,
-    /// After the guest's last event, until its vCPUs run no more.
+    /// After the guest's last event, until its vCPUs stop.
     After,
 }
 
 impl PhaseKind {
-    /// Its name in reports.
+    /// Name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -40,71 +40,67 @@ impl PhaseKind {
     }
 }
 
-/// A phase: from its own beginning to that of the next.
+/// A phase, which ends when the next one starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Phase {
     pub kind: PhaseKind,
-    /// Which: a level's name, a program's path, a mark's text, a step of a shutdown.
+    /// Name of the level, path of the program, text of the mark, or step of the shutdown.
     pub name: String,
-    /// When it begins.
     pub from_ns: u64,
-    /// When it ends.
     pub to_ns: u64,
-    /// What the guest says of it; `None` where it says nothing.
+    /// The guest's numbers; `None` if the guest recorded nothing.
     pub guest: Option<InPhase>,
-    /// What it cost the host; `None` where that was not recorded.
+    /// The host's cost; `None` if it was not recorded.
     pub host: Option<HostCost>,
 }
 
 impl Phase {
-    /// How long it lasts.
     #[must_use]
     pub fn duration_ns(&self) -> u64 {
         self.to_ns.saturating_sub(self.from_ns)
     }
 }
 
-/// What a guest says of a phase.
+/// The guest's numbers of a phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InPhase {
-    /// Initcalls that begin in it, modules' among them.
+    /// Initcalls that start in it, including modules'.
     pub initcalls: u64,
-    /// Those that did not end.
+    /// Initcalls without an end.
     pub unfinished: u64,
-    /// Time in initcalls, those within others left out.
+    /// Time in initcalls, without nested ones.
     pub initcalls_ns: u64,
-    /// The same by section of the kernel's table, with its number of initcalls, in order; empty where
-    /// symbols don't show it.
+    /// Time and number of initcalls by section of the kernel's table, in order; empty if symbols lack the table.
     pub sections: Vec<(String, u64, u64)>,
-    /// Threads that were made.
+    /// Threads that were created.
     pub forks: u64,
     /// Programs that were started.
     pub execs: u64,
     /// Modules that were loaded.
     pub modules: u64,
-    /// Events that the guest's kernel recorded.
+    /// Size of the guest's events.
     pub weight: Weight,
 }
 
-/// What a stretch of a guest's time cost its host.
+/// Host's cost of a range of a guest's time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostCost {
-    /// Exits of the guest's vCPUs that begin in it.
+    /// Exits of the guest's vCPUs that start in it.
     pub exits: u64,
-    /// Those with a time.
+    /// Exits with a time.
     pub paired: u64,
-    /// The sum of their times, from exit to entry.
+    /// Sum of their times, from exit to entry.
     pub time_ns: u64,
-    /// Of that, the time of exits that wait for work.
+    /// Part of `time_ns` in waiting exits.
     pub waiting_ns: u64,
-    /// Where all of it went, as far as that is recorded.
+    /// `time_ns` by part, as far as parts are recorded.
     pub parts: KnownParts,
-    /// By reason, those first that took longest.
+    /// Costs by reason, the longest time first.
     pub reasons: Vec<ReasonCost>,
 }
 
 impl HostCost {
-    /// Exit to entry, without exits that wait for work.
+    /// Time from exit to entry, without waiting exits.
     #[must_use]
     pub fn working_ns(&self) -> u64 {
         self.time_ns.saturating_sub(self.waiting_ns)
@@ -118,52 +114,49 @@ pub struct ReasonCost {
     pub reason: String,
     /// The raw code.
     pub code: Code,
-    /// How many.
     pub exits: u64,
-    /// Exit to entry, of those with a time.
+    /// Time of paired exits, from exit to entry.
     pub time_ns: u64,
-    /// They wait for work.
+    /// Whether these exits mean waiting for work.
     pub waiting: bool,
 }
 
-/// A call of a function that initializes something.
+/// A call of an initialization function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Initcall {
-    /// Its name; `None` where symbols don't have it.
+    /// Name of the function; `None` if symbols lack it.
     pub function: Option<String>,
-    /// The function.
+    /// Address of the function.
     pub address: u64,
-    /// The module, or the part of the kernel; `None` where it is not known.
+    /// The module, or the built-in module's name; `None` if unknown.
     pub module: Option<String>,
-    /// Whether it came with a module that was loaded.
+    /// Whether it belongs to a module that was loaded at run time.
     pub is_loaded: bool,
-    /// The section of the kernel's table it is in.
+    /// Its section in the kernel's initcall table.
     pub section: Option<String>,
-    /// The level; `None`: a module's.
+    /// The level; `None` for a loaded module.
     pub level: Option<String>,
-    /// When it began.
     pub from_ns: u64,
-    /// When it ended; `None`: that was not seen.
+    /// End; `None` if it was not seen.
     pub to_ns: Option<u64>,
-    /// What it returned.
+    /// Return value.
     pub result: Option<i64>,
-    /// How many others of the same thread it is within.
+    /// Number of enclosing initcalls of the same thread.
     pub depth: usize,
-    /// What the guest recorded meanwhile; `None` for those within others and those without an end.
+    /// Size of the guest's events during it; `None` for nested initcalls and those without an end.
     pub weight: Option<Weight>,
-    /// What that time cost the host; `None` where that is not known.
+    /// Host's cost during it; `None` if unknown.
     pub host: Option<HostCost>,
 }
 
 impl Initcall {
-    /// How long it took.
     #[must_use]
     pub fn duration_ns(&self) -> Option<u64> {
         Some(self.to_ns?.saturating_sub(self.from_ns))
     }
 }
 
-/// A machine that boots, or goes down.
+/// A machine that boots or shuts down.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BootedMachine {
     /// The VM's name; `None` for a guest's recording without its host's.
@@ -172,30 +165,30 @@ pub struct BootedMachine {
     pub host: Option<usize>,
     /// Index of its own recording.
     pub guest: Option<usize>,
-    /// In order, without gaps.
+    /// In the order of time, without gaps.
     pub phases: Vec<Phase>,
-    /// In the order in which they began.
+    /// By start.
     pub initcalls: Vec<Initcall>,
-    /// Ends of initcalls whose beginnings were not seen.
+    /// Ends of initcalls without a start.
     pub strays: u64,
-    /// The first program of its first process, and when it was started.
+    /// The first program of process 1, and its start.
     pub init: Option<(String, u64)>,
-    /// The mark that ended the boot, and when.
+    /// The mark that ended the boot, and its time.
     pub mark: Option<(String, u64)>,
-    /// Its vCPUs; 0 where its host was not recorded.
+    /// Number of vCPUs; 0 if the host was not recorded.
     pub vcpus: usize,
     /// Exits of its vCPUs in the whole recording.
     pub exits: Option<u64>,
-    /// Pages of its own recording that can't be read.
+    /// Unreadable pages of its own recording.
     pub damaged: u64,
-    /// What an event costs it; `None`: nobody has measured that. Recordings don't have it: whoever knows sets it.
+    /// Cost of one event in the guest; `None` if it was not measured. Recordings lack it, so the caller sets it.
     pub event_cost: Option<EventCost>,
     /// Whether times are nanoseconds.
     pub nanoseconds: bool,
 }
 
 impl BootedMachine {
-    /// Whether its own recording has anything of it.
+    /// Whether its own recording has initcalls or phases.
     pub(super) fn is_known(&self) -> bool {
         let is_step = |phase: &Phase| matches!(phase.kind, PhaseKind::Level | PhaseKind::Shutdown);
         !self.initcalls.is_empty() || self.phases.iter().any(is_step)

@@ -1,6 +1,6 @@
 //! Steps of a shutdown, from probes on the kernel's functions or from its system calls.
 
-/// Functions that a kernel goes through on its way down, each with what begins there.
+/// Kernel functions of a shutdown, with the step that each begins.
 const STEPS: [(&str, &str); 8] = [
     ("__do_sys_reboot", "reboot"),
     ("sys_enter_reboot", "reboot"),
@@ -12,11 +12,11 @@ const STEPS: [(&str, &str); 8] = [
     ("native_machine_shutdown", "machine"),
 ];
 
-/// The step that an event of this name begins: events of probes have the function's name in theirs.
+/// The step that an event with this name begins: names of probe events contain the function's name.
 pub(super) fn step(event: &str) -> Option<&'static str> {
     let is_its = |function: &str| {
         let rest = event.split_once(function);
-        // `p_device_shutdown_0` is one of the kernel's own names, `kp_device_shutdown` somebody's.
+        // `p_device_shutdown_0` is an automatic probe name; `kp_device_shutdown` is someone else's.
         rest.is_some_and(|(before, after)| {
             (before.is_empty() || before.ends_with('_'))
                 && (after.is_empty() || after.starts_with('_'))

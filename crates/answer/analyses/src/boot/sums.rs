@@ -1,13 +1,12 @@
-//! Sums of stretches of something that lies in a row, each at the cost of a few sums: a machine has
-//! thousands of initcalls, and those of a damaged recording may all last as long as the whole boot.
+//! Range sums in logarithmic time: a machine has thousands of initcalls, and in a damaged recording each can last
+//! as long as the whole boot.
 
-/// What can be added up.
+/// A value with an addition.
 pub(super) trait Add: Clone + Default {
-    /// Adds another one.
     fn add(&mut self, other: &Self);
 }
 
-/// A tree of sums: each node is the sum of the two at twice its place.
+/// A segment tree: each node is the sum of the two nodes at twice its index.
 #[derive(Debug)]
 pub(super) struct Sums<T> {
     leaves: usize,
@@ -29,7 +28,7 @@ impl<T: Add> Sums<T> {
         Self { leaves, nodes }
     }
 
-    /// The sum of the values at these places, as far as there are any.
+    /// The sum of the values in a range; indexes beyond the end are ignored.
     pub(super) fn sum_over(&self, places: std::ops::Range<usize>) -> T {
         let (mut from, mut to) =
             (places.start + self.leaves, places.end.min(self.leaves) + self.leaves);

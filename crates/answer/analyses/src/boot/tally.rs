@@ -1,4 +1,4 @@
-//! Exits of a stretch of a guest's time, by raw code, before they have names.
+//! Exits in a time range by raw code, before reasons have names.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::{HostCost, ReasonCost};
 use crate::known_parts::KnownParts;
 use crate::recorded::RecordedParts;
 
-/// Costs in the making: by raw code.
+/// Sums by raw code.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     exits: u64,
@@ -18,12 +18,12 @@ pub(super) struct Tally {
     parts: Parts,
     user_return_unseen: u64,
     poll_unknown: u64,
-    /// By instruction set and code: exits and time.
+    /// By instruction set and code: number of exits and their time.
     codes: BTreeMap<(u8, u64), (u64, u64)>,
 }
 
 impl Tally {
-    /// Adds an exit, under this code.
+    /// Adds an exit with this code.
     pub(super) fn exit(&mut self, span: &ExitSpan, code: (u8, u64)) {
         let code = self.codes.entry(code).or_default();
         (self.exits, code.0) = (self.exits + 1, code.0 + 1);

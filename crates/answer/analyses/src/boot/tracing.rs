@@ -1,46 +1,45 @@
-//! What recording its own boot has cost a guest: events, times what one of them cost where somebody
-//! has measured that.
+//! Cost of recording the boot for the guest: number of events times the measured cost of one event.
 
 use stats::binomial_two_sided;
 
 use super::events::shown;
 
-/// Rounds that are looked at; an agent makes a dozen.
+/// Max rounds; an agent makes a dozen.
 const MAX_ROUNDS: usize = 256;
-/// Letters of the event's name that are kept: the guest has chosen it.
+/// Max letters of the event's name, because the guest chooses it.
 const MAX_NAME: usize = 100;
-/// What the interval may leave out.
+/// 1 - confidence of the interval.
 const ALPHA: f64 = 0.05;
 
-/// What an event costs a guest that records it, from rounds in which one was made so often, off and on.
+/// Cost of an event for the guest that records it, measured in rounds with the event disabled and enabled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventCost {
     /// The event, as `SYSTEM:NAME`.
     pub event: String,
-    /// How often it was made in each stretch that was measured.
+    /// Number of events per measured half round.
     pub repeats: u32,
     pub rounds: usize,
-    /// The median over all rounds, in picoseconds; below 0 where noise is more than what it costs.
+    /// Median over all rounds, in picoseconds; can be negative if noise exceeds the cost.
     pub median_ps: i64,
-    /// The lower end of its interval (95%).
+    /// Lower end of the median's 95% interval.
     pub low_ps: i64,
-    /// The upper end.
+    /// Upper end of the interval.
     pub high_ps: i64,
 }
 
-/// What `events` events have cost, in nanoseconds; nothing costs less than nothing.
+/// Cost of a number of events; never negative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TracingCost {
-    /// By the median.
+    /// From the median.
     pub ns: u64,
-    /// By the lower end of its interval.
+    /// From the lower end of the interval.
     pub low_ns: u64,
-    /// By the upper end.
+    /// From the upper end of the interval.
     pub high_ns: u64,
 }
 
 impl EventCost {
-    /// From what a series of events took in each half of each round; `None` if there are too few rounds to say how sure that is.
+    /// The cost from the times of both halves of each round; `None` for too few rounds.
     #[must_use]
     pub fn of_rounds(event: &str, repeats: u32, off_ns: &[u64], on_ns: &[u64]) -> Option<Self> {
         let repeats = Some(repeats).filter(|repeats| *repeats > 0)?;
@@ -63,7 +62,7 @@ impl EventCost {
         })
     }
 
-    /// What this many events have cost.
+    /// Cost of this many events.
     #[must_use]
     pub fn cost_of(&self, events: u64) -> TracingCost {
         let ns = |ps: i64| {
@@ -74,8 +73,8 @@ impl EventCost {
     }
 }
 
-/// How many of the smallest rounds, and as many of the largest, lie outside the median's interval, which
-/// takes nothing but that rounds are as likely below the median as above; `None`: there are too few.
+/// Number of smallest rounds, and of largest rounds, outside the median's interval. The sign test only assumes
+/// that rounds are equally likely above and below the median. `None` for too few rounds.
 fn left_out(rounds: usize) -> Option<usize> {
     let is_rare = |below: &usize| binomial_two_sided(*below as u64, rounds as u64, 0.5) <= ALPHA;
     (0..rounds / 2).take_while(is_rare).last()
@@ -85,7 +84,7 @@ fn left_out(rounds: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// Tables of the sign test have these for 95%.
+    /// Values from tables of the sign test, for 95%.
     #[test]
     fn intervals_are_those_of_the_sign_test() {
         let expected =
