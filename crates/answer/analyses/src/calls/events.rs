@@ -1,4 +1,4 @@
-//! The events of calls, and which of their fields are read.
+//! Events of calls, and the fields that are read.
 
 use ftrace::eventfmt::EventFormat;
 use sources::Recording;
@@ -6,22 +6,22 @@ use timeline::trace_events::{EventRequest, TraceEventPass};
 
 use super::CallTracer;
 
-/// A function was called, and is followed until it returns.
+/// A call that function_graph follows until it returns.
 pub(super) const ENTRY: u16 = 0;
-/// It returned.
+/// A return.
 pub(super) const EXIT: u16 = 1;
-/// A function was called, by the tracer that doesn't follow it.
+/// A call by the function tracer, without a return.
 pub(super) const CALL: u16 = 2;
-/// Another thread got a CPU.
+/// A thread switch.
 pub(super) const SWITCH: u16 = 3;
 
-/// Places of the fields of [`EXIT`].
+/// Indexes of the fields of [`EXIT`].
 pub(super) const OVERRUN: usize = 2;
 pub(super) const CALLTIME: usize = 3;
 pub(super) const RETTIME: usize = 4;
 
-/// What is wanted of an event. Fields go by their names: kernels move them, and add others (a return
-/// value since 6.5, arguments since 6.15), and a text has addresses of its own.
+/// Fields to read of an event. Fields are found by name, because kernel versions move fields and add others (a
+/// return value since 6.5, arguments since 6.15), and a textual trace has its own address fields.
 pub(super) fn wanted(format: &EventFormat) -> Option<EventRequest> {
     let want = |tag, fields| Some(EventRequest { tag, fields });
     match (format.system(), format.name()) {
@@ -37,8 +37,7 @@ pub(super) fn wanted(format: &EventFormat) -> Option<EventRequest> {
     }
 }
 
-/// Which tracer's events are in the recording, as a pass over anything saw that had it as number
-/// `at`; `None`: it has no calls.
+/// The tracer whose events a pass saw in recording `at`; `None` without calls.
 #[must_use]
 pub fn tracer_recorded(
     recording: &Recording,

@@ -1,4 +1,4 @@
-//! Takes the events of a recording in their order, and adds up the calls of each thread.
+//! Sums the calls of each thread from a recording's events.
 
 use ftrace::eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
@@ -11,22 +11,22 @@ use super::thread::Thread;
 use super::tree::{CallNodeKind, CallTree};
 use super::{CallSink, CallTracer, Called, Function, ThreadCalls, TracerCost};
 
-/// Threads that are kept: more than a kernel has ids for.
+/// Max threads: more than a kernel has ids for.
 const MAX_THREADS: usize = 1 << 22;
 
-/// A thread, and the CPU if it is one of those that idle.
+/// A thread, with the CPU if it is an idle thread.
 type ThreadKey = (u32, u16);
 
 const fn key(thread: u32, cpu: u16) -> ThreadKey {
     (thread, if thread == 0 { cpu } else { 0 })
 }
 
-/// Adds unverified times.
+/// Saturates, because times are not verified.
 fn add(sum_ns: &mut u64, ns: u64) {
     *sum_ns = sum_ns.saturating_add(ns);
 }
 
-/// What was totals of a recording; see [`super::RecordedCalls`].
+/// Totals of a recording; see [`super::RecordedCalls`].
 pub(super) struct CallTotals {
     pub tracer: Option<CallTracer>,
     pub switches: bool,
@@ -47,8 +47,8 @@ pub(super) struct CallFollower<'k, S> {
     switches: bool,
     interrupted: u64,
     numbers: FxHashMap<ThreadKey, u32>,
-    /// The latest end of losses so far: by CPU, and of all. They are given as they begin, so none of
-    /// them begins later than what is seen next.
+    /// The latest end of losses, by CPU and over all CPUs. Losses arrive at their start, so none starts after the
+    /// next event.
     lost_to_ns: FxHashMap<u16, u64>,
     all_lost_to_ns: u64,
     nanoseconds: bool,
@@ -82,7 +82,7 @@ impl<'k, S: CallSink> CallFollower<'k, S> {
         }
     }
 
-    /// The thread's number, after what may be missing of it was taken into account.
+    /// Index of the thread, after handling losses that may affect it.
     pub(super) fn thread(&mut self, thread: u32, cpu: u16, stamp_ns: u64) -> Option<usize> {
         let key = key(thread, cpu);
         let number = match self.numbers.get(&key) {
@@ -112,14 +112,14 @@ impl<'k, S: CallSink> CallFollower<'k, S> {
         Some(at)
     }
 
-    /// Events of a CPU are missing up to a moment.
+    /// Events of a CPU are missing until `to_ns`.
     pub(super) fn lost(&mut self, cpu: u16, to_ns: u64) {
         let of_cpu = self.lost_to_ns.entry(cpu).or_default();
         *of_cpu = to_ns.max(*of_cpu);
         self.all_lost_to_ns = self.all_lost_to_ns.max(to_ns);
     }
 
-    /// Ends all calls of a thread, of which something may be missing.
+    /// Ends all calls of a thread that a loss may affect.
     fn lose(&mut self, at: usize) {
         let Some(thread) = self.threads.get_mut(at) else { return };
         thread.forget_cpu();
@@ -131,7 +131,7 @@ impl<'k, S: CallSink> CallFollower<'k, S> {
         }
     }
 
-    /// Ends calls of a thread: they returned, and no event says so.
+    /// Ends calls of a thread that returned without an event.
     fn end(&mut self, at: usize, which: impl FnOnce(&mut Stack) -> Vec<Frame>) {
         let Some(thread) = self.threads.get_mut(at) else { return };
         for frame in which(&mut thread.stack) {
@@ -149,7 +149,6 @@ impl<'k, S: CallSink> CallFollower<'k, S> {
         self.enter(at, number, depth, event.stamp_ns);
     }
 
-    /// A function is called.
     pub(super) fn enter(&mut self, at: usize, number: u32, depth: i64, stamp_ns: u64) {
         self.end(at, |stack| stack.begin(depth, stamp_ns));
         let Some(thread) = self.threads.get_mut(at) else { return };
@@ -183,7 +182,6 @@ impl<'k, S: CallSink> CallFollower<'k, S> {
         self.leave(at, number, depth, event.stamp_ns, measured);
     }
 
-    /// A function returns.
     pub(super) fn leave(
         &mut self,
         at: usize,
@@ -252,7 +250,7 @@ impl<'k, S: CallSink> CallFollower<'k, S> {
         self.called(at, number, caller);
     }
 
-    /// A function is called by a tracer that doesn't follow it.
+    /// A call by the function tracer.
     pub(super) fn called(&mut self, at: usize, number: u32, caller: Option<u32>) {
         let Some(thread) = self.threads.get_mut(at) else { return };
         thread.calls.count += 1;
@@ -276,7 +274,6 @@ impl<'k, S: CallSink> CallFollower<'k, S> {
         self.switched(event.cpu, event.stamp_ns, prev, next);
     }
 
-    /// A CPU goes from one thread to another.
     pub(super) fn switched(
         &mut self,
         cpu: u16,
@@ -309,7 +306,7 @@ impl<'k, S: CallSink> CallFollower<'k, S> {
         }
     }
 
-    /// Ends the calls that are under way when the recording ends, and gives callers to functions.
+    /// Ends the open calls at the end of the recording, and adds callers to functions.
     pub(super) fn finish(&mut self) {
         for at in 0..self.threads.len() {
             self.end(at, |stack| stack.cut(i64::MIN));

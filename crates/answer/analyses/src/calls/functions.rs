@@ -1,42 +1,42 @@
-//! The functions of a recorded kernel, by address: what they are called, and how often.
+//! Functions of a recorded kernel: names by address, and sums.
 
 use ftrace::eventfmt::Kallsyms;
 use rustc_hash::FxHashMap;
 
-/// Functions that are kept apart: a kernel with all its modules has fewer.
+/// Max functions: a kernel with all its modules has fewer.
 const MAX_FUNCTIONS: usize = 1 << 20;
 
-/// Addresses whose functions are remembered: a kernel has some hundred thousand places that call.
+/// Max addresses with a cached function: a kernel has some hundred thousand call sites.
 const MAX_ADDRESSES: usize = 1 << 21;
 
-/// The tracer's hook is at a function's first instructions. What is further from a symbol than this
-/// is not the beginning of that function.
+/// Max distance from a symbol to the tracer's hook, which is at a function's first instructions. An address
+/// farther away is not the start of that function.
 const LONGEST_PROLOGUE: u64 = 64;
 
-/// A function, and all of its calls.
+/// A function with the sums of all its calls.
 #[derive(Clone, Debug, Default)]
 pub struct Function {
-    /// Its address, as symbols have it; else the one recorded.
+    /// Address of its symbol; without a symbol, the recorded address.
     pub address: u64,
-    /// Its name; `None` where no symbol is known.
+    /// Name; `None` without a symbol.
     pub name: Option<String>,
-    /// The module that it is in; `None` in the kernel itself.
+    /// The module; `None` for the kernel image.
     pub module: Option<String>,
-    /// Calls that returned; of the function tracer: calls.
+    /// Calls that returned; for the function tracer, all calls.
     pub count: u64,
-    /// From call to return; of calls within calls of itself only the outer one's.
+    /// Time from call to return; recursive calls only count once.
     pub total_ns: u64,
-    /// In the function itself, on a CPU.
+    /// CPU time in the function itself.
     pub self_ns: u64,
-    /// Off the CPU while it was the innermost function.
+    /// Off-CPU time while it was the innermost function.
     pub off_cpu_ns: u64,
-    /// The longest call.
+    /// Time of the longest call.
     pub max_ns: u64,
-    /// Traced calls that it made itself, of those that are in `count`.
+    /// Traced direct callees of the calls in `count`.
     pub calls_made: u64,
-    /// Calls whose return is not in the recording, or after a loss.
+    /// Calls without a return event, or interrupted by a loss.
     pub without_return: u64,
-    /// Returns whose call is not in the recording, or before a loss.
+    /// Returns without a call event, or with a loss in between.
     pub without_call: u64,
     /// Events that the tracer wrote for it.
     pub events: u64,
@@ -45,7 +45,7 @@ pub struct Function {
 }
 
 impl Function {
-    /// Its name, and its module if it is in one: `svm_vcpu_run [kvm_amd]`; an address has no other.
+    /// Name with module: `svm_vcpu_run [kvm_amd]`; the address if there is no name.
     #[must_use]
     pub fn title(&self) -> String {
         match (&self.name, &self.module) {
@@ -56,13 +56,13 @@ impl Function {
     }
 }
 
-/// Functions by number, and numbers by address.
+/// Functions by index, and indexes by address.
 pub(super) struct Functions<'k> {
     symbols: &'k Kallsyms,
     pub(super) all: Vec<Function>,
-    /// By the address of a function.
+    /// By start address of a function.
     numbers: FxHashMap<u64, u32>,
-    /// By any address in code that was recorded.
+    /// By any recorded code address.
     seen: FxHashMap<u64, Option<u32>>,
 }
 
@@ -72,12 +72,12 @@ impl<'k> Functions<'k> {
         Self { symbols, all: Vec::new(), numbers, seen }
     }
 
-    /// The function that begins at `address`.
+    /// The function that starts at `address`.
     pub(super) fn beginning(&mut self, address: u64) -> Option<u32> {
         self.find(address, LONGEST_PROLOGUE)
     }
 
-    /// The function at an address, whose name is known, or not yet.
+    /// The function that starts at `address`; sets its name if it has none.
     pub(super) fn named(&mut self, address: u64, name: Option<&str>) -> Option<u32> {
         let number = self.beginning(address)?;
         if let (Some(name), Some(function)) = (name, self.get_mut(number))
@@ -88,7 +88,7 @@ impl<'k> Functions<'k> {
         Some(number)
     }
 
-    /// The function that `address` is somewhere in.
+    /// The function that contains `address`.
     pub(super) fn around(&mut self, address: u64) -> Option<u32> {
         self.find(address, u64::MAX)
     }
@@ -132,15 +132,14 @@ impl<'k> Functions<'k> {
 /// The measured cost of the tracer per call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerCall {
-    /// The part of it within the time of the call.
+    /// Part inside the time of the call.
     pub inside_ns: u64,
-    /// Of it before and after that, in the time of the caller.
+    /// Part outside, in the time of the caller.
     pub outside_ns: u64,
 }
 
 impl Function {
-    /// What of its own time is the tracer's, if each call costs so much; no more than there is, and
-    /// nothing where nobody measured it.
+    /// The tracer's share of `self_ns`, at most all of it; 0 if the cost was not measured.
     #[must_use]
     pub fn tracer_ns(&self, per_call: Option<PerCall>) -> u64 {
         let Some(per_call) = per_call else { return 0 };

@@ -1,8 +1,8 @@
-//! Calls that guests' modules reported to their hosts, by hypercall or in memory.
+//! Calls that guests' kernel modules reported to their hosts by hypercall or in memory.
 //!
-//! The module gives no depth: a call is one deeper than the innermost that has not returned, and a
-//! return is that of the innermost call of its function. Where events of a CPU are missing, the calls of
-//! the threads that may have been on it end, as they do where a kernel lost events.
+//! The module reports no depth: a call is one level deeper than the innermost open call, and a return ends the
+//! innermost call of its function. If events of a CPU are missing, the calls of threads that may have run there
+//! end, like after losses of the kernel.
 
 use std::collections::BTreeMap;
 
@@ -20,19 +20,19 @@ use crate::hypertrace::{
     Carrier, GuestEvent, GuestEventSink, HypertraceFiles, HypertraceSummary, VcpuThread, hypertrace,
 };
 
-/// What a guest is called whose vCPU has this thread.
+/// The name of the guest that a vCPU thread belongs to.
 type GuestOf<'g> = &'g (dyn Fn(VcpuThread) -> String + Sync);
 
 #[derive(Debug)]
 pub struct GuestCalls {
-    /// What it is called.
+    /// Name of the guest.
     pub guest: String,
-    /// Its calls; their losses are those of its streams and of its host's recorder.
+    /// Its calls; the losses include those of its streams and of the host's recorder.
     pub calls: RecordedCalls,
 }
 
-/// The calls that guests reported in `recordings` and `files`, as [`hypertrace`](hypertrace()) reads
-/// them; `guest_of` names the guest of each vCPU's thread.
+/// The calls that guests reported in `recordings` and `files`, as [`hypertrace`](hypertrace()) reads them;
+/// `guest_of` maps vCPU threads to names of guests.
 pub fn guest_calls(
     recordings: &[Recording],
     files: HypertraceFiles<'_>,
@@ -73,7 +73,7 @@ pub fn guest_calls(
     calls.collect()
 }
 
-/// What is missing of a guest's streams: what nobody counted are frames.
+/// Losses in a guest's streams; frames are uncounted losses.
 fn losses_of(guest: &str, summary: &HypertraceSummary, guest_of: GuestOf<'_>) -> Losses {
     let mut sum = Losses::default();
     for stream in summary.streams.iter().filter(|stream| guest_of(stream.from) == guest) {
@@ -90,7 +90,7 @@ fn losses_of(guest: &str, summary: &HypertraceSummary, guest_of: GuestOf<'_>) ->
     sum
 }
 
-/// Which vCPUs reported calls, and whether returns, too: that is known at the end alone.
+/// vCPUs that reported calls, and whether they report returns, which is only known at the end.
 #[derive(Default)]
 struct Kinds {
     returns: BTreeMap<VcpuThread, bool>,
@@ -106,9 +106,9 @@ impl GuestEventSink for Kinds {
 
 struct Guests<'g, 'k> {
     guest_of: GuestOf<'g>,
-    /// Those that reported calls.
+    /// Guests with calls.
     guests: Vec<Guest<'k>>,
-    /// Which of them is whose: a name is made once for each thread, and not for each event.
+    /// Indexes of guests by thread: caches `guest_of`, so that it runs once per thread and not per event.
     of_thread: FxHashMap<VcpuThread, Option<usize>>,
 }
 
@@ -151,7 +151,7 @@ impl Guest<'_> {
                     None => self.of_nobody(number, *what),
                 }
             }
-            // Which function it is was lost, and with it what the next ones lie within.
+            // The function is unknown, so the depth of the next calls is unknown as well.
             Kind::Call { address: None, .. } => self.follower.lost(event.cpu, event.stamp_ns),
             _ => {}
         }
@@ -178,7 +178,7 @@ impl Guest<'_> {
         }
     }
 
-    /// A call or a return without its thread, or without its other end.
+    /// Counts a call or return without a thread, or without its other end.
     fn of_nobody(&mut self, number: u32, what: Call) {
         let Some(function) = self.follower.functions.get_mut(number) else { return };
         function.events += 1;

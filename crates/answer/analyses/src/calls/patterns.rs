@@ -1,43 +1,43 @@
-//! What the tracer would be spared if functions of a pattern were not traced.
+//! Savings if functions that match a pattern were not traced.
 //!
-//! Candidates are runs of words in functions' names (`kmem_cache` in `kmem_cache_alloc_node`), each as
-//! a pattern that the kernel's filters take. Of several that spare the same, the longest says most.
+//! Candidates are sequences of words in function names (`kmem_cache` in `kmem_cache_alloc_node`), as patterns for
+//! the kernel's filters. Among candidates with the same saving, the longest is the clearest.
 
 use ftrace::eventfmt::glob;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::functions::Function;
 
-/// What a pattern would spare.
+/// Saving by a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Saving {
-    /// The pattern, as `trace-cmd record -n` takes it.
+    /// The pattern, in the syntax of `trace-cmd record -n`.
     pub pattern: String,
-    /// Whether the caller asked for it; otherwise it was found.
+    /// Whether the caller requested it; otherwise it was found.
     pub is_requested: bool,
-    /// Functions that it matches, of those that were called.
+    /// Number of called functions that match.
     pub functions: u64,
     pub events: u64,
-    /// Events of it and of all patterns before it in the list.
+    /// Events of this pattern and of all patterns before it in the list.
     pub cumulative_events: u64,
 }
 
-/// Patterns that are found at most.
+/// Max found patterns.
 const MAX_FOUND: usize = 8;
 
-/// A pattern that is found saves one event in this many, at least.
+/// A found pattern saves at least one in this many events.
 const LEAST: u64 = 100;
 
-/// Words that a run has at most.
+/// Max words in a candidate.
 const LONGEST_RUN: usize = 3;
 
-/// A run of fewer letters than this says too little of what it matches.
+/// Min letters of a candidate: shorter ones are not meaningful.
 const SHORTEST_RUN: usize = 4;
 
-/// Candidates that are looked at closely: those whose functions have most events.
+/// Max candidates to evaluate: those whose functions have most events.
 const MAX_TRIED: usize = 400;
 
-/// Savings by the patterns asked for, then by those that are found.
+/// Savings by the requested patterns, then by found ones.
 pub(super) fn savings(functions: &[Function], requested: &[String]) -> Vec<Saving> {
     let named: Vec<(&str, u64)> = functions
         .iter()
@@ -55,7 +55,7 @@ pub(super) fn savings(functions: &[Function], requested: &[String]) -> Vec<Savin
     let mut spared = FxHashSet::default();
     for _ in 0..MAX_FOUND {
         let Some((pattern, matches)) = best(&named, &candidates, &spared, all) else { break };
-        // Of a single function the name says all.
+        // If only one function matches, its name is clearer than the pattern.
         let single = match matches.as_slice() {
             [only] => named.get(*only).map(|(name, _)| (*name).to_owned()),
             _ => None,
@@ -94,7 +94,7 @@ fn saving(
 
 type Candidate = (String, Vec<usize>);
 
-/// Patterns with the functions that they match.
+/// Candidates with the functions that they match.
 fn candidates(named: &[(&str, u64)]) -> Vec<Candidate> {
     let mut events_by_run: FxHashMap<String, u64> = FxHashMap::default();
     for (name, events) in named {
@@ -112,7 +112,7 @@ fn candidates(named: &[(&str, u64)]) -> Vec<Candidate> {
     tried.collect()
 }
 
-/// Patterns made of a name: runs of its words, and the name itself.
+/// Candidates from a name: sequences of its words, and the name itself.
 fn runs(name: &str) -> FxHashSet<String> {
     let words: Vec<&str> = name.split(['_', '.']).filter(|word| !word.is_empty()).collect();
     let mut runs = FxHashSet::default();
@@ -128,8 +128,8 @@ fn runs(name: &str) -> FxHashSet<String> {
     runs
 }
 
-/// The candidate that spares most beyond what is spared already; of several that spare as much as
-/// the best, less a twentieth, the one with most letters.
+/// The candidate with the largest additional saving. Among candidates within a twentieth of the largest, the one
+/// with most letters.
 fn best<'c>(
     named: &[(&str, u64)],
     candidates: &'c [Candidate],

@@ -1,25 +1,24 @@
-//! One thread's calls: which functions it is in, and what is known when one returns.
+//! Open calls of one thread.
 //!
-//! Each call and return has the depth at which the kernel put it on the thread's stack. A return belongs
-//! to the innermost call of its function at its depth. Calls deeper than a new one returned, and no event
-//! says so. One at its own depth is over, and its event may still come: the tracer takes a call off the
-//! kernel's stack before it writes that event, and what interrupts it there begins at the depth that is
-//! free again.
+//! Each call and return event has its depth on the kernel's return stack. A return belongs to the innermost call
+//! of its function at its depth. When a call starts, open calls at a larger depth have returned without an event.
+//! An open call at the same depth has returned too, but its return event may follow: the tracer pops a call from
+//! the kernel's stack before it writes the event, and an interrupt in between starts at the depth that has just
+//! become free.
 
 use std::collections::VecDeque;
 
-/// Most functions that a thread is in at once; the kernel follows some hundred at most.
+/// Max open functions of a thread; the kernel follows at most some hundred.
 const DEEPEST: usize = 4096;
 
-/// Calls that are open at one depth at most: a thread's, and those of what interrupts one another there
-/// (softirq, interrupt, NMI).
+/// Max open calls at the same depth: the thread's own, and one each of softirq, interrupt and NMI.
 const MAX_AT_ONE_DEPTH: usize = 4;
 
-/// Calls that are remembered one by one: more than interrupts make that interrupt one another twice, where the
-/// tracer writes a call's event and again where it writes that of its return.
+/// Max recent calls: more than interrupts produce while the tracer writes one event of a call and one of its
+/// return.
 const RECENT: usize = 64;
 
-/// The last calls that a function made, with their times.
+/// The latest callees of a function, with their times.
 #[derive(Clone, Debug, Default)]
 struct Recent(VecDeque<(Measured, u64)>);
 
@@ -31,7 +30,7 @@ impl Recent {
         self.0.push_back((measured, total_ns));
     }
 
-    /// Takes out those for which `is_wanted` holds; their time.
+    /// Removes the calls for which `is_wanted` holds, and returns their time.
     fn take(&mut self, is_wanted: impl Fn(Measured) -> bool) -> u64 {
         let mut sum_ns = 0_u64;
         self.0.retain(|&(measured, total_ns)| {
@@ -43,30 +42,29 @@ impl Recent {
     }
 }
 
-/// A call that has not returned.
+/// An open call.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
     /// Its node in the tree.
     pub node: u32,
-    /// Number of the function.
     pub function: u32,
-    /// The depth that the kernel gave it.
+    /// Depth reported by the kernel.
     pub depth: i64,
     from_ns: u64,
-    /// Calls that it made and that returned: how many, and their time.
+    /// Number and time of its callees that returned.
     calls_made: u64,
     callees_ns: u64,
-    /// Off the CPU in this call, and of it in none that it made.
+    /// Off-CPU time in this call, and the part of it outside of callees.
     off_cpu_ns: u64,
     own_off_cpu_ns: u64,
     recent: Recent,
-    /// When the last call that it made returned, unless the thread lost the CPU since.
+    /// Return time of the last callee; `None` if the thread left the CPU since.
     callee_left: Option<u64>,
-    /// When another call began at its depth: it is over since, and only its return's event is to come.
+    /// Time when another call started at its depth: this call is over, and only its return event is missing.
     over_ns: Option<u64>,
 }
 
-/// What the kernel measured of a call, on a clock of its own.
+/// Times of a call as measured by the kernel, on its own clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
     pub call_ns: u64,
@@ -79,47 +77,47 @@ impl Measured {
     }
 }
 
-/// A call that returned. `total_ns` is `self_ns`, `own_off_cpu_ns` and the total of what it called.
+/// A call that returned. `total_ns` is the sum of `self_ns`, `own_off_cpu_ns` and its callees' `total_ns`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Returned {
     pub node: u32,
     pub function: u32,
     pub from_ns: u64,
-    /// When it was over, by events.
+    /// Time of its end, by events.
     pub to_ns: u64,
     pub total_ns: u64,
     pub self_ns: u64,
     pub own_off_cpu_ns: u64,
     pub calls_made: u64,
-    /// No other call of the function is under way in this thread.
+    /// Whether no other call of the function is open in this thread.
     pub outermost: bool,
-    /// From the return of the call before, by the same caller, to this one.
+    /// Time from the previous return of a callee of the same caller to this call.
     pub since_last_ns: Option<u64>,
-    /// What the kernel measured.
+    /// The kernel's measurement.
     pub measured: Option<Measured>,
 }
 
-/// Whether the kernel leaves time off the CPU out of what it measures: its option `sleep-time`, of
-/// which a recording says nothing.
+/// Whether the kernel excludes off-CPU time from its measurements: the tracer's option `sleep-time`, which
+/// recordings lack.
 #[derive(Debug, Default)]
 pub(super) struct SleepTime {
     is_left_out: bool,
 }
 
 impl SleepTime {
-    /// A call of `guest_known_ns` was off the CPU for longer, which only one can be that leaves it out. The
-    /// scheduler's own functions show it, and return before those that wait by them. An eighth is
-    /// for events and measured times on clocks that don't run alike.
+    /// A measured time shorter than the off-CPU time proves that the kernel excludes it. The scheduler's functions
+    /// show this early, because they return before their callers. An eighth is tolerance for different clocks of
+    /// events and measurements.
     fn note(&mut self, guest_known_ns: u64, off_cpu_ns: u64) {
         self.is_left_out |= guest_known_ns < off_cpu_ns - off_cpu_ns / 8;
     }
 }
 
-/// Functions that a thread is in, the innermost last.
+/// Open calls of a thread, the innermost last.
 #[derive(Debug, Default)]
 pub(super) struct Stack {
     frames: Vec<Frame>,
-    /// Calls that none of them made.
+    /// Recent calls without a caller.
     recent: Recent,
 }
 
@@ -132,7 +130,7 @@ impl Stack {
         self.frames.len() >= DEEPEST
     }
 
-    /// The call that one at `depth` is made by.
+    /// The caller of a call at `depth`.
     pub(super) fn caller_of(&self, depth: i64) -> Option<&Frame> {
         self.frames.iter().rfind(|frame| frame.makes(depth))
     }
@@ -141,14 +139,14 @@ impl Stack {
         self.frames.iter_mut().rfind(|frame| frame.makes(depth))
     }
 
-    /// Takes out the calls that are at `depth` or deeper.
+    /// Removes the calls at `depth` or deeper.
     pub(super) fn cut(&mut self, depth: i64) -> Vec<Frame> {
         let caller_at = self.frames.iter().rposition(|frame| frame.depth < depth);
         let gone = self.frames.drain(caller_at.map_or(0, |last| last + 1)..).collect();
         self.taken_out(gone)
     }
 
-    /// What was in calls whose return isn't known is their caller's.
+    /// Adds the times of calls without a return to their callers.
     fn taken_out(&mut self, gone: Vec<Frame>) -> Vec<Frame> {
         for frame in &gone {
             if let Some(caller) = self.caller_of_mut(frame.depth) {
@@ -158,8 +156,8 @@ impl Stack {
         gone
     }
 
-    /// Makes room for a call at `depth`: takes out those that are deeper, and of those as deep the
-    /// outermost, if they are more than can interrupt one another. The others are over.
+    /// Prepares for a call at `depth`: removes deeper calls. Of calls at the same depth, removes the outermost if
+    /// there are more than interrupts can nest, and marks the others as over.
     pub(super) fn begin(&mut self, depth: i64, stamp_ns: u64) -> Vec<Frame> {
         let mut gone = self.cut(depth.saturating_add(1));
         let as_deep = self.frames.iter().rev().take_while(|frame| frame.depth == depth).count();
@@ -174,7 +172,7 @@ impl Stack {
         gone
     }
 
-    /// Takes out the calls above the innermost of a function at `depth`, if that is open.
+    /// Removes the calls above the innermost call of `function` at `depth`, if that is open.
     pub(super) fn uncover(&mut self, function: u32, depth: i64) -> Vec<Frame> {
         let is_same_call = |frame: &Frame| frame.depth == depth && frame.function == function;
         let as_deep = self.frames.iter().rev().take_while(|frame| frame.depth == depth);
@@ -205,7 +203,7 @@ impl Stack {
         });
     }
 
-    /// The thread was off the CPU for so long.
+    /// Adds off-CPU time.
     pub(super) fn off_cpu(&mut self, length_ns: u64) {
         if let Some(frame) = self.caller_of_mut(i64::MAX) {
             frame.off_cpu_ns = frame.off_cpu_ns.saturating_add(length_ns);
@@ -214,7 +212,7 @@ impl Stack {
         }
     }
 
-    /// The innermost call returns at `to_ns`, if it is of that function and depth.
+    /// Ends the innermost call, if it has this function and depth.
     pub(super) fn leave(
         &mut self,
         function: u32,
@@ -227,17 +225,17 @@ impl Stack {
         let outermost =
             !self.frames.iter().any(|outer| outer.function == function && outer.over_ns.is_none());
         if let Some(times) = measured {
-            // What interrupted the tracer before this call's event seemed to be theirs.
+            // Interrupts during the tracer's own work for this call were attributed to these calls.
             let over = self.frames.iter_mut().rev().take_while(|outer| outer.over_ns.is_some());
             over.for_each(|outer| outer.give_back(times, &mut frame));
         }
-        // Not `caller_of_mut`: calls without a caller are this stack's own.
+        // Not `caller_of_mut`: calls without a caller belong to this stack.
         let mut caller = self.frames.iter_mut().rfind(|outer| outer.makes(depth));
         let recent = caller.as_mut().map_or(&mut self.recent, |caller| &mut caller.recent);
         let settled = measured.map_or((0, 0), |times| frame.settle(times, recent));
         let total_ns = frame.total_ns(to_ns, measured, sleep);
         let inside_ns = frame.callees_ns.saturating_add(frame.own_off_cpu_ns);
-        // Where more was inside than the kernel measured, the rest is time of the caller's, too.
+        // If callees took longer than the kernel measured, the difference is the caller's time as well.
         let taken_ns = total_ns.max(inside_ns);
         if let Some(measured) = measured {
             recent.put(measured, taken_ns);
@@ -271,12 +269,12 @@ impl Stack {
 }
 
 impl Frame {
-    /// Whether calls at a depth are made by it, or by calls that it made.
+    /// Whether this call is a direct or indirect caller of calls at `depth`.
     const fn makes(&self, depth: i64) -> bool {
         self.depth < depth && self.over_ns.is_none()
     }
 
-    /// From call to return, time off the CPU included.
+    /// Time from call to return, including off-CPU time.
     fn total_ns(&self, to_ns: u64, measured: Option<Measured>, sleep: &mut SleepTime) -> u64 {
         let between_ns = to_ns.saturating_sub(self.from_ns);
         let guest_known_ns = measured.and_then(|times| times.return_ns.checked_sub(times.call_ns));
@@ -286,10 +284,10 @@ impl Frame {
         })
     }
 
-    /// Puts interrupts right that came while the tracer itself worked, between its reading of the
-    /// clock and its event. Before the event of the call they seem to be the caller's, whose `recent`
-    /// calls have them; before that of the return they seem to be this call's, and are not in its time.
-    /// Returns the times by which the caller has to be corrected: of the former, and of the latter.
+    /// Corrects interrupts that occurred while the tracer worked, between its clock reading and its event.
+    /// Interrupts before the event of the call were attributed to the caller and are in its `recent` calls.
+    /// Interrupts before the event of the return were attributed to this call, but are outside its time. Returns
+    /// the caller's corrections: the time of the former, and of the latter.
     fn settle(&mut self, own_times: Measured, recent: &mut Recent) -> (u64, u64) {
         let is_after = |times: Measured| times.call_ns >= own_times.return_ns;
         let after_ns = self.recent.take(is_after);
@@ -299,14 +297,14 @@ impl Frame {
         (within_ns, after_ns)
     }
 
-    /// Gives calls that it seemed to make to one that they are within.
+    /// Moves callees to the frame whose measured time contains them.
     fn give_back(&mut self, to: Measured, frame: &mut Self) {
         let within_ns = self.recent.take(|times| to.holds(times));
         self.callees_ns = self.callees_ns.saturating_sub(within_ns);
         frame.callees_ns = frame.callees_ns.saturating_add(within_ns);
     }
 
-    /// What was in a call that it made is in this one.
+    /// Adds the times of a removed callee.
     fn take_over(&mut self, gone: &Self) {
         self.callees_ns = self.callees_ns.saturating_add(gone.callees_ns);
         self.off_cpu_ns = self.off_cpu_ns.saturating_add(gone.off_cpu_ns);

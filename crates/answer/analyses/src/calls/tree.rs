@@ -2,37 +2,36 @@
 
 use rustc_hash::FxHashMap;
 
-/// What a node of the tree stands for.
+/// Kind of a tree node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CallNodeKind {
-    /// A thread, by its number among [`super::RecordedCalls::threads`].
+    /// A thread, as index in [`super::RecordedCalls::threads`].
     Thread(u32),
-    /// A function, by its number among [`super::RecordedCalls::functions`].
+    /// A function, as index in [`super::RecordedCalls::functions`].
     Function(u32),
-    /// Callers that are not in the recording: it began inside of them, or events were lost.
+    /// Unrecorded callers: the recording began inside them, or events were lost.
     Unseen,
-    /// Calls on stacks that were too many to be kept apart.
+    /// All calls beyond the limit of distinct stacks.
     Rest,
 }
 
-/// Calls of a function with the same callers.
+/// Calls of a function with the same call stack.
 #[derive(Clone, Copy, Debug)]
 pub struct CallNode {
-    /// What it stands for.
     pub kind: CallNodeKind,
-    /// Its caller's number; a thread has none.
+    /// Index of its caller; `None` for threads.
     pub parent: Option<u32>,
-    /// Calls that returned; of the function tracer: calls.
+    /// Calls that returned; for the function tracer, all calls.
     pub count: u64,
-    /// From call to return, all of them together, in nanoseconds.
+    /// Total time from call to return.
     pub total_ns: u64,
-    /// Of it in the function itself, on a CPU.
+    /// CPU time in the function itself.
     pub self_ns: u64,
-    /// Of it off the CPU while the function itself was the innermost.
+    /// Off-CPU time while the function was the innermost.
     pub off_cpu_ns: u64,
 }
 
-/// Stacks, each a path from a thread to a function.
+/// Call stacks, as paths from a thread to a function.
 #[derive(Debug, Default)]
 pub struct CallTree {
     nodes: Vec<CallNode>,
@@ -41,7 +40,7 @@ pub struct CallTree {
     rest: Option<u32>,
 }
 
-/// In place of the caller's number, for nodes that have none.
+/// Parent index of nodes without a parent.
 const ROOT: u32 = u32::MAX;
 
 impl CallTree {
@@ -49,13 +48,13 @@ impl CallTree {
         Self { most: max, ..Self::default() }
     }
 
-    /// All nodes; callers stand before those they call.
+    /// All nodes; callers come before callees.
     #[must_use]
     pub fn nodes(&self) -> &[CallNode] {
         &self.nodes
     }
 
-    /// Calls whose stacks were too many to be kept apart.
+    /// Number of calls beyond the limit of distinct stacks.
     #[must_use]
     pub fn rest(&self) -> u64 {
         self.rest.and_then(|at| self.nodes.get(at as usize)).map_or(0, |node| node.count)
@@ -67,7 +66,7 @@ impl CallTree {
 
     /// The node of a call from `parent`.
     pub(super) fn child(&mut self, parent: u32, kind: CallNodeKind) -> u32 {
-        // What comes after a stack that is not kept apart isn't either.
+        // Callees of the rest node are in the rest node too.
         if self.rest == Some(parent) { parent } else { self.at(parent, kind) }
     }
 
