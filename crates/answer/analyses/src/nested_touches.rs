@@ -1,11 +1,10 @@
-//! What did the exits touch that a level-1 hypervisor caused: model-specific registers, and groups of
-//! fields of the control block of its guest.
+//! Model-specific registers, and VMCB field groups, that ancillary exits of level 1 accessed.
 
 use std::collections::BTreeMap;
 
 use timeline::Detail;
 
-/// Registers of one reason that are told apart; a guest could name any.
+/// Max registers per reason, because a guest can use any number.
 const MAX_MSRS: usize = 256;
 
 /// Groups of fields of a VMCB, by their bits in its field "VMCB Clean" (AMD64 Architecture
@@ -25,30 +24,30 @@ const VMCB_GROUPS: [&str; 12] = [
     "AVIC",
 ];
 
-/// Groups that KVM calls changed before each run, whether they are or not.
+/// Groups that KVM marks as changed before each run, even if they are not.
 const ALWAYS: [&str; 2] = ["virtual interrupts", "CR2"];
 
-/// What exits of one reason touched.
+/// Accesses by exits of one reason.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Touches {
-    /// By number of the model-specific register.
+    /// Exits by register number.
     msrs: BTreeMap<u64, u64>,
     vmcb: VmcbWrites,
 }
 
-/// What a hypervisor changed in control blocks before it had its guest run.
+/// A hypervisor's changes to VMCBs before its guest's runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VmcbWrites {
-    /// Runs of which it is known.
+    /// Runs with known clean bits.
     pub runs: u64,
-    /// Runs before which each group changed, by the number of its clean bit. The hypervisor says so:
-    /// what it left alone it may still have called changed.
+    /// Runs before which each group changed, by clean-bit number. A hypervisor can mark an unchanged group as
+    /// changed.
     changed: [u64; VMCB_GROUPS.len()],
 }
 
 impl VmcbWrites {
-    /// Groups that changed before some run, with how many, most frequent first; after them the two
-    /// that KVM always calls changed.
+    /// Groups that changed before some run, with the number of runs, most frequent first. The two groups that KVM
+    /// always marks come last.
     #[must_use]
     pub fn groups(&self) -> Vec<(&'static str, u64)> {
         let all = VMCB_GROUPS.into_iter().zip(self.changed);
@@ -66,7 +65,7 @@ impl VmcbWrites {
 }
 
 impl Touches {
-    /// Adds what an exit touched, if that is known.
+    /// Adds an exit's access, if it is known.
     pub(crate) fn add(&mut self, detail: Option<(Detail, u64)>) {
         match detail {
             Some((Detail::Msr, number)) => self.add_msr(number, 1),
@@ -83,7 +82,7 @@ impl Touches {
         }
     }
 
-    /// Registers with how many exits each, most frequent first; and control blocks.
+    /// Registers with numbers of exits, most frequent first; and VMCB changes.
     pub(crate) fn into_parts(self) -> (Vec<(u64, u64)>, VmcbWrites) {
         let mut msrs: Vec<(u64, u64)> = self.msrs.into_iter().collect();
         msrs.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
@@ -105,12 +104,12 @@ mod tests {
     #[test]
     fn a_bit_that_is_not_set_is_a_group_that_changed() {
         let mut touches = Touches::default();
-        // As KVM has it that runs a guest once more: it always calls virtual interrupts and CR2 changed.
+        // Clean bits of KVM for a repeated run: it always marks virtual interrupts and CR2 as changed.
         touches.add(Some((Detail::VmcbClean, 0xfff & !(1 << 3) & !(1 << 9))));
         touches.add(Some((Detail::Msr, 0x1d9)));
         touches.add(None);
         let mut other = Touches::default();
-        // What isn't known yet is all new; bits beyond those that there are say nothing.
+        // A first run has all groups changed; unknown bits are ignored.
         other.add(Some((Detail::VmcbClean, 1 << 31)));
         other.merge(&touches);
         let (msrs, vmcb) = other.into_parts();

@@ -1,5 +1,4 @@
-//! What a page shows over time, of one reading: who used the CPUs, the timeline of all lanes, the code that ran,
-//! the paths of requests, and handlers of interrupts.
+//! A page's analyses over time, in one pass: CPU usage, lanes, profile, paths of requests, and interrupt handlers.
 
 use std::collections::HashMap;
 
@@ -16,52 +15,52 @@ use crate::profile::{Profile, ProfileSums, profile_of};
 use crate::states::{StateSink, states, states_for_all};
 use crate::view::View;
 
-/// What is known of recordings before they are read over time.
+/// Inputs by recording, from earlier passes.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownOfAll<'k> {
-    /// By recording, the samples that were taken with it.
+    /// By recording: its samples.
     pub samples: &'k [Option<Samples>],
-    /// By recording, its VMs.
+    /// By recording: its VMs.
     pub vms: &'k [Vec<Vm>],
-    /// By recording, the process of vCPU threads where the recorder knew it.
+    /// By recording: the processes of vCPU threads, as far as the recorder knows them.
     pub processes: &'k [HashMap<u32, u32>],
-    /// By recording, what its lanes are called.
+    /// By recording: the machine that its lanes belong to.
     pub machines: &'k [LaneMachine],
 }
 
-/// What a page's answers over time may take.
+/// Limits for a page's data over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageRoom {
-    /// The lanes of the timeline.
+    /// Limits for the lanes of the timeline.
     pub lanes: LaneRoom,
-    /// Bytes of memory for the places of code that ran.
+    /// Max bytes of memory for code locations.
     pub code_bytes: usize,
-    /// Bytes of memory for arrows between lanes.
+    /// Max bytes of memory for arrows between lanes.
     pub arrow_bytes: usize,
-    /// Requests that are listed one by one; of more, none is.
+    /// Max listed requests; beyond that, none is listed.
     pub requests: usize,
 }
 
-/// Answers about recordings over time.
+/// Results over time.
 #[derive(Debug)]
 pub struct OverTime {
-    /// As [`crate::cpu::cpu`] gives it.
+    /// Result of [`crate::cpu::cpu`].
     pub cpu: CpuUse,
     /// Lanes of CPUs, vCPUs, threads and calls.
     pub lanes: LaneSet,
-    /// Arrows between them.
+    /// Arrows between the lanes.
     pub arrows: Arrows,
-    /// The calls of those recordings that have any, by their index. Those are read once more.
+    /// Calls by index of the recording, if it has any. A second pass reads these recordings.
     pub calls: Vec<(usize, RecordedCalls)>,
-    /// As [`crate::profile::profile()`] gives it, by slices of time, too.
+    /// Result of [`crate::profile::profile()`], including slices of time.
     pub profile: Profile,
-    /// As [`crate::path::paths`] gives them, between the ends that recordings have by themselves.
+    /// Result of [`crate::path::paths`], with the default ends.
     pub paths: Paths,
-    /// As [`crate::irqs::irqs`] gives them by handler; `None`: no recording can have any.
+    /// Result of [`crate::irqs::irqs`] by handler; `None` if no recording can have handlers.
     pub irqs: Option<Irqs>,
 }
 
-/// Reads recordings for all of this within `room`; `progress` gets the number of bytes read.
+/// Computes all results within the limits of `room`; `progress` receives the number of bytes read.
 #[must_use]
 pub fn over_time(
     view: View<'_>,
@@ -100,7 +99,7 @@ pub fn over_time(
     OverTime { cpu, lanes, arrows, calls, profile, paths, irqs }
 }
 
-/// Reads recordings for their lanes alone.
+/// Computes only the lanes.
 #[must_use]
 pub fn lanes_over_time(
     view: View<'_>,

@@ -1,9 +1,9 @@
-//! Which ways requests take across guest, vCPU threads, the VMM's threads, vhost workers and back.
+//! Paths of requests through guests, vCPU threads, the VMM's threads, and vhost workers.
 //!
-//! A request is followed forwards, by cause: a guest accesses a device, its vCPU's thread wakes
-//! another one, that runs, works, raises an interrupt or wakes the vCPU, the guest goes on. Who
-//! caused what is decided by who was on the CPU when it happened; nothing is matched by being near in
-//! time. Requests that took the same steps are one path, and each step's times a distribution.
+//! Requests are followed forwards by causality: a guest accesses a device, its vCPU's thread wakes another thread,
+//! which runs, works, raises an interrupt or wakes the vCPU, and the guest continues. The thread on the CPU at an
+//! event is its cause; nothing is matched by proximity in time. Requests with the same steps form one path, and
+//! each hop has a distribution of times.
 
 mod chain;
 mod each_request;
@@ -54,7 +54,7 @@ pub(crate) use self::machines::{Machines, Thread};
 pub(crate) use self::requests::{Request, RequestPass, RequestSink};
 pub(crate) use self::table::PathTable;
 
-/// What performs a step.
+/// The kind of thread that performs a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Actor {
     /// The guest's own code.
@@ -65,16 +65,15 @@ pub enum Actor {
     Iothread,
     /// A vhost worker.
     Vhost,
-    /// An interrupt on the host.
+    /// An interrupt handler on the host.
     Interrupt,
     /// Any other thread of the host.
     Host,
-    /// A thread that is the recording itself: see [`crate::recorders`].
+    /// A thread of the recording itself: see [`crate::recorders`].
     Recorder,
 }
 
 impl Actor {
-    /// All of them.
     pub const ALL: [Self; 7] = [
         Self::Guest,
         Self::Vcpu,
@@ -85,7 +84,7 @@ impl Actor {
         Self::Recorder,
     ];
 
-    /// Its name in reports.
+    /// Name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -99,60 +98,59 @@ impl Actor {
         }
     }
 
-    /// Whether its threads are told apart by their names: those of the others are called by what they are.
+    /// Whether rows have the thread's name. Other threads only have the name of their kind.
     const fn has_name(self) -> bool {
         matches!(self, Self::Host | Self::Recorder)
     }
 }
 
-/// Events at which a user wants paths to begin and to end, as patterns (`SYSTEM:NAME` or `NAME`,
-/// with `*` and `?`); `None`: where requests begin and end by themselves.
+/// Events that begin and end paths, as patterns (`SYSTEM:NAME` or `NAME`, with `*` and `?`); `None`: the default
+/// ends of requests.
 #[derive(Clone, Debug, Default)]
 pub struct PathEnds {
-    /// Where paths begin.
+    /// Pattern of the first event.
     pub start: Option<String>,
-    /// Where they end.
+    /// Pattern of the last event.
     pub end: Option<String>,
 }
 
-/// A step of a path, and how long it took from the one before: the one that the request took before it,
-/// where some are optional.
+/// A step of a path, with the time since the previous step of the request. Steps can be optional.
 #[derive(Clone, Debug)]
 pub struct Hop {
-    /// What it begins with, in most of the requests that took it.
+    /// The step at its start, in most requests.
     pub from: String,
-    /// What it ends with.
+    /// The step at its end.
     pub to: String,
-    /// What performs its last step.
+    /// The thread that performs the end step.
     pub on: Actor,
-    /// How long it took, each time: fewer times than there are requests where it is optional.
+    /// Times of all requests with this hop; optional hops have fewer times than the path has requests.
     pub times: Distribution,
 }
 
-/// Where something happens.
+/// Where an event happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {
     /// Index of the recording.
     pub recording: u16,
-    /// The CPU, of the guest in a guest's recording.
+    /// The CPU; in a guest's recording, the guest's CPU.
     pub cpu: u16,
-    /// Id of the thread that does it, or that an interrupt interrupts.
+    /// Id of the current thread; for an interrupt, of the interrupted thread.
     pub thread: u32,
 }
 
-/// Which request of a path an example is.
+/// The position of an example among the requests of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExampleOf {
-    /// One of a usual length: near the median of the way that most requests took.
+    /// A typical request: near the median of the most frequent variant.
     Median,
-    /// One near the 99th percentile of the whole path.
+    /// A request near the 99th percentile of the path.
     P99,
-    /// The one that took longest.
+    /// The longest request.
     Worst,
 }
 
 impl ExampleOf {
-    /// Its name in documents.
+    /// Name in documents.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -167,14 +165,14 @@ impl ExampleOf {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Example {
     pub kind: ExampleOf,
-    /// Its steps, in order.
+    /// Steps in order.
     pub steps: Vec<ExampleStep>,
-    /// For each of its steps but the first, the place of the hop that ends with it.
+    /// For each step except the first, the index of the hop that ends with it.
     pub hops: Vec<usize>,
 }
 
 impl Example {
-    /// From its first step to its last, in nanoseconds.
+    /// Time from the first step to the last.
     #[must_use]
     pub fn total_ns(&self) -> u64 {
         match (self.steps.first(), self.steps.last()) {
@@ -186,38 +184,37 @@ impl Example {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExampleStep {
-    /// When, on the host's clock.
+    /// Time on the host's clock.
     pub ts_ns: u64,
-    /// What happened.
     pub what: String,
-    /// What performed it.
+    /// The thread that performed it.
     pub on: Actor,
     pub place: Place,
 }
 
-/// Requests that took the same steps, but for some that are optional. The times of its hops add up to its
-/// requests' times.
+/// Requests with the same steps, except for optional ones. The times of all hops add up to the times of all
+/// requests.
 #[derive(Clone, Debug)]
 pub struct Path {
-    /// The first step, and what performs the other steps in most of its requests.
+    /// The first step, and the threads that perform the other steps in most requests.
     pub name: String,
-    /// What it begins with: `mmio write 0xfeb02e50`.
+    /// The first step: `mmio write 0xfeb02e50`.
     pub start: String,
-    /// Whether the guest goes on because of it; else it ended on the host.
+    /// Whether the guest continues because of it; otherwise it ended on the host.
     pub returns: bool,
-    /// The VM, as the exits report calls it; `None` where the request is no VM's.
+    /// The VM's name in the exits report; `None` if the request has no VM.
     pub vm: Option<String>,
-    /// From beginning to end.
+    /// Times from the first step to the last.
     pub total: Distribution,
-    /// Ways that differ by optional steps.
+    /// Number of variants, which differ by optional steps.
     pub variants: u64,
-    /// It has less than a hundredth of all requests and of their time.
+    /// Whether it has less than a hundredth of all requests and of their time.
     pub is_rare: bool,
     /// The steps, in order.
     pub hops: Vec<Hop>,
-    /// A usual request, a slow one, and the slowest: see [`ExampleOf`].
+    /// A typical request, a slow one, and the slowest: see [`ExampleOf`].
     pub examples: Vec<Example>,
-    /// All of its requests in the order in which they began, if [`Paths::are_listed`].
+    /// All requests by start time, if [`Paths::are_listed`].
     pub listed: Vec<ListedRequest>,
 }
 
@@ -228,41 +225,42 @@ impl Path {
     }
 }
 
-/// All paths of recordings on one clock.
+/// All paths of recordings on the same clock.
 #[derive(Debug)]
 pub struct Paths {
-    /// Those that took longest, all their requests together, first.
+    /// Paths by total time, descending.
     pub paths: Vec<Path>,
-    /// Requests that are done: those of all paths, and `others`.
+    /// Finished requests: those of all paths, and `others`.
     pub requests: u64,
-    /// Requests that were handed on, and whose end was not seen.
+    /// Requests that were handed on and whose end was not seen.
     pub unfinished: u64,
-    /// Requests that were under way when events were lost.
+    /// Requests that a loss interrupted.
     pub interrupted: u64,
-    /// Requests whose way was one too many to be kept apart.
+    /// Requests without a path, because there were too many different ones.
     pub others: u64,
-    /// Whether each path has a list of its requests; they were asked for, and not too many.
+    /// Whether paths list their requests: the caller wanted it, and there were not too many.
     pub are_listed: bool,
     /// From the first event of all recordings to the last.
     pub span_ns: u64,
     /// Whether times are nanoseconds; else they are ticks.
     pub nanoseconds: bool,
-    /// By recording, what was lost.
+    /// Losses by recording.
     pub losses: Vec<Losses>,
 }
 
-/// An end that no event matches.
+/// No event matches a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoSuchEvent(
     /// The pattern.
     pub String,
 );
 
-/// The paths of requests in `recordings`, of which guests have been aligned as `guests` says;
-/// `tick` receives the number of bytes read.
+/// The paths of requests. `view` has the recordings and the applied alignments of guests; `progress` receives the
+/// number of bytes read.
 ///
 /// # Errors
-/// When no event of any recording matches an end that was asked for.
+///
+/// If no event of any recording matches a pattern of `ends`.
 pub fn paths(
     view: View<'_>,
     ends: &PathEnds,
@@ -278,14 +276,13 @@ pub fn paths(
     Ok(table::paths(found, &machines))
 }
 
-/// Takes requests between the ends that recordings have by themselves, and hand-overs.
+/// Follows requests with default ends, and hand-overs, in one pass.
 pub(crate) struct RequestsAndHandovers<'e, S, H> {
     requests: Follower<'e, S>,
     handovers: Handovers<'e, H>,
 }
 
 impl<'e, S: RequestSink, H: HandoverSink> RequestsAndHandovers<'e, S, H> {
-    /// For the events and machines of a view.
     pub(crate) fn new(
         events: &'e Events,
         machines: &'e Machines<'e>,
@@ -300,7 +297,7 @@ impl<'e, S: RequestSink, H: HandoverSink> RequestsAndHandovers<'e, S, H> {
 }
 
 impl<'e, H: HandoverSink> RequestsAndHandovers<'e, PathTable, H> {
-    /// The paths of all requests, and the sink of hand-overs; `pass` is what the reading left.
+    /// The paths of all requests, and the sink of hand-overs; `pass` has the results of the reading.
     pub(crate) fn answer(self, machines: &Machines<'_>, pass: TraceEventPass) -> (Paths, H) {
         let nanoseconds = machines.recordings.iter().all(Recording::is_nanoseconds);
         let found = self.requests.finish(nanoseconds, pass.losses);
@@ -315,7 +312,7 @@ impl<S: RequestSink, H: HandoverSink> WantsTraceEvents for RequestsAndHandovers<
 }
 
 impl<S: RequestSink, H: HandoverSink> TraceEventSink for RequestsAndHandovers<'_, S, H> {
-    /// Threads are called as the kernel saved their names.
+    /// Uses the thread names that the kernel saved.
     const WITH_NAMES: bool = false;
 
     fn event(&mut self, event: &TraceEvent) {
@@ -329,8 +326,8 @@ impl<S: RequestSink, H: HandoverSink> TraceEventSink for RequestsAndHandovers<'_
     }
 }
 
-/// Gives `sink` every request of a host's recording, between the ends that it has by itself; and
-/// the VMs, as requests number them.
+/// Gives `sink` every request of a host's recording, with default ends. Returns the VMs in the order of their
+/// indexes in requests.
 pub(crate) fn each_request<S: RequestSink>(
     host: &Recording,
     sink: S,

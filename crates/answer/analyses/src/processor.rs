@@ -1,11 +1,11 @@
-//! The architecture of a recorded machine's processors, as far as its recording shows it.
+//! The processor architecture of a recorded machine.
 
 use sources::Recording;
 use timeline::arch::Isa;
 
 use timeline::reasons::ReasonNames;
 
-/// An architecture; those of 32 and 64 bits are one, as a host may run guests of either.
+/// An architecture. 32 and 64 bits are one architecture, because a host can run guests of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Processor {
     /// Intel and AMD.
@@ -22,7 +22,7 @@ pub enum Processor {
     Loongarch,
 }
 
-/// How `uname -m` calls machines, by how the word begins.
+/// Prefixes of the machine name in `uname -m`.
 const MACHINES: [(&str, Processor); 12] = [
     ("x86_64", Processor::X86),
     ("i386", Processor::X86),
@@ -39,7 +39,7 @@ const MACHINES: [(&str, Processor); 12] = [
 ];
 
 impl Processor {
-    /// That of the machine on which a recording was made; None: nothing in it shows that.
+    /// The architecture of the machine where a recording was made; `None` if it is unknown.
     #[must_use]
     pub fn of_recording(recording: &Recording) -> Option<Self> {
         Self::of_exits(ReasonNames::new(recording).isa(0))
@@ -59,7 +59,7 @@ impl Processor {
         }
     }
 
-    /// Exits of x86 have the instruction set in each event.
+    /// Architecture by exits; exits of x86 have the instruction set in each event.
     const fn of_exits(isa: Isa) -> Option<Self> {
         match isa {
             Isa::Vmx | Isa::Svm => Some(Self::X86),
@@ -72,13 +72,13 @@ impl Processor {
         }
     }
 
-    /// System, host name, release and machine, of which a host may be called anything.
+    /// Architecture by `uname -a`: only the last word counts, because a host name can contain anything.
     fn of_uname(uname: &str) -> Option<Self> {
         let machine = uname.split_whitespace().last()?;
         MACHINES.iter().find(|(begin, _)| machine.starts_with(begin)).map(|(_, found)| *found)
     }
 
-    /// Events that one architecture alone has.
+    /// Architecture by events that only x86 has.
     fn of_events(recording: &Recording) -> Option<Self> {
         let has =
             |system: &str| recording.formats().iter().any(|(_, format)| format.system() == system);

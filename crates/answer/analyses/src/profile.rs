@@ -1,9 +1,9 @@
-//! Which code vCPUs ran: every nanosecond of each in one row, by state, exit and function.
+//! The code that vCPUs ran: each nanosecond of a vCPU belongs to one row, by state, exit and function.
 //!
-//! Where the guest was is known from exits that the host's own interrupts cause: they come wherever the guest
-//! is, and `kvm_exit` says where that was. Such an exit stands for the time in the guest since the last one
-//! of its kind (vCPU, level, state and guest's thread), and all of that time is shared out so. Which state
-//! a vCPU was in comes from the same states that [`crate::cpu::cpu`] adds up: so both have the same sums.
+//! Exits by host interrupts sample the guest: they happen at any instruction, and `kvm_exit` has its address. Such
+//! an exit represents the time in the guest since the previous exit of its stratum (vCPU, level, state and guest
+//! thread), so exits cover all of the guest's time. The states are those of [`crate::cpu::cpu`], so both have the
+//! same sums.
 
 mod code;
 mod coverage;
@@ -47,21 +47,21 @@ pub use self::without_vcpus::{SampledMachine, SampledThread};
 use crate::states::{States, VcpuRef, VcpuState};
 use crate::view::View;
 
-/// What says where the code of a row was.
+/// The source that assigns code to a row's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Evidence {
-    /// Samples that the host took.
+    /// Samples by the host.
     Host,
-    /// Samples that the guest took of itself, corrected by what the host saw, where that saw enough.
+    /// Samples by the guest itself, corrected by the host's samples if there are enough.
     Agent,
-    /// Exits that interrupts of the host caused.
+    /// Exits by interrupts of the host.
     Exits,
-    /// Nothing does: its time is known, and not its code.
+    /// No source: the code is unknown.
     None,
 }
 
 impl Evidence {
-    /// Its name in reports.
+    /// Name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -73,66 +73,66 @@ impl Evidence {
     }
 }
 
-/// A place in code.
+/// A code location.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CodeFrame {
-    /// The function; `None`: nothing names it.
+    /// The function; `None` if it is unknown.
     pub symbol: Option<String>,
-    /// The kernel module or the file that it is in, or `[user]`; `None`: the kernel itself.
+    /// The kernel module, the file, or `[user]`; `None` for the kernel image.
     pub module: Option<String>,
-    /// The file's build id.
+    /// Build id of the file.
     pub build_id: Option<BuildId>,
-    /// Where no function is known, the offset in the file, or the address: of the kernel's, or of a program's.
+    /// If the function is unknown: the offset in the file, or the address in the kernel or a program.
     pub address: Option<u64>,
-    /// It is no kernel's code.
+    /// Whether it is user-space code.
     pub user_space: bool,
-    /// The instruction, of innermost frames of [`profile_of_instructions`].
+    /// The instruction; only in innermost frames of [`profile_of_instructions`].
     pub instruction: Option<Box<InstructionAt>>,
 }
 
-/// Code in user space of which no file is known: guests' where they were not sampled from inside, since a recording of a
-/// kernel has no programs.
+/// User-space code of an unknown file. Guests' programs are unknown unless an agent sampled them, because a
+/// recording of a kernel has no programs.
 pub const USER_MODULE: &str = "[user]";
 
-/// Code of a guest of which nothing is recorded.
+/// Code of a guest without a recording.
 pub const GUEST_MODULE: &str = "[guest]";
 
 impl CodeFrame {
-    /// Somewhere in user space.
+    /// An unknown location in user space.
     fn of_user_space() -> Self {
         Self { module: Some(USER_MODULE.to_owned()), user_space: true, ..Self::default() }
     }
 
-    /// At an address of a program of which no file is known.
+    /// An address in an unknown program.
     fn of_user_space_at(address: u64) -> Self {
         Self { address: Some(address), ..Self::of_user_space() }
     }
 
-    /// Whether it is code of a program of which the address alone is known.
+    /// Whether it is user-space code with a known address but an unknown function.
     #[must_use]
     pub fn is_user_address(&self) -> bool {
         let is_nameless = self.symbol.is_none() && self.address.is_some();
         is_nameless && self.module.as_deref() == Some(USER_MODULE)
     }
 
-    /// Somewhere in a guest of this machine's: in its kernel, or in its user space.
+    /// An unknown location in a guest, in its kernel or its user space.
     fn of_a_guest(user_space: bool) -> Self {
         Self { module: Some(GUEST_MODULE.to_owned()), user_space, ..Self::default() }
     }
 
-    /// Whether it is code of a guest of which nothing is recorded.
+    /// Whether it is code of a guest without a recording.
     #[must_use]
     pub fn is_of_a_guest(&self) -> bool {
         self.module.as_deref() == Some(GUEST_MODULE)
     }
 
-    /// Whether its function is known.
+    /// Whether the function is known.
     #[must_use]
     pub const fn is_named(&self) -> bool {
         self.symbol.is_some()
     }
 
-    /// As its function is called; of one without a name its file.
+    /// Name of the function, or of the file if the function is unknown.
     #[must_use]
     pub fn function(&self) -> String {
         match (&self.symbol, &self.module) {
@@ -143,7 +143,7 @@ impl CodeFrame {
         }
     }
 
-    /// As one frame of a stack is called.
+    /// Name of the frame in a stack.
     #[must_use]
     pub fn name(&self) -> String {
         match (&self.symbol, &self.module, self.address) {
@@ -157,28 +157,26 @@ impl CodeFrame {
     }
 }
 
-/// A time, and how sure it is.
+/// A time with its confidence interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampledTime {
-    /// The time.
     pub ns: u64,
-    /// Samples that it is made of.
+    /// Number of samples.
     pub samples: u64,
-    /// Interval of 95% of the time, if each sample were drawn by itself; the time itself where it needs
-    /// no sample.
+    /// 95% confidence interval, if samples are independent; `ns` itself if the time needs no samples.
     pub low_ns: u64,
     /// See `low_ns`.
     pub high_ns: u64,
 }
 
 impl SampledTime {
-    /// A time that is known without samples.
+    /// A time that needs no samples.
     #[must_use]
     pub const fn known(ns: u64) -> Self {
         Self { ns, samples: 0, low_ns: ns, high_ns: ns }
     }
 
-    /// Adds one of other samples: errors that don't depend on each other add up as their squares do.
+    /// Adds a time from independent samples: squares of the errors add up.
     pub fn add(&mut self, other: &Self) {
         let half = |ns: u64, other: u64| (ns as f64).hypot(other as f64) as u64;
         let below = half(self.ns - self.low_ns, other.ns - other.low_ns);
@@ -190,24 +188,23 @@ impl SampledTime {
     }
 }
 
-/// Some of a vCPU's time, and the code that ran.
+/// A part of a vCPU's time, with the code that ran.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProfileRow {
-    /// Index among [`Profile::vcpus`].
+    /// Index in [`Profile::vcpus`].
     pub vcpu: usize,
-    /// 1: the guest; 2: a guest inside it ran, or left by this exit.
+    /// 1: the guest; 2: a nested guest ran, or caused this exit.
     pub level: u8,
-    /// What the vCPU did.
     pub state: VcpuState,
-    /// The exit that was handled, by the kernel's name.
+    /// The reason of the exit, by the kernel's name.
     pub reason: Option<String>,
-    /// Name of the guest's thread that ran, where its recording says.
+    /// Name of the running guest thread, if its recording has it.
     pub comm: Option<String>,
-    /// The code, from the root of the stack on; empty: no sample says.
+    /// The stack from its root; empty if no sample covers this time.
     pub stack: Vec<CodeFrame>,
-    /// The code is the host's.
+    /// Whether the code belongs to the host.
     pub host_code: bool,
-    /// What says so.
+    /// The source of `stack`.
     pub evidence: Evidence,
     pub time: SampledTime,
 }
@@ -217,79 +214,79 @@ pub struct ProfileRow {
 pub struct ProfileVcpu {
     /// Its VM's name.
     pub vm: String,
-    /// Its number in the VM.
+    /// Number in the VM.
     pub vcpu: u32,
-    /// Name of the host's thread that it is.
+    /// Name of its host thread.
     pub comm: Option<String>,
     pub thread: u32,
     /// From its first event to its last.
     pub time_ns: u64,
-    /// That time by state; states without any are not in it.
+    /// `time_ns` by state, without states that have no time.
     pub states: BTreeMap<VcpuState, u64>,
 }
 
-/// How the samples that a guest took of itself differ from those that its host took.
+/// Difference between a guest's own samples and the host's samples of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleDifference {
-    /// Time in the guest of which both were many enough to compare.
+    /// Time in the guest for which both sources have enough samples.
     pub time_ns: u64,
-    /// Of that time, what the guest's own samples give to functions other than those that the host saw.
+    /// Time that the guest's own samples assign to other functions than the host's samples do.
     pub moved_ns: u64,
 }
 
-/// When the time of rows was, by slices of the recording. Times of a row add up to its time, and those of all rows of a
-/// vCPU in a slice to its time in that.
+/// The time of rows by slices of the recording. The slices of a row add up to its time; all rows of a vCPU in a
+/// slice add up to its time in that slice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProfileSlices {
-    /// When the first slice begins.
+    /// Start of the first slice.
     pub from_ns: u64,
-    /// How wide a slice is.
+    /// Width of a slice.
     pub slice_ns: u64,
-    /// How many there are.
+    /// Number of slices.
     pub count: u32,
-    /// By row: numbers of slices and the time in them, ascending.
+    /// By row: slice numbers with the time in them, ascending.
     pub rows: Vec<Vec<(u32, u64)>>,
-    /// By other thread and its stack, as for rows.
+    /// By other thread and stack: as for rows.
     pub threads: Vec<Vec<Vec<(u32, u64)>>>,
 }
 
-/// The code that vCPUs ran.
+/// A profile of the code that vCPUs ran.
 #[derive(Clone, Debug)]
 pub struct Profile {
     /// All vCPUs.
     pub vcpus: Vec<ProfileVcpu>,
-    /// The rows, by vCPU, those first that took longest. Those of a vCPU add up to its time.
+    /// Rows by vCPU, then by time, descending. The rows of a vCPU add up to its time.
     pub rows: Vec<ProfileRow>,
-    /// Other threads of hosts that were sampled, as far as they work for these VMs.
+    /// Other sampled host threads that work for these VMs.
     pub threads: Vec<ProfileThread>,
-    /// Where no vCPU is recorded: the machines that were sampled.
+    /// Sampled machines, if no vCPU is recorded.
     pub machines: Vec<SampledMachine>,
-    /// When all this was, where that was asked for.
+    /// Time by slices, if requested.
     pub slices: Option<ProfileSlices>,
-    /// By VM that was sampled from inside and by its host, how far they differ.
+    /// Differences by VM, if the VM was sampled by its agent and by its host.
     pub differences: BTreeMap<String, SampleDifference>,
     /// By recording.
     pub losses: Vec<Losses>,
-    /// How much is known of the symbols of guests' kernels, by their names; of others nothing is.
+    /// Coverage of guest kernels' symbols, by guest name. Guests without an entry have no symbols.
     pub symbols: BTreeMap<String, Coverage>,
-    /// Whether addresses had to say what was user space and what the kernel.
+    /// Whether user space and kernel were distinguished by address.
     pub by_address: bool,
     /// Whether times are nanoseconds.
     pub nanoseconds: bool,
 }
 
-/// What a profile is made with besides recordings.
+/// Inputs of a profile besides recordings.
 #[derive(Clone, Copy, Debug)]
 pub struct ProfileQuestion<'q> {
-    /// By recording, samples that were taken with it.
+    /// By recording: its samples.
     pub samples: &'q [Option<Samples>],
-    /// Names of the code of guests of whose kernel no recording has the symbols.
+    /// Symbols of guests' kernels that no recording has.
     pub given: &'q [GuestSymbols],
     /// How stacks of guests are shown.
     pub stacks: GuestStacks,
 }
 
-/// The code that the vCPUs of recordings ran. `tick` gets the bytes done.
+/// The code that the vCPUs of recordings ran. `progress` receives the number of bytes read.
 #[must_use]
 pub fn profile(
     view: View<'_>,
@@ -303,8 +300,8 @@ pub fn profile(
     rows_of(found, recordings, stacks)
 }
 
-/// As [`profile`], with the instruction that each sample saw; `code_and_before` has, by recording, the code of that
-/// machine's kernel, and how many instructions before that are wanted, too.
+/// Like [`profile`], with the sampled instructions; `code_and_before` has the kernel code by recording, and the
+/// number of preceding instructions to include.
 #[must_use]
 pub fn profile_of_instructions(
     view: View<'_>,
@@ -320,7 +317,7 @@ pub fn profile_of_instructions(
     rows_of(found, recordings, stacks)
 }
 
-/// As [`profile`], of sums that took the `states` of recordings.
+/// Like [`profile`], from `sums` that already received the `states`.
 pub(crate) fn profile_of<'s>(
     sums: ProfileSums<'s>,
     states: States,
@@ -397,7 +394,7 @@ fn rows_of(
     profile
 }
 
-/// The slices of a grid, without rows.
+/// The slices of a grid, without the rows' times.
 fn slices(grid: &SliceGrid) -> ProfileSlices {
     let (from_ns, slice_ns, count) = grid.extent();
     ProfileSlices { from_ns, slice_ns, count, ..ProfileSlices::default() }

@@ -1,31 +1,31 @@
-//! Which parts of exits a recording has events for.
+//! Parts of exits that a recording has events for.
 
 use ftrace::eventfmt::EventFormat;
 use sources::Recording;
 use timeline::arch::{self, SCHED_SWITCH};
 use timeline::{Kind, KindSet};
 
-/// Which parts of exits the recording has events for.
+/// Parts of exits that a recording has events for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedParts {
-    /// Exits to user space are recorded (`kvm_userspace_exit`).
+    /// Whether exits to user space are recorded (`kvm_userspace_exit`).
     pub user: bool,
-    /// The return from there is recorded too.
+    /// Whether the return from user space is recorded.
     pub user_return: bool,
-    /// Switches of threads are recorded.
+    /// Whether thread switches are recorded.
     pub off_cpu: bool,
-    /// Wake-ups are recorded, so that waiting for a CPU is known from waiting for work.
+    /// Whether wake-ups are recorded, so that runnable and blocked are separate.
     pub wake: bool,
-    /// Halt-polling is recorded.
+    /// Whether halt polling is recorded.
     pub halt_poll: bool,
-    /// Host work is recorded.
+    /// Whether host work is recorded.
     pub host_work: bool,
-    /// Nested guests' exits are recorded.
+    /// Whether nested guests' exits are recorded.
     pub nested: bool,
 }
 
 impl RecordedParts {
-    /// What a recording in which these kinds of events were seen has events for.
+    /// Parts for a recording in which events of the kinds `seen` occurred.
     #[must_use]
     pub fn new(recording: &Recording, seen: KindSet) -> Self {
         let enabled = Enabled::new(recording);
@@ -33,7 +33,7 @@ impl RecordedParts {
         let user = has(Kind::UserExit);
         Self {
             user,
-            // A thread that never left counts as returned.
+            // Without any exit to user space, no return can be missing.
             user_return: seen.contains(Kind::UserReturn) || user && !seen.contains(Kind::UserExit),
             off_cpu: has(Kind::SchedOut),
             wake: has(Kind::Wake),
@@ -43,14 +43,14 @@ impl RecordedParts {
         }
     }
 
-    /// Whether running in the kernel is known from running in user space, and both from waiting.
+    /// Whether kernel, user space and waiting are separate.
     #[must_use]
     pub fn is_split(&self) -> bool {
         self.user && self.off_cpu
     }
 }
 
-/// Events that were on though none may have come.
+/// Formats of the events that were enabled, even if none occurred.
 struct Enabled<'r>(Vec<&'r EventFormat>);
 
 impl<'r> Enabled<'r> {
@@ -73,18 +73,18 @@ fn is_of(format: &EventFormat, kind: Kind) -> bool {
     }
 }
 
-/// Whether `recording` can have events of a kind: known before it is read.
+/// Whether `recording` can have events of a kind, according to its formats.
 fn can_have(recording: &Recording, kind: Kind) -> bool {
     recording.formats().iter().any(|(_, format)| is_of(format, kind))
 }
 
-/// Whether `recording` can have switches of threads: known before it is read.
+/// Whether `recording` can have thread switches, according to its formats.
 pub(crate) fn has_switches(recording: &Recording) -> bool {
     can_have(recording, Kind::SchedOut)
 }
 
-/// Whether `recording` can have events that split exits into kernel, user space and waiting: known
-/// before it is read.
+/// Whether `recording` can have the events that split exits into kernel, user space and waiting, according to its
+/// formats.
 pub(crate) fn can_split(recording: &Recording) -> bool {
     has_switches(recording) && can_have(recording, Kind::UserExit)
 }

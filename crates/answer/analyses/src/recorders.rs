@@ -1,11 +1,11 @@
-//! Threads of the recording itself: their CPU time is only used while recording.
+//! Threads of the recording itself, whose CPU time is a cost of recording.
 
-/// Programs that record, as the kernel calls their threads: at most 15 characters of a name.
+/// Thread names of programs that record; the kernel truncates names to 15 characters.
 const NAMES: [&str; 4] = ["trace-cmd", "perf", "hyperscope", "hyperscope-agen"];
-/// What names of their threads begin with.
+/// Prefixes of their threads' names.
 const BEGINNINGS: [&str; 2] = ["lttng-", "hyperscope-"];
 
-/// Whether a thread of this name is of a program that records: trace-cmd, perf, LTTng, hyperscope.
+/// Whether a thread with this name belongs to a recorder: trace-cmd, perf, LTTng, hyperscope.
 #[must_use]
 pub fn is_recorder(name: &str) -> bool {
     NAMES.contains(&name) || BEGINNINGS.iter().any(|begin| name.starts_with(begin))

@@ -1,73 +1,72 @@
-//! What a workload pays for each nanosecond of an exit: slices of time in which exits are longer by a known
-//! time, against slices next to them in which they are not.
+//! The slowdown of a workload per nanosecond of exit time: compares slices of time in which exits are delayed by a
+//! known time with adjacent slices without delays.
 //!
-//! In each block of slices a line is laid through the time that a unit of the workload's progress took, over the
-//! delay that was added for a unit. Its slope is what is paid: 1 where the workload waits for every such exit, 0
-//! where it waits for something else meanwhile. Blocks are independent of each other, and whatever drifts over
-//! minutes is the same within one; the interval is Student's of their slopes.
+//! Each block of slices gets a linear regression of the time per unit of progress on the added delay per unit. The
+//! slope is the slowdown: 1 if the workload waits for every such exit, 0 if the delay overlaps with other waiting.
+//! Blocks are independent, and drift over minutes is constant within a block. The interval is Student's t interval
+//! of the blocks' slopes.
 
 use stats::Estimate;
 use timeline::delays::DelaySlice;
 
-/// Whether a slice has exits of this reason delayed, or none.
+/// Whether the slice delays exits of this reason, or none.
 fn is_about(slice: &DelaySlice, reason: usize) -> bool {
     slice.delay_ns.is_none_or(|(delayed, _)| delayed == reason)
 }
 
-/// What a unit of progress took in a slice, and what of it was added to exits of a reason; `None`: there was none.
+/// Time and added delay per unit of progress in a slice; `None` without progress.
 fn unit_ns(slice: &DelaySlice, reason: usize) -> Option<(f64, f64)> {
     let units = slice.counts.progress as f64;
     let delay_ns = slice.counts.of_reason(reason).delay_ns as f64;
     (units > 0.0).then(|| (slice.duration_ns as f64 / units, delay_ns / units))
 }
 
-/// All slices with one delay of a reason, or without any.
+/// All slices with one delay of a reason, or without delays.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DelayPoint {
-    /// The delay asked for; 0: none.
+    /// The configured delay; 0: none.
     pub delay_ns: u64,
     pub slices: usize,
-    /// Exits delayed.
     pub delayed: u64,
-    /// The delay that they had, in the mean; `None`: none was delayed.
+    /// Mean of the real delays; `None` if no exit was delayed.
     pub mean_delay_ns: Option<f64>,
-    /// Units of progress a second.
+    /// Units of progress per second.
     pub rate: f64,
-    /// Of each nanosecond added, how many a unit took longer than without; `None`: not known.
+    /// Slowdown per unit, for each added nanosecond; `None` if unknown.
     pub paid: Option<f64>,
 }
 
-/// What is paid for exits of one reason.
+/// Slowdown by exits of one reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReasonSensitivity {
-    /// Nanoseconds paid for each nanosecond of these exits; `None`: no block shows it.
+    /// Slowdown in nanoseconds per nanosecond of these exits; `None` if no block has a slope.
     pub slope: Option<Estimate>,
-    /// The share of the workload's time that would be gained at most if these exits took no time: the slope
-    /// times their share of it. `None`: not known.
+    /// Max share of the workload's time to gain if these exits took no time: the slope times their share of the
+    /// time. `None` if unknown.
     pub max_gain: Option<Estimate>,
-    /// Such exits for a unit of progress, without delays.
+    /// Number of these exits per unit of progress, without delays.
     pub exits_a_unit: Option<f64>,
-    /// What one takes, from exit to entry, in the mean without delays.
+    /// Mean time of an exit from exit to entry, without delays.
     pub exit_ns: Option<f64>,
-    /// By delay, ascending: the first is without.
+    /// Points by delay, ascending; the first has no delay.
     pub points: Vec<DelayPoint>,
 }
 
-/// What a workload pays for exits.
+/// Slowdown of a workload by exits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sensitivity {
-    /// By reason, in the order asked for.
+    /// By reason, in the order of the request.
     pub reasons: Vec<ReasonSensitivity>,
-    /// Whole blocks.
+    /// Number of complete blocks.
     pub blocks: usize,
-    /// Slices without any progress: their blocks say nothing of their reason.
+    /// Slices without progress: their blocks are ignored for their reason.
     pub without_progress: usize,
-    /// Exits of other threads meanwhile; none was delayed.
+    /// Undelayed exits of other threads.
     pub foreign: u64,
 }
 
-/// What is paid for exits of each of `reasons` reasons, from blocks of `a_block` slices each; a last one that is not
-/// whole is left out.
+/// Slowdown by exits of each reason. `reasons` is the number of reasons, `a_block` the number of slices per block;
+/// an incomplete last block is ignored.
 #[must_use]
 pub fn sensitivity(slices: &[DelaySlice], reasons: usize, a_block: usize) -> Sensitivity {
     let blocks = slices.chunks_exact(a_block.max(1));
@@ -105,7 +104,7 @@ fn ratio(part: f64, total: f64) -> Option<f64> {
     (total > 0.0).then(|| part / total)
 }
 
-/// The slope of least squares in one block; `None` where a slice had no progress, or no exit was delayed.
+/// Least-squares slope in one block; `None` if a slice had no progress, or no exit was delayed.
 fn slope(block: &[DelaySlice], reason: usize) -> Option<f64> {
     let slices = || block.iter().filter(|slice| is_about(slice, reason));
     let units: Vec<(f64, f64)> =
@@ -120,7 +119,7 @@ fn slope(block: &[DelaySlice], reason: usize) -> Option<f64> {
     (squares > 0.0).then(|| products / squares).filter(|slope| slope.is_finite())
 }
 
-/// `free` is what there was without delays.
+/// `free` has the sums without delays.
 fn points(all: &[DelaySlice], reason: usize, free: &Sums) -> Vec<DelayPoint> {
     let delay_of = |slice: &DelaySlice| slice.delay_ns.map_or(0, |(_, delay_ns)| delay_ns);
     let slices = || all.iter().filter(|slice| is_about(slice, reason));
@@ -132,7 +131,7 @@ fn points(all: &[DelaySlice], reason: usize, free: &Sums) -> Vec<DelayPoint> {
     delays.into_iter().map(|delay_ns| sums(delay_ns).point(delay_ns, free)).collect()
 }
 
-/// Sums over slices.
+/// Sums over slices with one delay.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     slices: usize,
@@ -189,7 +188,8 @@ mod tests {
     const DELAYS_NS: [u64; 4] = [0, 1_000, 2_000, 5_000];
     const A_BLOCK: usize = DELAYS_NS.len();
 
-    /// A workload that takes `own_ns` a unit and `exits` exits for it, of whose delay it pays `paid`; with noise.
+    /// A workload that takes `own_ns` and `exits` exits per unit, and is slowed down by the share `paid` of their
+    /// delay, with noise.
     fn blocks(
         blocks: usize,
         (own_ns, exits, paid): (f64, f64, f64),
@@ -200,7 +200,7 @@ mod tests {
         for block in 1..=blocks {
             for delay_ns in DELAYS_NS {
                 let uneven = 1.0 + noise * (chance.below(2001) as f64 / 1000.0 - 1.0);
-                // The machine slows down, too.
+                // The machine also slows down over time.
                 let drift = 1.0 + block as f64 * 0.01;
                 let unit_ns = own_ns * uneven * drift + paid * exits * delay_ns as f64;
                 let units = (1e8 / unit_ns) as u64;
@@ -240,7 +240,7 @@ mod tests {
     fn a_free_exit_gains_its_share_of_the_time_times_the_slope() {
         let found = sensitivity(&blocks(20, (10_000.0, 2.0, 1.0), 0.0), 1, A_BLOCK);
         let reason = &found.reasons[0];
-        // Two exits of 1.5 us in a unit of 10 us, which grows by a tenth in the mean of all blocks.
+        // Two exits of 1.5 us in a unit of 10 us; drift lengthens the unit by a tenth on average.
         let gain = reason.max_gain.unwrap().mean;
         assert!((gain - 0.3 / 1.105).abs() < 0.005, "{gain}");
         assert_eq!(reason.exit_ns, Some(1_500.0));
@@ -251,7 +251,7 @@ mod tests {
         assert!((reason.points[3].paid.unwrap() - 1.0).abs() < 0.01, "{:?}", reason.points[3]);
     }
 
-    /// Slices whose exits had the same delay as those without: nothing can be said, and no number is made up.
+    /// All slices have the same delay per unit, so no slope exists and no number is made up.
     #[test]
     fn what_cannot_be_known_is_no_number() {
         let mut slices = blocks(3, (10_000.0, 1.0, 1.0), 0.0);
@@ -268,7 +268,7 @@ mod tests {
         assert!(reason.slope.is_none_or(|slope| slope.mean.is_finite()), "{reason:?}");
     }
 
-    /// A workload that got faster in slices with longer exits, by chance: nothing is gained by shorter ones, and nothing lost.
+    /// By chance, the workload got faster in slices with longer exits. The gain is 0, not negative.
     #[test]
     fn nothing_is_gained_is_not_less_than_nothing() {
         let found = sensitivity(&blocks(20, (10_000.0, 2.0, -0.2), 0.05), 1, A_BLOCK);

@@ -1,13 +1,13 @@
-//! What every vCPU, every thread of a guest and every CPU did when: states over time.
+//! States of vCPUs, guest threads and CPUs over time.
 //!
 //! ```text
 //!  host    entry ─────────────┐ irq  kvm_exit ── kvm_userspace_exit ── … ─── entry
 //!  guest     thread A │ irq │ B │                                               B
 //!  vCPU     guest-user│irq  │user│before-exit│ exit-kernel │ exit-user │ …    │ user
 //! ```
-//! The host's side is that of the exits report (`timeline::cycles`); what the guest did is taken from
-//! its own recording, brought to the host's clock. Spans are given away as soon as they are certain:
-//! nothing is kept but what lies between an entry and the next.
+//! The host's part is that of the exits report (`timeline::cycles`). The guest's part comes from its own
+//! recording, converted to the host's clock. Sinks receive spans as soon as they are final: memory only holds the
+//! events between an entry and the next one.
 
 mod apart;
 mod guest;
@@ -38,27 +38,27 @@ pub use span::{ExitOf, GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, Vc
 pub use wanted::StateNeeds;
 pub use weave::GuestFit;
 
-/// What a pass over states leaves besides what its sink gathered.
+/// Results of a pass over states besides those of its sink.
 #[derive(Debug)]
 pub struct States {
-    /// By recording: its vCPUs, which [`VcpuRef::index`] counts.
+    /// vCPUs by recording; [`VcpuRef::index`] is the index in the inner vector.
     pub vcpus: Vec<Vec<VcpuInfo>>,
-    /// By recording: its vCPUs put together.
+    /// VMs by recording.
     pub vms: Vec<Vec<Vm>>,
-    /// By recording: which states of vCPUs it has events for.
+    /// By recording: states of vCPUs that it has events for.
     pub recorded: Vec<RecordedParts>,
-    /// By recording made in a guest: what it has events for.
+    /// By guest's recording: kinds of events in it; `None` for hosts.
     pub guest_events: Vec<Option<GuestEventKinds>>,
-    /// By guest's recording that was laid over its host's, how well it fits.
+    /// Aligned guests' recordings, and how well they fit their hosts'.
     pub placed: Vec<(usize, GuestFit)>,
-    /// By recording: threads made while it was recorded, each with the thread that made it.
+    /// By recording: threads created during it, each with its creator.
     makers: Vec<FxHashMap<u32, u32>>,
-    /// What else the pass gives: losses, names of threads, times.
+    /// The remaining results of the pass: losses, thread names, times.
     pub pass: TraceEventPass,
 }
 
-/// Gives `sink` the states of all that a view's recordings show, guests among them that were brought to their hosts' clocks.
-/// `progress` gets the number of bytes read.
+/// Gives `sink` the states in all recordings of `view`, including aligned guests. `progress` receives the number
+/// of bytes read.
 pub fn states<S: StateSink>(
     view: View<'_>,
     sink: &mut S,
@@ -68,8 +68,7 @@ pub fn states<S: StateSink>(
     read(view, sink, (&reading, &mut []), progress)
 }
 
-/// Gives several sinks the states, of one reading that other tasks take part in. Sinks that need no events take their states
-/// on another thread.
+/// Gives several sinks the states, in one pass with other tasks. Sinks that need no events run on a second thread.
 pub fn states_for_all(
     view: View<'_>,
     sinks: Vec<&mut dyn StateSink>,
@@ -107,10 +106,10 @@ fn read<S: StateSink>(
     states_of(view, pass, events)
 }
 
-/// [`states`] for a sink to which the order of different vCPUs and CPUs means nothing. Where no recording was made in a
-/// guest, and none has an event in several buffers, recordings are read thread by thread, as for exits: that needs no order
-/// of all CPUs. Where something can't be read, what is not known after it begins in another place when CPUs are read apart:
-/// those recordings are read in order, too, into a sink that is new, so that all answers about them agree.
+/// [`states`] for a sink that does not need an order across vCPUs and CPUs. Recordings are read thread by thread,
+/// like for exits, which needs no order across CPUs. Exceptions are read in the order of time: guests' recordings,
+/// events in several buffers, and damage. After damage, states become unknown at other points if CPUs are read
+/// separately, so a new sink reads damaged recordings in order and all analyses of them agree.
 pub fn states_by_thread<S: StateSink + Default>(
     view: View<'_>,
     sink: &mut S,
@@ -145,7 +144,7 @@ fn has_one_buffer(recording: &Recording) -> bool {
     buffers.all(|buffer| Some(buffer) == first)
 }
 
-/// The states of recordings that have been read.
+/// The results for recordings that have been read.
 fn states_of<S: StateSink>(view: View<'_>, pass: Pass<'_, S>, events: TraceEventPass) -> States {
     let View { recordings, .. } = view;
     let outcome = pass.finish(&events.spans_ns);

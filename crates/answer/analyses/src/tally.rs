@@ -1,4 +1,4 @@
-//! What is added up over the exits of one group.
+//! Sums over the exits of a group.
 
 use timeline::{ExitSpan, Handler, Outcome, Parts};
 
@@ -9,28 +9,28 @@ use crate::distribution::Distribution;
 pub struct Tally {
     /// Exits, whether or not their entry was seen.
     pub count: u64,
-    /// Exits left out of the times because events were lost while they lasted.
+    /// Exits without times, because events were lost during them.
     pub dropped: u64,
-    /// Durations, exit to entry.
+    /// Durations from exit to entry.
     pub durations: Distribution,
-    /// Running to handle them: before the exit event, in the kernel and in user space. Says something
-    /// where switches are recorded.
+    /// CPU time of exits: before the exit event, in the kernel and in user space. Only valid if switches are
+    /// recorded.
     pub costs: Distribution,
-    /// Where the time went; adds up to the sum of the durations.
+    /// Time by part; the parts add up to the sum of the durations.
     pub parts: Parts,
-    /// Paired exits by handler.
+    /// Paired exits that the kernel handled.
     pub by_kernel: u64,
-    /// See `by_kernel`.
+    /// Paired exits that the VMM handled.
     pub by_user: u64,
-    /// See `by_kernel`.
+    /// Paired exits that level 1 handled.
     pub by_l1: u64,
-    /// Paired exits whose return from user space was not seen.
+    /// Paired exits without an event for the return from user space.
     pub user_return_unseen: u64,
-    /// Paired exits whose polling could not be separated from the rest.
+    /// Paired exits whose halt polling could not be separated.
     pub poll_unknown: u64,
-    /// Host work seen before `kvm_exit`.
+    /// Host work before `kvm_exit`.
     pub before_exit_ns: u64,
-    /// Time the guest ran before these exits.
+    /// Time in the guest before these exits.
     pub guest_ns: u64,
 }
 
@@ -61,7 +61,6 @@ impl Tally {
         }
     }
 
-    /// Adds another group's exits.
     pub fn merge(&mut self, other: &Self) {
         self.count += other.count;
         self.dropped += other.dropped;

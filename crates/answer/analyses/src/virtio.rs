@@ -1,9 +1,8 @@
-//! What virtio's queues carry, from inside the guest: buffers and bytes, notifications of the host, interrupts, and how long
-//! buffers are away.
+//! Virtqueues as the guest sees them: buffers, bytes, kicks, interrupts, and times of buffers in the device.
 //!
-//! The events are probes of the guest's kernel (`record --guest-kprobe @virtio`): buffers handed over, taken back,
-//! and calls and returns of what notifies the host. A buffer's time is from the one to the other; buffers are known by
-//! their tokens, of which a queue never has one twice at a time.
+//! The events are probes of the guest's kernel (`record --guest-kprobe @virtio`): buffers added and returned, and
+//! calls and returns of the notify function. A buffer's time is from its addition to its return. Tokens identify
+//! buffers: they are unique in a queue at any time.
 
 mod buffers;
 mod by_thread;
@@ -27,24 +26,24 @@ use self::queues::{Driver, Queues, Returned};
 pub use self::queues::{VirtQueue, VirtQueueDepth};
 use crate::view::View;
 
-/// What the queues of some guests did.
+/// Activity of virtqueues in some guests.
 #[derive(Clone, Debug, Default)]
 pub struct Virtio {
-    /// The queues that did anything, by recording, device and name.
+    /// Active queues by recording, device and name.
     pub queues: Vec<VirtQueue>,
     /// By recording: from its first event to its last.
     pub spans_ns: Vec<Option<(u64, u64)>>,
-    /// By recording: the VM whose guest it is of.
+    /// VM names by guest's recording.
     pub vms: Vec<Option<String>>,
     /// By recording.
     pub losses: Vec<Losses>,
-    /// Whether any recording has the events that it takes.
+    /// Whether any recording has the necessary events.
     pub is_recorded: bool,
     /// Whether times are nanoseconds.
     pub nanoseconds: bool,
 }
 
-/// What the queues of the guests among `recordings` did; `guests` says which is whose. `tick` gets the bytes done.
+/// Activity of virtqueues in the guests of `view`. `progress` receives the number of bytes read.
 #[must_use]
 pub fn virtio(view: View<'_>, progress: &(dyn Fn(u64) + Sync)) -> Virtio {
     let View { recordings, guests } = view;
@@ -63,9 +62,9 @@ pub fn virtio(view: View<'_>, progress: &(dyn Fn(u64) + Sync)) -> Virtio {
     }
 }
 
-/// Puts events together that come in several parts, or as a call and its return.
+/// Joins events that come in several parts, or as a call and its return.
 struct VirtioSink {
-    /// By recording, whether it has events of queues.
+    /// By recording: whether it has events of queues.
     with_queues: Vec<bool>,
     queues: Queues,
     parts: Parts,
@@ -88,7 +87,7 @@ impl VirtioSink {
         }
     }
 
-    /// A buffer is handed over.
+    /// The driver adds a buffer to a queue.
     fn add(&mut self, event: &TraceEvent, mut buffer: AddedBuffer) {
         let key = (event.recording, event.thread);
         let disk = match self.queues.driver(event.recording, &buffer) {

@@ -1,13 +1,13 @@
-//! Where time goes in VMMs: of exits that they handle in user space, and of their threads that run no vCPU.
+//! Time in VMMs: exits that they handle in user space, and their threads that are not vCPUs.
 //!
 //! ```text
 //!  kvm_userspace_exit  sys_exit     sys_enter  sys_exit   sys_enter(KVM_RUN)  kvm_fpu load
 //!  ────────┬──────────────┬────────────┬──────────┬──────────────┬─────────────┬────
 //!          │    return    │   device   │   call   │    device    │    back     │
 //! ```
-//! The cycles of vCPUs say when the VMM had an exit in hand, and whether its thread ran: by the same state machine as
-//! `user_ns` of `exits`. That time is cut where the thread enters and leaves system calls, and handlers of signals, so
-//! that parts add up to it exactly.
+//! The vCPU state machine, which also computes `user_ns` of `exits`, determines when the VMM handles an exit and
+//! whether its thread runs. System calls and signal handlers of the thread split that time, so that parts add up
+//! to it exactly.
 
 mod activity;
 mod calls;
@@ -51,11 +51,11 @@ pub use self::devices::VmDevices;
 pub use self::split::{ExitSplit, ThreadSplit, VmmPart};
 pub use self::sums::CallSum;
 
-/// Exits of a VM that its VMM handled, with a reason and an address in common.
+/// Exits that a VMM handled, by reason and address.
 #[derive(Clone, Debug)]
 pub struct VmmExits {
     pub vm: String,
-    /// 1: a guest of the recorded machine; 2: any guest inside those.
+    /// 1: a guest of the recorded machine; 2: any nested guest.
     pub level: u8,
     /// Instruction set.
     pub isa: Isa,
@@ -63,108 +63,104 @@ pub struct VmmExits {
     pub reason: String,
     /// Its raw code.
     pub code: Code,
-    /// Port, guest physical address, or what else they were about.
+    /// Port, guest physical address, or another detail.
     pub about: Option<(Detail, u64)>,
-    /// The guest's name of the device at that address, where its agent said so.
+    /// The guest's name of the device at that address, if its agent reported it.
     pub device: Option<String>,
-    /// How many.
     pub exits: u64,
-    /// Where their time in the VMM went.
+    /// Their time in the VMM by part.
     pub split: ExitSplit,
 }
 
 /// The caller of system calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CalledBy {
-    /// The handling of exits: those at this place of [`Vmm::exits`].
+    /// The handling of exits; the index in [`Vmm::exits`].
     Exits(usize),
-    /// A thread: that at this place of [`Vmm::threads`].
+    /// A thread; the index in [`Vmm::threads`].
     Thread(usize),
 }
 
 /// System calls of one kind.
 #[derive(Clone, Debug)]
 pub struct VmmCalls {
-    /// The caller.
     pub by: CalledBy,
-    /// The call.
+    /// Name of the system call.
     pub name: String,
-    /// How often, and how long.
+    /// Number and duration.
     pub sum: CallSum,
 }
 
-/// A thread, by its name where that is known.
+/// A thread, with its name if it is known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NamedThread {
-    /// Its id.
     pub tid: u32,
     pub name: Option<String>,
 }
 
-/// Waits for one futex that one thread ended.
+/// Waits for a futex, by the thread that ended them.
 #[derive(Clone, Debug)]
 pub struct VmmLock {
     pub vm: String,
-    /// The futex, in the VMM's memory.
+    /// Address of the futex in the VMM.
     pub address: u64,
-    /// The thread that released it.
+    /// The thread that released the futex.
     pub holder: Option<NamedThread>,
-    /// How many waits.
+    /// Number of waits.
     pub waits: u64,
-    /// Threads that waited.
+    /// Number of threads that waited.
     pub waiters: u64,
-    /// Waited while exits were handled.
+    /// Wait time while exits were handled.
     pub exits_waited_ns: u64,
-    /// Waited by threads that run no vCPU.
+    /// Wait time of threads that are not vCPUs.
     pub threads_waited_ns: u64,
-    /// The longest wait.
     pub longest_ns: u64,
 }
 
-/// A VMM's thread that runs no vCPU.
+/// A VMM's thread that is not a vCPU.
 #[derive(Clone, Debug)]
 pub struct VmmThread {
     pub vm: String,
     pub thread: NamedThread,
-    /// Where its time went.
+    /// Its time by part.
     pub split: ThreadSplit,
 }
 
-/// What the VMMs of one recording did.
+/// Activity of the VMMs in one recording.
 #[derive(Debug)]
 pub struct Vmm {
-    /// By VM, level, reason and address, those first that took longest.
+    /// Exits by VM, level, reason and address; the longest time first.
     pub exits: Vec<VmmExits>,
-    /// System calls, those first that took longest.
+    /// System calls, the longest time first.
     pub calls: Vec<VmmCalls>,
-    /// Which code ran while VMMs had exits in hand, that first which took longest; none without samples of the host.
+    /// Code that ran while VMMs handled exits, the longest time first; empty without samples of the host.
     pub code: Vec<VmmCode>,
     /// Waits for futexes, the longest first.
     pub locks: Vec<VmmLock>,
-    /// Threads of VMMs that run no vCPU, the busiest first.
+    /// Threads of VMMs that are not vCPUs, the busiest first.
     pub threads: Vec<VmmThread>,
-    /// Whether running in user space is known from running in the kernel, and both from waiting.
+    /// Whether kernel, user space and waiting are separate.
     pub is_split: bool,
-    /// Whether exits of vCPUs were recorded: a guest's own recording has none.
+    /// Whether exits are recorded: a guest's own recording has none.
     pub has_exits: bool,
     /// Whether system calls were recorded.
     pub has_calls: bool,
     /// Whether switches of threads were recorded.
     pub has_switches: bool,
-    /// Whether the recorder said which threads belong to VMMs.
+    /// Whether the recorder stored the processes of VMM threads.
     pub has_owners: bool,
-    /// Whether the host was sampled.
+    /// Whether the recording has samples of the host.
     pub has_samples: bool,
     /// Whether times are nanoseconds; else they are ticks.
     pub nanoseconds: bool,
     /// From the first event to the last.
     pub span_ns: u64,
-    /// What was lost.
     pub losses: Losses,
 }
 
-/// What the VMMs of `recording` did; `processes` has the processes of their threads where the recorder knew them, `devices`
-/// those of their guests, and `samples`, one at most, those that were taken with it. `tick` receives the number of bytes read.
+/// Activity of the VMMs in `recording`. `processes` has the processes of vCPU threads as far as the recorder knows
+/// them, `devices` the guests' devices, and `samples` at most one set of samples. `progress` receives the number
+/// of bytes read.
 #[must_use]
 pub fn vmm(
     recording: &Recording,
@@ -228,7 +224,7 @@ pub fn vmm(
 /// Locks by VM and key.
 type Locks = BTreeMap<(usize, LockKey), LockSum>;
 
-/// Takes the events of a recording in order.
+/// Receives the events of a recording in order.
 struct Pass<'s> {
     recording: &'s Recording,
     cycles: VcpuCycles,
@@ -241,7 +237,7 @@ struct Pass<'s> {
 
 impl<'s> Pass<'s> {
     fn new(recording: &'s Recording, samples: ThreadSamples<'s>) -> Self {
-        // Both instruction sets of x86 have the same numbers.
+        // Intel and AMD have the same system call numbers.
         let isa =
             arch::exit_event(recording.formats()).map_or(Isa::Unknown, |event| event.arch.isa(1));
         Self {
@@ -263,14 +259,14 @@ impl<'s> Pass<'s> {
         thread
     }
 
-    /// A thread that has been seen.
+    /// The state of a thread that was seen before.
     fn known_thread(&mut self, thread: u32) -> Option<&mut ThreadClock> {
         let thread = self.threads.get_mut(&thread)?;
         thread.catch_up(&self.losses);
         Some(thread)
     }
 
-    /// The thread that ran is at something else now.
+    /// The running thread changes its activity.
     fn mark(&mut self, event: &TraceEvent, change: impl FnOnce(&mut ThreadClock)) {
         let thread = self.thread(event.thread, event.stamp_ns);
         thread.runs(event.stamp_ns, event.cpu);
@@ -282,7 +278,7 @@ impl<'s> Pass<'s> {
         }
     }
 
-    /// A thread is woken by the one that runs.
+    /// The running thread wakes another thread.
     fn wakes(&mut self, woken: u32, event: &TraceEvent) {
         let now_ns = event.stamp_ns;
         let waker = self.known_thread(event.thread).and_then(|thread| thread.progress.futex());
@@ -348,11 +344,11 @@ impl TraceEventSink for Pass<'_> {
     }
 }
 
-/// Puts names to numbers.
+/// Converts numbers to names.
 struct Answer<'a> {
     recording: &'a Recording,
     vms: &'a [Vm],
-    /// By VM, the process of its VMM where the recorder knew it.
+    /// By VM: the process of its VMM, as far as the recorder knows it.
     processes: Vec<Option<u32>>,
     devices: &'a VmDevices,
     names: Option<&'a ThreadNames>,
@@ -400,7 +396,7 @@ impl Answer<'_> {
         all.code.sort_by_key(|code| std::cmp::Reverse((code.time_ns, code.samples)));
     }
 
-    /// The device that exits were about; guests inside guests have addresses of their own.
+    /// The device that exits accessed. Nested guests have address spaces of their own.
     fn device(&self, vm: usize, key: &GroupKey) -> Option<String> {
         let about = key.about.filter(|_| key.level == 1)?;
         let process = self.processes.get(vm).copied().flatten()?;

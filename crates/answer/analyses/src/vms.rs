@@ -1,16 +1,16 @@
-//! Which VMs a recording shows.
+//! VMs in a recording.
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
 use timeline::{Vm, VmVcpu, find_vcpus, group_vms};
 
-/// The VMs of `recording`; `tick` receives the number of bytes read.
+/// VMs in `recording`; `progress` receives the number of bytes read.
 #[must_use]
 pub fn find_vms(recording: &Recording, progress: &(dyn Fn(u64) + Sync)) -> Vec<Vm> {
     group_vms(recording, &find_vcpus(recording, progress))
 }
 
-/// VMs by the indexes of their vCPUs: there may be as many as a recording has threads.
+/// Index of VMs by vCPU, because a recording can have as many vCPUs as threads.
 #[derive(Debug)]
 pub(crate) struct VmsByVcpu<'v>(FxHashMap<usize, (usize, &'v Vm, &'v VmVcpu)>);
 
@@ -25,12 +25,12 @@ impl<'v> VmsByVcpu<'v> {
         Self(by_vcpu)
     }
 
-    /// The VM that a vCPU belongs to, and what it is there.
+    /// The VM of a vCPU, and the vCPU's entry in it.
     pub(crate) fn find(&self, vcpu: usize) -> Option<(&'v Vm, &'v VmVcpu)> {
         self.0.get(&vcpu).map(|(_, vm, vcpu)| (*vm, *vcpu))
     }
 
-    /// The place of the VM that a vCPU belongs to.
+    /// Index of a vCPU's VM.
     pub(crate) fn place(&self, vcpu: usize) -> Option<usize> {
         self.0.get(&vcpu).map(|(at, ..)| *at)
     }

@@ -1,13 +1,13 @@
-//! How some time is spread over a recording: from when on there is any.
+//! Distribution of a time over a recording, to find when it starts.
 
-/// Intervals that a recording is divided into, at most.
+/// Max intervals of a recording.
 const INTERVALS: usize = 128;
-/// The length of an interval, at first.
+/// Initial length of an interval.
 const FIRST_WIDTH_NS: u64 = 1 << 20;
-/// What comes before a beginning, or after an end, of all.
+/// A share of one in this many is negligible before the start.
 const REST: u64 = 50;
 
-/// Times by intervals of a recording. Twice as long ones take the place of those that are too many.
+/// Times by intervals of a recording. Beyond [`INTERVALS`], the interval length doubles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spread {
     width_ns: u64,
@@ -15,8 +15,8 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Adds a span of time that begins `after_ns` after the recording did. However a span is cut into pieces, the sum is
-    /// the same.
+    /// Adds a time span that starts `after_ns` after the recording's start. The result does not depend on how a
+    /// span is split.
     pub(super) fn add(&mut self, after_ns: u64, ns: u64) {
         let end_ns = after_ns.saturating_add(ns);
         self.reach(end_ns.saturating_sub(1));
@@ -29,7 +29,6 @@ impl Spread {
         }
     }
 
-    /// Adds all of another.
     pub fn merge(&mut self, other: &Self) {
         for (at, ns) in (0..).zip(&other.intervals).filter(|(_, ns)| **ns > 0) {
             let after_ns = other.width_ns.saturating_mul(at);
@@ -38,7 +37,7 @@ impl Spread {
         }
     }
 
-    /// Makes intervals long enough for this time after the recording began to lie in one of them.
+    /// Doubles the interval length until this time is within range.
     fn reach(&mut self, after_ns: u64) {
         self.width_ns = self.width_ns.max(FIRST_WIDTH_NS);
         while after_ns / self.width_ns >= INTERVALS as u64 {
@@ -64,7 +63,7 @@ impl Spread {
         self.width_ns = self.width_ns.saturating_mul(2);
     }
 
-    /// When it begins, so long after the recording did: what comes before is next to nothing.
+    /// Start relative to the recording's start; the time before it is negligible.
     #[must_use]
     pub fn begins_ns(&self) -> u64 {
         let all = self.intervals.iter().fold(0, |a, b| u64::saturating_add(a, *b));

@@ -1,4 +1,4 @@
-//! Threads that had a CPU while a vCPU's thread waited for it in the run queue.
+//! Threads on the CPUs that vCPU threads wait for in the run queue.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -7,21 +7,21 @@ use super::spread::Spread;
 use crate::recorders::is_recorder;
 use crate::states::{GuestCpu, OccupantSpan, StateSpan, VcpuRef, VcpuState};
 
-/// A thread that ran on a CPU while a VM's vCPUs waited for it.
+/// A thread that ran on a CPU while vCPUs of a VM waited for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakenCpu {
     /// Index of the recording.
     pub recording: usize,
-    /// The VM that waited.
+    /// The waiting VM.
     pub vm: String,
-    /// So long after the recordings' beginning that VM was seen first.
+    /// When the VM was first seen, relative to the start of the recordings.
     pub vm_begins_ns: u64,
-    /// The total time for which that VM's vCPUs waited for CPUs.
+    /// Total run-queue wait of the VM's vCPUs.
     pub vm_waited_ns: u64,
-    /// The thread that ran; 0: the CPU was idle until the vCPU got it.
+    /// The running thread; 0 if the CPU was idle until the vCPU got it.
     pub thread: u32,
     pub name: Option<String>,
-    /// For how long.
+    /// Its running time during the waits.
     pub ns: u64,
     /// Part of `ns`: the vCPU was preempted, not woken.
     pub preempted_ns: u64,
@@ -29,14 +29,14 @@ pub struct TakenCpu {
 }
 
 impl TakenCpu {
-    /// Whether the thread is the recording itself.
+    /// Whether the thread belongs to the recorder.
     #[must_use]
     pub fn is_recorder(&self) -> bool {
         self.name.as_deref().is_some_and(is_recorder)
     }
 }
 
-/// What a thread had of a vCPU's waits.
+/// Running time of a thread during a vCPU's waits.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Had {
     pub(super) ns: u64,
@@ -45,11 +45,11 @@ pub(super) struct Had {
     pub(super) spread: Spread,
 }
 
-/// By waiting thread and running thread.
+/// By waiting vCPU and running thread.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     pub(super) all: BTreeMap<(VcpuRef, u32), Had>,
-    /// When the recordings begin.
+    /// Start of the recordings.
     begun_ns: u64,
 }
 
@@ -69,25 +69,25 @@ impl Sums {
     }
 }
 
-/// Spans of a CPU that are kept for waits that are not over yet.
+/// Max stored spans per CPU for pending waits.
 const MAX_KEPT: usize = 1 << 14;
 
-/// Lays waits of vCPUs over what ran on their CPUs meanwhile.
+/// Matches vCPUs' waits with the threads that ran on their CPUs.
 #[derive(Debug, Default)]
 pub(super) struct Takers {
     cpus: BTreeMap<GuestCpu, Cpu>,
-    /// By waiting thread and running thread.
+    /// By waiting vCPU and running thread.
     pub(super) sums: Sums,
 }
 
 #[derive(Debug, Default)]
 struct Cpu {
     ran: VecDeque<OccupantSpan>,
-    /// Waits that reach beyond what is known to have run; the one that ends first is the first.
+    /// Waits that end after the last known span; the earliest end is first.
     waits: BinaryHeap<Reverse<Wait>>,
 }
 
-/// A vCPU waited.
+/// A wait of a vCPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Wait {
     to_ns: u64,
@@ -97,17 +97,16 @@ struct Wait {
 }
 
 impl Takers {
-    /// Of recordings that begin at this time.
+    /// `begun_ns` is the start of the recordings.
     pub(super) fn new(begun_ns: u64) -> Self {
         Self { sums: Sums { begun_ns, ..Sums::default() }, ..Self::default() }
     }
 
-    /// How long after the recordings' beginning a time is.
+    /// A time relative to the start of the recordings.
     pub(super) fn after_beginning_ns(&self, at_ns: u64) -> u64 {
         self.sums.after_beginning_ns(at_ns)
     }
 
-    /// A vCPU waited for its CPU.
     pub(super) fn wait(&mut self, vcpu: VcpuRef, span: &StateSpan) {
         let at = GuestCpu { recording: vcpu.recording, cpu: span.cpu };
         let cpu = self.cpus.entry(at).or_default();
@@ -120,7 +119,7 @@ impl Takers {
         }
     }
 
-    /// A thread had a CPU.
+    /// A thread ran on a CPU.
     pub(super) fn ran(&mut self, at: GuestCpu, span: &OccupantSpan) {
         let cpu = self.cpus.entry(at).or_default();
         cpu.ran.push_back(*span);
@@ -130,7 +129,7 @@ impl Takers {
         cpu.settle_until(span.to_ns, &mut self.sums);
     }
 
-    /// The recordings have ended.
+    /// Settles all pending waits.
     pub(super) fn finish(&mut self) {
         for cpu in self.cpus.values_mut() {
             cpu.settle_until(u64::MAX, &mut self.sums);
@@ -139,7 +138,7 @@ impl Takers {
 }
 
 impl Cpu {
-    /// Settles the waits that were over by then.
+    /// Settles the waits that end before `reached_ns`.
     fn settle_until(&mut self, reached_ns: u64, sums: &mut Sums) {
         while self.waits.peek().is_some_and(|wait| wait.0.to_ns <= reached_ns) {
             if let Some(Reverse(wait)) = self.waits.pop() {

@@ -6,9 +6,9 @@ use crate::states::VcpuState;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StateTimes {
     by_state: [u64; VcpuState::ALL.len()],
-    /// Of the guest's states, what guests inside it ran.
+    /// Time of nested guests, a part of the guest states.
     nested_ns: u64,
-    /// Switches are recorded: what is not split ran, in the kernel or in user space.
+    /// Switches are recorded, so unsplit time is CPU time in the kernel or in user space.
     runs_unsplit: bool,
 }
 
@@ -25,7 +25,7 @@ impl StateTimes {
         self.nested_ns = self.nested_ns.saturating_add(other.nested_ns);
     }
 
-    /// Settles what is known of the time of exits, now that all events were seen.
+    /// Settles the times of exits after all events were seen.
     pub(super) fn settle(&mut self, recorded: &RecordedParts) {
         self.runs_unsplit = recorded.off_cpu;
         for state in VcpuState::ALL {
@@ -37,74 +37,73 @@ impl StateTimes {
         }
     }
 
-    /// The time in a state.
     #[must_use]
     pub fn in_state(&self, state: VcpuState) -> u64 {
         self.by_state.get(state as usize).copied().unwrap_or(0)
     }
 
-    /// The time in some states.
+    /// Total time in some states.
     #[must_use]
     pub fn of_all(&self, states: &[VcpuState]) -> u64 {
         states.iter().map(|&state| self.in_state(state)).fold(0, u64::saturating_add)
     }
 
-    /// Guests inside the guest ran: part of [`VcpuState::Guest`].
+    /// Adds time of nested guests, a part of [`VcpuState::Guest`].
     pub(super) fn add_nested(&mut self, ns: u64) {
         self.nested_ns = self.nested_ns.saturating_add(ns);
     }
 
-    /// The time in guests inside the guest, which is part of that in the guest.
+    /// Time of nested guests, a part of [`Self::guest`].
     #[must_use]
     pub const fn nested(&self) -> u64 {
         self.nested_ns
     }
 
-    /// The time in some states, without that in guests inside the guest.
+    /// Total time in some states, without nested guests.
     #[must_use]
     pub fn of_own(&self, states: &[VcpuState]) -> u64 {
         let nested_ns = if states.contains(&VcpuState::Guest) { self.nested_ns } else { 0 };
         self.of_all(states).saturating_sub(nested_ns)
     }
 
-    /// The time in all states.
+    /// Total time in all states.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.of_all(&VcpuState::ALL)
     }
 
-    /// The time in the guest.
+    /// Time in the guest.
     #[must_use]
     pub fn guest(&self) -> u64 {
         let guest = VcpuState::ALL.iter().filter(|state| state.is_guest());
         guest.map(|&state| self.in_state(state)).fold(0, u64::saturating_add)
     }
 
-    /// The time on a CPU, as far as it is known.
+    /// CPU time, as far as it is known.
     #[must_use]
     pub fn on_cpu(&self) -> u64 {
         self.guest().saturating_add(self.exits()).saturating_add(self.in_state(VcpuState::HaltPoll))
     }
 
-    /// The time on a CPU without anything to do: the guest's idle thread, and the host's polling.
+    /// CPU time without work: the guest's idle thread, and halt polling.
     #[must_use]
     pub fn idle_on_cpu(&self) -> u64 {
         self.of_all(&[VcpuState::GuestIdle, VcpuState::HaltPoll])
     }
 
-    /// The time on a CPU with something to do.
+    /// CPU time with work.
     #[must_use]
     pub fn busy(&self) -> u64 {
         self.on_cpu().saturating_sub(self.idle_on_cpu())
     }
 
-    /// The time for which the host had no CPU for it.
+    /// Run-queue wait.
     #[must_use]
     pub fn stolen(&self) -> u64 {
         self.of_all(&[VcpuState::Waiting, VcpuState::Preempted])
     }
 
-    /// The time in which the host dealt with exits, on a CPU as far as it is known.
+    /// CPU time of exits, as far as it is known.
     #[must_use]
     pub fn exits(&self) -> u64 {
         use VcpuState::{BeforeExit, ExitKernel, ExitUser, NotSplit};

@@ -1,41 +1,39 @@
-//! Exits in few bytes: what is zero, as most parts of most exits are, takes none.
+//! Exits in few bytes: zeros, the most frequent value, take no space.
 
 use rustc_hash::FxHashMap;
 use timeline::{Detail, ExitSpan, Handler, Outcome, Parts};
 
 use raw_bytes::seven_bits::{NUMBER_BYTES, put, take};
 
-/// Bytes that are made room for at a time: growing one piece would take twice its size meanwhile.
+/// Size of a chunk: growing a single buffer would temporarily need twice its size.
 const CHUNK_BYTES: usize = 4096;
 
-/// Bytes of an exit at most: two of flags, and nine numbers.
+/// Max bytes of an exit: two of flags, and nine numbers.
 const MAX_EXIT_BYTES: usize = 2 + 9 * NUMBER_BYTES;
 
-/// Texts that a list refers to; exits with further ones have none.
+/// Max texts of a list; exits with further ones have no text.
 const MAX_VALUES: usize = 1 << 14;
 
-/// Bytes that a value takes in its table and as a text.
+/// Bytes of a value in its table and as a text.
 const VALUE_BYTES: usize = 96;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeptExit {
     /// Time of `kvm_exit`.
     pub start_ns: u64,
-    /// Exit to entry; 0 unless the exit is paired.
+    /// Time from exit to entry; 0 unless the exit is paired.
     pub length_ns: u64,
-    /// Whether an entry was seen, and whether it can be trusted.
     pub outcome: Outcome,
-    /// Its handler.
     pub handler: Handler,
     /// See [`ExitSpan::poll_unknown`].
     pub poll_unknown: bool,
-    /// Where the time went, of a paired exit.
+    /// Time by part, if the exit is paired.
     pub parts: Parts,
-    /// Host work seen before `kvm_exit`.
+    /// Host work before `kvm_exit`.
     pub before_exit_ns: u64,
-    /// Place of where the guest was in the list's values, plus 1; 0: not known.
+    /// Index of the guest's location in the list's values, plus 1; 0 if unknown.
     pub pc: u32,
-    /// Place of what it was about, plus 1; 0: not known.
+    /// Index of the detail in the list's values, plus 1; 0 if unknown.
     pub about: u32,
 }
 
@@ -55,7 +53,7 @@ impl KeptExit {
         }
     }
 
-    /// Outcome, handler and whether polling is not known, as a page has them.
+    /// Outcome, handler and `poll_unknown` in the page's format.
     #[must_use]
     pub fn flags(&self) -> u8 {
         let outcome = match self.outcome {
@@ -71,7 +69,7 @@ impl KeptExit {
         outcome | handler << 2 | u8::from(self.poll_unknown) << 4
     }
 
-    /// What is mostly zero.
+    /// Fields that are mostly zero.
     fn rare(&self) -> [u64; 7] {
         let Parts { kernel_ns: _, user_ns, runnable_ns, blocked_ns, halt_poll_ns } = self.parts;
         let (pc, about) = (u64::from(self.pc), u64::from(self.about));
@@ -79,7 +77,7 @@ impl KeptExit {
     }
 }
 
-/// Exits in the order of their beginnings.
+/// Exits by start time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PackedExits {
     chunks: Vec<Vec<u8>>,
@@ -96,7 +94,7 @@ impl PackedExits {
         self.chunks.len() * CHUNK_BYTES
     }
 
-    /// Adds an exit; false: it began before the one before.
+    /// Adds an exit; returns false if it starts before the previous one.
     pub(super) fn push(&mut self, exit: KeptExit) -> bool {
         let Some(gap_ns) = exit.start_ns.checked_sub(self.last_ns) else { return false };
         self.last_ns = exit.start_ns;
@@ -127,7 +125,7 @@ impl PackedExits {
     }
 }
 
-/// The exits of a chunk; each begins that long after the one before.
+/// Iterator over a chunk. Start times are relative to the previous exit.
 struct Unpacked<'c>(&'c [u8]);
 
 impl Iterator for Unpacked<'_> {
@@ -170,7 +168,7 @@ impl Iterator for Unpacked<'_> {
     }
 }
 
-/// Numbers for what exits were about and where the guest was.
+/// Numbers of details and guest locations.
 #[derive(Debug, Default)]
 pub(super) struct ValueTable {
     all: Vec<(Option<Detail>, u64)>,
@@ -178,7 +176,7 @@ pub(super) struct ValueTable {
 }
 
 impl ValueTable {
-    /// The place of a value, plus 1; 0 where there are too many, or a program counter is not known.
+    /// Index of a value, plus 1; 0 if there are too many values, or if a program counter is unknown.
     pub(super) fn number(&mut self, kind: Option<Detail>, value: u64) -> u32 {
         if kind.is_none() && value == 0 {
             return 0;

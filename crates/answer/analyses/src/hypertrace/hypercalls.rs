@@ -1,4 +1,4 @@
-//! What collectors wrote next to recordings, merged by time.
+//! Hypercalls in the collectors' files, merged by time.
 
 use std::fmt;
 use std::iter::Peekable;
@@ -13,7 +13,7 @@ type OfOneCollector<'c> = Peekable<Box<dyn Iterator<Item = (Option<u64>, Hyperca
 pub(super) struct Hypercalls<'c>(Vec<(u16, OfOneCollector<'c>)>);
 
 impl<'c> Hypercalls<'c> {
-    /// Those of the recordings that have one, at their own index.
+    /// Opens the collectors' files of `recordings`.
     pub(super) fn new(recordings: &'c [Recording], collected: &'c [Option<Collected>]) -> Self {
         let all = (0_u16..).zip(recordings).zip(collected);
         let of_collector =
@@ -25,12 +25,12 @@ impl<'c> Hypercalls<'c> {
         Self(all.filter_map(of_collector).collect())
     }
 
-    /// Whether a recording's hypercalls are among them.
+    /// Whether a recording has a collector's file.
     pub(super) fn has(&self, recording: u16) -> bool {
         self.0.iter().any(|(at, _)| *at == recording)
     }
 
-    /// The next up to a time: the earliest of what each has next; one without a time at once.
+    /// The earliest hypercall up to `now_ns`; hypercalls without a time come immediately.
     pub(super) fn next_until(
         &mut self,
         now_ns: u64,

@@ -1,4 +1,4 @@
-//! Events out of frames that came from memory: of all CPUs of all guests, in the order of time.
+//! Events from frames in shared memory: all CPUs of all guests, by time.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -11,15 +11,14 @@ use super::{Carrier, GuestEvent, GuestEventSink, Route, StreamSummary, VcpuThrea
 /// A file of frames.
 #[derive(Debug)]
 pub struct StoredFrames<'b> {
-    /// What it holds.
     pub stored: Stored<'b>,
-    /// The recording of the guest's host, on whose clock times are given; none: they are the guest's
-    /// TSC, in nanoseconds.
+    /// Recording of the guest's host, whose clock the times use; `None`: times are the guest's TSC, in
+    /// nanoseconds.
     pub host: Option<u16>,
 }
 
 impl StoredFrames<'_> {
-    /// Whether the times of all its events can be given on its host's clock.
+    /// Whether all its events can be converted to the host's clock.
     #[must_use]
     pub fn is_on_host_clock(&self, recordings: &[Recording]) -> bool {
         host_clock(self, recordings).is_some()
@@ -27,7 +26,7 @@ impl StoredFrames<'_> {
     }
 }
 
-/// The host's recording, if it is of its TSC.
+/// The host's recording, if its clock is the TSC.
 fn host_clock<'r>(
     frames: &StoredFrames<'_>,
     recordings: &'r [Recording],
@@ -35,20 +34,20 @@ fn host_clock<'r>(
     recordings.get(usize::from(frames.host?)).filter(|host| host.is_of_tsc())
 }
 
-/// Hands out events of files in their order.
+/// Emits events of all files by time.
 pub(super) struct Ordered<'a> {
     cpus: Vec<Cpu<'a>>,
-    /// The time of each CPU's next event.
+    /// Time of each CPU's next event.
     order: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
-/// One CPU's frames.
+/// Frames of one CPU.
 struct Cpu<'a> {
     from: VcpuThread,
     host: Option<&'a Recording>,
     stored: &'a StoredCpu<'a>,
     next: usize,
-    /// The position that the next frame should have.
+    /// Expected position of the next frame.
     position: Option<u64>,
     decoder: Decoder,
     waiting: VecDeque<Event>,
@@ -57,7 +56,7 @@ struct Cpu<'a> {
 }
 
 impl<'a> Ordered<'a> {
-    /// `files` are told apart by numbers after those of the recordings.
+    /// Files get recording numbers after those of `recordings`.
     pub(super) fn new(files: &'a [StoredFrames<'a>], recordings: &'a [Recording]) -> Self {
         let numbered = (recordings.len()..).zip(files);
         let cpus = numbered.flat_map(|(number, file)| {
@@ -73,7 +72,7 @@ impl<'a> Ordered<'a> {
         ordered
     }
 
-    /// Hands out all events up to a time, or all.
+    /// Emits all events up to a time, or all.
     pub(super) fn up_to(&mut self, until_ns: Option<u64>, sink: &mut dyn GuestEventSink) {
         while let Some(&Reverse((stamp_ns, at))) = self.order.peek() {
             if until_ns.is_some_and(|until_ns| stamp_ns > until_ns) {
@@ -89,7 +88,7 @@ impl<'a> Ordered<'a> {
         }
     }
 
-    /// What was found of each CPU.
+    /// Summary of each CPU.
     pub(super) fn summaries(self) -> impl Iterator<Item = StreamSummary> {
         self.cpus.into_iter().map(|cpu| {
             let mut losses = cpu.decoder.losses();
@@ -121,7 +120,7 @@ impl<'a> Cpu<'a> {
         }
     }
 
-    /// The time of its next event.
+    /// Time of the next event.
     fn next_ns(&mut self) -> Option<u64> {
         while self.waiting.is_empty() {
             let frame = *self.stored.frames.get(self.next)?;

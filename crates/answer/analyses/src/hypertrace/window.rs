@@ -1,22 +1,22 @@
-//! Puts what comes late into its order, within bounds.
+//! A sorting window for late events, with limits.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use super::{Carrier, GuestEvent, VcpuThread};
 
-/// The guest's module lets events wait for half a second at most.
+/// Larger than the guest module's max delay of half a second.
 const WINDOW_NS: u64 = 1_000_000_000;
-/// More than this is not kept back, however close together it was.
+/// Max events in the window.
 const MOST: usize = 1 << 20;
 
-/// What takes things in their order.
+/// Receives events in the order of time.
 type Sink<'s> = &'s mut dyn FnMut(VcpuThread, &GuestEvent, &Carrier);
 
-/// What waits for its turn.
+/// Events in the window.
 #[derive(Debug, Default)]
 pub(super) struct Window {
-    /// Times, and the order of coming among equal ones.
+    /// Timestamps; equal ones keep their order of arrival.
     order: BinaryHeap<Reverse<(u64, u64)>>,
     waiting: BTreeMap<u64, (VcpuThread, GuestEvent, Carrier)>,
     next: u64,
@@ -33,7 +33,7 @@ impl Window {
         self.next += 1;
     }
 
-    /// Hands out what lies so far back that nothing before it is to come.
+    /// Emits events that are older than the window.
     pub(super) fn release(&mut self, now_ns: u64, to: Sink<'_>) {
         let until_ns = now_ns.saturating_sub(WINDOW_NS);
         while let Some(Reverse((stamp_ns, _))) = self.order.peek() {
@@ -44,14 +44,14 @@ impl Window {
         }
     }
 
-    /// Hands out all.
+    /// Emits all remaining events.
     pub(super) fn rest(&mut self, to: Sink<'_>) {
         while !self.order.is_empty() {
             self.first(to);
         }
     }
 
-    /// How much came after something later had been handed out.
+    /// Number of events that arrived after a later event was emitted.
     pub(super) fn late(&self) -> u64 {
         self.late
     }

@@ -1,4 +1,4 @@
-//! What rows of handlers are called.
+//! Names in rows of handlers.
 
 use ::sources::Recording;
 use timeline::NumberedNames;
@@ -11,14 +11,14 @@ use super::{By, HandlerKind, HandlerRow};
 pub(super) struct Names<'n> {
     pub(super) recordings: &'n [Recording],
     pub(super) sources: &'n Sources,
-    /// Of devices' interrupts.
+    /// Names of devices' interrupts.
     pub(super) irqs: &'n NumberedNames,
-    /// By recording.
+    /// Thread names by recording.
     pub(super) threads: &'n [ThreadNames],
 }
 
 impl Names<'_> {
-    /// A row with its names.
+    /// Builds a row with names.
     pub(super) fn row(&self, by: By, key: Key, sums: HandlerSums) -> HandlerRow {
         let kind = self.sources.kind(key.source).0;
         let recording = usize::from(key.recording);

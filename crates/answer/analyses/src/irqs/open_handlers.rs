@@ -1,19 +1,19 @@
-//! The handlers of one CPU: which are open, and what its vCPU did meanwhile.
+//! Open handlers of one CPU, and the states of its vCPU meanwhile.
 //!
 //! ```text
 //!  guest   softirq ──────────┐ irq ───┐ ┌── … ───────── end     the irq is the softirq's child
 //!  host    ──────── guest ────── exit ──── guest ─────────      what is no guest is taken from both
 //! ```
-//! Events of the guest come before the states of its vCPU, which are certain only when the next entry has come: handlers
-//! wait until the states go beyond their end.
+//! Guest events arrive before the states of their vCPU, which are only final after the next entry: handlers wait
+//! until the states reach their end.
 
 use std::collections::VecDeque;
 
 use super::sums::Handler;
 
-/// Handlers that wait for states, at most: beyond that the first is counted without them.
+/// Max handlers that wait for states: beyond it, the first one is counted without states.
 const MAX_WAITING: usize = 1 << 10;
-/// Handlers within each other, at most: a soft interrupt, interrupts of each priority, and those that lost their end.
+/// Max nested handlers: a soft interrupt, interrupts of each priority, and handlers without an end.
 const MAX_OPEN: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
@@ -21,22 +21,21 @@ struct Entry {
     handler: Handler,
     /// Its end is known.
     is_closed: bool,
-    /// It was counted, and waits for those before it.
+    /// It was counted, and waits for earlier entries.
     is_done: bool,
-    /// Number of the handler that it interrupted.
+    /// Number of the interrupted handler.
     parent: Option<u64>,
 }
 
-/// The handlers of one CPU.
 #[derive(Debug, Default)]
 pub(super) struct OpenHandlers {
-    /// In the order in which they began.
+    /// By start.
     entries: VecDeque<Entry>,
-    /// Number of the first of them.
+    /// Number of the first entry.
     first: u64,
-    /// Numbers of those that are open, the innermost last.
+    /// Numbers of the open handlers, the innermost last.
     open: Vec<u64>,
-    /// Whether a vCPU's states will come.
+    /// Whether the CPU is a vCPU with states.
     has_host: bool,
 }
 
@@ -63,8 +62,8 @@ impl OpenHandlers {
         self.open.push(number);
     }
 
-    /// The innermost open handler of that source and number ends; those within it have lost their ends. Returns whether
-    /// there was one.
+    /// Ends the innermost open handler with this source and number; handlers nested in it have lost their ends.
+    /// Returns false if there is none.
     pub(super) fn end(
         &mut self,
         (source, number): (u8, u64),
@@ -98,7 +97,7 @@ impl OpenHandlers {
         true
     }
 
-    /// Nothing is known of when the open handlers ended, or whether.
+    /// Drops the open handlers, whose ends are unknown.
     pub(super) fn abandon(&mut self) {
         while !self.open.is_empty() {
             self.drop_innermost();
@@ -113,7 +112,7 @@ impl OpenHandlers {
         }
     }
 
-    /// The vCPU did something until `to_ns`; in the guest or not.
+    /// Adds a state of the vCPU that lasts until `to_ns`.
     pub(super) fn state(
         &mut self,
         (from_ns, to_ns): (u64, u64),
@@ -121,7 +120,7 @@ impl OpenHandlers {
         count: &mut impl FnMut(&Handler),
     ) {
         let begun_count = self.entries.partition_point(|entry| entry.handler.from_ns < to_ns);
-        // Those within others first: their time is taken from those.
+        // Nested handlers come first, because their time is subtracted from the outer ones.
         for at in (0..begun_count).rev() {
             let Some(entry) = self.entries.get_mut(at).filter(|entry| !entry.is_done) else {
                 continue;
@@ -139,7 +138,7 @@ impl OpenHandlers {
         self.release();
     }
 
-    /// Counts all that are closed: no more states come.
+    /// Counts all closed handlers, because no more states come.
     pub(super) fn finish(mut self, count: &mut impl FnMut(&Handler)) {
         for at in (0..self.entries.len()).rev() {
             if self.entries.get(at).is_some_and(|entry| entry.is_closed && !entry.is_done) {
@@ -148,7 +147,7 @@ impl OpenHandlers {
         }
     }
 
-    /// Counts a handler, and takes its time from the one that it interrupted.
+    /// Counts a handler, and adds its time to the interrupted handler's nested time.
     fn count(&mut self, number: u64, count: &mut impl FnMut(&Handler)) {
         let Some(entry) = self.entry(number) else { return };
         entry.is_done = true;
@@ -184,10 +183,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A handler's own time, and what of it was not the guest's, by number.
+    /// Number of a handler, its own time, and its own time outside of the guest.
     type Own = Vec<(u64, u64, u64)>;
 
-    /// What is counted of handlers in each other, and of states: each of those until its end.
+    /// Results for nested handlers and vCPU states; each state lasts until its end time.
     fn counted(handlers: &[(u64, u64, u64)], states: &[(u64, bool)], late: usize) -> Own {
         let mut events: Vec<(u64, u8, u64)> = Vec::new();
         for &(number, from_ns, to_ns) in handlers {
@@ -208,7 +207,7 @@ mod tests {
                 1 => open.begin(handler, &mut count),
                 _ => assert!(open.end((0, number), now_ns, &mut count)),
             }
-            // States come late, and never before the events within them.
+            // States arrive late, and never before the events within them.
             while let Some(&(to_ns, is_guest)) = states.get(given)
                 && events.get(at + 1).is_some_and(|next| to_ns <= next.0)
                 && at % late == 0
@@ -226,7 +225,7 @@ mod tests {
         own_times
     }
 
-    /// The same, nanosecond by nanosecond.
+    /// The same results, computed for each nanosecond.
     fn naive(handlers: &[(u64, u64, u64)], states: &[(u64, bool)]) -> Own {
         let mut own_times: Own = handlers.iter().map(|&(number, ..)| (number, 0, 0)).collect();
         for ns in 0..states.last().map_or(0, |last| last.0) {
@@ -242,7 +241,7 @@ mod tests {
         own_times
     }
 
-    /// Handlers in each other: each lies within the one before it, or behind it.
+    /// Random handlers: each one is inside the previous one, or follows it.
     fn nested(steps: &[(u64, u64, bool)]) -> Vec<(u64, u64, u64)> {
         let mut handlers: Vec<(u64, u64, u64)> = Vec::new();
         let mut open: Vec<usize> = Vec::new();

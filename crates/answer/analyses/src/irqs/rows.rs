@@ -1,4 +1,4 @@
-//! Rows of the handlers that a reading found.
+//! Rows of handlers.
 
 use std::cmp::Reverse;
 
@@ -12,7 +12,7 @@ use crate::states::States;
 use crate::view::View;
 
 impl IrqSink {
-    /// What was found in a view's recordings; reading them left `states` and the names of interrupts.
+    /// The result for a view's recordings, from the `states` and the names of interrupts that their pass found.
     pub(crate) fn answer(self, states: &States, irqs: &NumberedNames, view: View<'_>) -> Irqs {
         let View { recordings, .. } = view;
         let HandlersFound { sources, sums, ends_alone } = self.finish();

@@ -1,4 +1,4 @@
-//! Puts handlers and the states of the vCPUs that they run on together.
+//! Combines handlers with the states of the vCPUs on which they run.
 
 use rustc_hash::FxHashMap;
 use timeline::cycles::SWITCH_TAG;
@@ -14,29 +14,29 @@ use crate::states::{
 };
 use crate::view::View;
 
-/// Takes events of handlers, and states of vCPUs.
+/// Receives handler events and vCPU states.
 pub(crate) struct IrqSink {
     sources: Sources,
     cpus: FxHashMap<GuestCpu, OpenHandlers>,
-    /// By CPU and number of a soft interrupt: since when it is due.
+    /// By CPU and soft interrupt number: when it was raised.
     due: FxHashMap<GuestCpu, [Option<u64>; MAX_SOFTIRQS]>,
-    /// By the host's recording and thread, the guest's CPU that it is.
+    /// Guest CPUs by host recording and vCPU thread.
     guest_cpus: FxHashMap<(u16, u32), GuestCpu>,
     vcpus: FxHashMap<VcpuRef, GuestCpu>,
     sums: AllSums,
     ends_alone: u64,
 }
 
-/// Handlers that were found.
+/// Results.
 pub(super) struct HandlersFound {
     pub(super) sources: Sources,
     pub(super) sums: AllSums,
-    /// Ends that had no beginning.
+    /// Ends without a start.
     pub(super) ends_alone: u64,
 }
 
 impl IrqSink {
-    /// For handlers of a view's recordings; rows are to be of `by`.
+    /// For the recordings of `view`; `by` is the grouping of rows.
     pub(crate) fn new(view: View<'_>, by: By) -> Self {
         let mut sink = Self {
             sources: Sources::new(view.recordings),
@@ -82,7 +82,7 @@ impl IrqSink {
         open.begin(handler, &mut |handler| sums.add(at.recording, handler));
     }
 
-    /// Since when a soft interrupt of a CPU is due.
+    /// When a soft interrupt of a CPU was raised.
     fn due(&mut self, at: GuestCpu, number: u64) -> Option<&mut Option<u64>> {
         self.due.entry(at).or_default().get_mut(usize::try_from(number).ok()?)
     }
@@ -98,7 +98,7 @@ impl IrqSink {
     }
 }
 
-/// Soft interrupts of a CPU that are looked at; kernels have ten.
+/// Max soft interrupt numbers; kernels have ten.
 const MAX_SOFTIRQS: usize = 32;
 
 impl StateSink for IrqSink {
@@ -108,7 +108,7 @@ impl StateSink for IrqSink {
 
     fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
         let Some(&at) = self.vcpus.get(&vcpu) else { return };
-        // Where the vCPU was is not known: what is placed there says nothing of the host.
+        // The vCPU's place is unknown, so this state says nothing about the host.
         if span.state == VcpuState::Unknown {
             return;
         }
@@ -132,7 +132,7 @@ impl StateSink for IrqSink {
     fn event(&mut self, event: &TraceEvent) {
         let at = GuestCpu { recording: event.recording, cpu: event.cpu };
         if event.tag == SWITCH_TAG {
-            // No handler goes on beyond a switch: what seems so has lost its end.
+            // Handlers never span a thread switch: an open one has lost its end.
             if let Some(open) = self.cpus.get_mut(&at) {
                 open.abandon();
             }

@@ -1,4 +1,4 @@
-//! Which events begin and end handlers of interrupts, and what each is called.
+//! Events that begin and end interrupt handlers, and names of handlers.
 
 use ftrace::eventfmt::EventFormat;
 use sources::Recording;
@@ -8,18 +8,18 @@ use crate::states::HandlerSources;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum HandlerKind {
-    /// Of a device's interrupt (`irq:irq_handler_entry`).
+    /// A device's interrupt (`irq:irq_handler_entry`).
     Irq,
-    /// Of an interrupt that the architecture keeps for itself: timers, calls by other CPUs (`irq_vectors:*_entry`).
+    /// An interrupt of the architecture: timers, calls by other CPUs (`irq_vectors:*_entry`).
     Vector,
-    /// Of a call by another CPU, on arm64 (`ipi:ipi_entry`).
+    /// A call by another CPU, on arm64 (`ipi:ipi_entry`).
     Ipi,
-    /// Of a soft interrupt (`irq:softirq_entry`).
+    /// A soft interrupt (`irq:softirq_entry`).
     Softirq,
 }
 
 impl HandlerKind {
-    /// Its name in reports and scripts.
+    /// Name in reports and scripts.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -35,12 +35,12 @@ impl HandlerKind {
 const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
-/// What the kernel calls a soft interrupt.
+/// The kernel's name of a soft interrupt.
 pub(crate) fn softirq_name(number: u64) -> Option<&'static str> {
     SOFTIRQS.get(usize::try_from(number).ok()?).copied()
 }
 
-/// Where devices' interrupts have the names of their handlers.
+/// The event that has the handler names of devices' interrupts.
 pub(crate) const IRQ_NAMES: NamedNumber =
     NamedNumber { event: "irq:irq_handler_entry", number: "irq", name: "name" };
 
@@ -48,13 +48,12 @@ const IRQ: u8 = 0;
 pub(super) const SOFTIRQ: u8 = 1;
 const IPI: u8 = 2;
 const FIRST_VECTOR: u8 = 3;
-/// Vectors that are known by name: more than any kernel has events for.
+/// Max named vectors: more than any kernel has events for.
 const MAX_VECTORS: usize = 100;
 
-/// The handlers that some recordings have events for.
+/// Sources of handlers in some recordings.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sources {
-    /// Names of vectors.
     vectors: Vec<String>,
 }
 
@@ -69,7 +68,7 @@ impl Sources {
         Self { vectors }
     }
 
-    /// The kind of a source, and of a vector its name.
+    /// Kind of a source, and the name if it is a vector.
     pub(super) fn kind(&self, source: u8) -> (HandlerKind, Option<&str>) {
         match source {
             IRQ => (HandlerKind::Irq, None),

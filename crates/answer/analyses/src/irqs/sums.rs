@@ -1,30 +1,30 @@
-//! Sums over handlers: by machine and handler, and by CPU or interrupted thread if asked.
+//! Sums over handlers by machine and handler, and optionally by CPU or interrupted thread.
 
 use std::collections::BTreeMap;
 
 use super::By;
 use crate::distribution::Distribution;
 
-/// One run of a handler, all on its recording's clock.
+/// One run of a handler, on its recording's clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Handler {
     /// See [`super::sources::Sources`].
     pub(super) source: u8,
-    /// Number of the interrupt, or of the soft one.
+    /// Number of the interrupt or soft interrupt.
     pub(super) number: u64,
-    /// The CPU, and the thread that had it.
+    /// The CPU, and its current thread.
     pub(super) cpu: u16,
     pub(super) thread: u32,
     pub(super) from_ns: u64,
     pub(super) to_ns: u64,
-    /// What handlers that interrupted it took.
+    /// Time of nested handlers.
     pub(super) within_ns: u64,
-    /// For how long its vCPU was not in the guest, and of that while handlers within it were open.
+    /// Time in which the vCPU was not in the guest, and the part of it during nested handlers.
     pub(super) away_ns: u64,
     pub(super) away_within_ns: u64,
-    /// The vCPU's states are known up to its end.
+    /// Whether the vCPU's states are known up to its end.
     pub(super) is_placed: bool,
-    /// For how long a soft interrupt was due.
+    /// Delay from raising a soft interrupt to its handler.
     pub(super) due_ns: Option<u64>,
 }
 
@@ -37,19 +37,20 @@ impl Handler {
 /// Sums over runs of handlers.
 #[derive(Clone, Debug, Default)]
 pub struct HandlerSums {
-    /// Runs that began.
+    /// Number of runs that started.
     pub run_count: u64,
-    /// From beginning to end, with what interrupted them: of each run that was seen ending.
+    /// Durations of runs with an end, including nested handlers.
     pub durations: Distribution,
-    /// Without the handlers that interrupted them.
+    /// Time without nested handlers.
     pub own_ns: u64,
-    /// Runs over which the states of the vCPU are known: the host's recording is there.
+    /// Runs with known vCPU states, from the host's recording.
     pub placed: u64,
-    /// Of `own_ns` of those, what the vCPU was not in the guest: the host handled exits, or had taken the CPU away.
+    /// Part of those runs' own time in which the vCPU was not in the guest: the host handled exits, or had
+    /// preempted it.
     pub own_away_ns: u64,
-    /// The most that one run lost so, with what interrupted it.
+    /// The longest such time of one run, including nested handlers.
     pub longest_away_ns: u64,
-    /// Of a soft interrupt: from when it became due to its beginning.
+    /// Delays of soft interrupts, from raising to start.
     pub delays: Distribution,
 }
 
@@ -68,24 +69,24 @@ impl HandlerSums {
     }
 }
 
-/// What sums are of.
+/// Identity of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) recording: u16,
     pub(super) source: u8,
     pub(super) number: u64,
-    /// The CPU or the thread, as asked.
+    /// The CPU or the thread, depending on the grouping.
     pub(super) part: Option<u32>,
 }
 
-/// Rows of sums, at most: a recording that is made up has no more either.
+/// Max rows, which also limits memory for invalid recordings.
 const MAX_ROWS: usize = 1 << 13;
 
 #[derive(Debug)]
 pub(super) struct AllSums {
     pub(super) by: By,
     pub(super) rows: BTreeMap<Key, HandlerSums>,
-    /// Runs that found no room for another row.
+    /// Runs without a row, beyond [`MAX_ROWS`].
     pub(super) left_out: u64,
 }
 
@@ -94,7 +95,7 @@ impl AllSums {
         Self { by, rows: BTreeMap::new(), left_out: 0 }
     }
 
-    /// A run that began.
+    /// A run started.
     pub(super) fn begin(&mut self, recording: u16, handler: &Handler) {
         match self.row(recording, handler) {
             Some(row) => row.run_count = row.run_count.saturating_add(1),
@@ -102,7 +103,7 @@ impl AllSums {
         }
     }
 
-    /// One that was seen ending.
+    /// A run ended.
     pub(super) fn add(&mut self, recording: u16, handler: &Handler) {
         if let Some(row) = self.row(recording, handler) {
             row.add(handler);

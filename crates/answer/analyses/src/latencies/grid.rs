@@ -1,20 +1,19 @@
-//! How long exits took, over time: a grid of moments and latencies that fits any recording.
+//! A grid of latencies over time that fits any recording.
 //!
-//! Columns are as wide as a power of two of nanoseconds, and are merged in pairs when the recording
-//! turns out to be longer: neither its beginning nor its end need be known before.
+//! The column width is a power of two in nanoseconds. When the recording turns out to be longer, columns are
+//! merged in pairs: neither start nor end must be known in advance.
 
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Each power of two of a latency is cut into this many rows.
+/// Rows per power of two of latency.
 pub const LATENCY_ROWS_PER_OCTAVE: u64 = 4;
 
-/// Columns at most; no fewer than half of them are in use once the recording is that long.
+/// Max columns; long recordings use at least half of them.
 const MAX_COLUMNS: u64 = 512;
 
-/// The row of a latency: its power of two, and the two bits after its first one. Rows begin at
-/// `2^(row / 4) * (1 + row % 4 / 4)`; latencies below 4 ns have coarser rows, which changes nothing
-/// for what is drawn.
+/// Row of a latency: the exponent, and the two bits after the leading one. Row `r` starts at `2^(r / 4) * (1 + r %
+/// 4 / 4)`; below 4 ns rows are coarser, which is invisible in a drawing.
 #[must_use]
 pub fn latency_row(latency_ns: u64) -> u8 {
     let Some(octave) = latency_ns.checked_ilog2() else { return 0 };
@@ -22,12 +21,12 @@ pub fn latency_row(latency_ns: u64) -> u8 {
     (u64::from(octave) * LATENCY_ROWS_PER_OCTAVE + (below & 3)) as u8
 }
 
-/// Which exits a part of the map is of.
+/// Exits that share cells of the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HeatKey {
     /// Number of the recording.
     pub recording: u32,
-    /// Number of the vCPU in it.
+    /// Index of the vCPU in it.
     pub vcpu: u32,
     /// Level of the guest that exited.
     pub level: u8,
@@ -37,18 +36,17 @@ pub struct HeatKey {
     pub code: u64,
 }
 
-/// Exits in one field of the grid.
+/// Exits in one cell of the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HeatCell {
-    /// Column: the time of the exit, in column widths since the clock's zero.
+    /// Column: time of the exit in units of column widths, from the clock's zero.
     pub column: u64,
     /// Row: see [`latency_row`].
     pub row: u8,
-    /// Exits.
+    /// Number of exits.
     pub count: u64,
 }
 
-/// The grid, while exits are added.
 #[derive(Debug, Default)]
 pub struct Heat {
     groups: FxHashMap<HeatKey, FxHashMap<(u64, u8), u64>>,
@@ -57,7 +55,7 @@ pub struct Heat {
 }
 
 impl Heat {
-    /// Adds an exit that has a duration.
+    /// Adds a paired exit.
     pub fn add(&mut self, key: HeatKey, start_ns: u64, duration_ns: u64) {
         let column = start_ns >> self.column_log2;
         let (first, last) = self.columns.unwrap_or((column, column));
@@ -110,7 +108,7 @@ impl Heat {
         }
     }
 
-    /// A column is two to this power nanoseconds wide.
+    /// Column width as a power of two in nanoseconds.
     #[must_use]
     pub fn column_log2(&self) -> u32 {
         self.column_log2
@@ -122,12 +120,12 @@ impl Heat {
         self.columns
     }
 
-    /// Which exits there are cells of.
+    /// Keys that have cells.
     pub fn keys(&self) -> impl Iterator<Item = &HeatKey> {
         self.groups.keys()
     }
 
-    /// The cells, summed over all keys that `group` maps to the same.
+    /// Cells, summed over keys with the same group.
     pub fn grouped<K: Ord>(
         &self,
         mut group: impl FnMut(&HeatKey) -> K,
