@@ -1,4 +1,4 @@
-//! Which threads there are to ask about: those that were switched to and from most often.
+//! Lists the threads that can be analysed, by number of switches.
 
 use std::collections::BTreeMap;
 
@@ -10,27 +10,26 @@ use super::target::Switches;
 use crate::path::Machines;
 use crate::view::View;
 
-/// Threads of one name on one machine.
+/// Threads with the same name on one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BusyThread {
-    /// Its machine: `host`, or the name of the VM.
+    /// `host`, or the name of the VM.
     pub machine: String,
-    /// Its name; for a vCPU's thread, the name of the vCPU.
+    /// Thread name; for a vCPU's thread, the name of the vCPU.
     pub thread: String,
-    /// How often it got a CPU of its machine, or lost one.
+    /// Number of times that it got or lost a CPU of its machine.
     pub switches: u64,
 }
 
-/// Threads that there are to ask about.
 #[derive(Debug)]
 pub struct Busiest {
-    /// The busiest first.
+    /// Threads by switches, descending.
     pub threads: Vec<BusyThread>,
-    /// By recording, what was lost.
+    /// Losses by recording.
     pub losses: Vec<Losses>,
 }
 
-/// All threads; `tick` receives the number of bytes read.
+/// Lists all threads; `progress` receives the number of bytes read.
 #[must_use]
 pub fn busiest(view: View<'_>, progress: &(dyn Fn(u64) + Sync)) -> Busiest {
     let View { recordings, guests } = view;

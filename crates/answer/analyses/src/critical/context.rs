@@ -1,22 +1,22 @@
-//! In which context a CPU wakes threads: in an interrupt, and which one, or in the thread that it runs.
+//! The context in which a CPU wakes threads: a specific interrupt, or the current thread.
 
 use super::history::Cause;
 use crate::path::in_hardirq;
 
-/// What an interrupt is about.
+/// Source of an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum InterruptKind {
     /// A timer expired.
     Timer,
-    /// A request of that disk completed: its `dev_t`.
+    /// A disk request completed; the disk's `dev_t`.
     Disk(u32),
-    /// A device's interrupt, of that number.
+    /// A device's interrupt, by its number.
     Irq(u32),
-    /// An interrupt of the architecture: its place in [`X86_VECTORS`](sources::X86_VECTORS).
+    /// An interrupt of the architecture: its index in [`X86_VECTORS`](sources::X86_VECTORS).
     Vector(u8),
-    /// The soft interrupt of that number.
+    /// A soft interrupt, by its number.
     Softirq(u8),
-    /// No event says.
+    /// No event identifies it.
     Unknown,
 }
 
@@ -26,22 +26,22 @@ const SOFTIRQ: u64 = 0x10;
 /// `TIMER_SOFTIRQ` and `HRTIMER_SOFTIRQ` (include/linux/interrupt.h).
 const TIMER_SOFTIRQS: [u64; 2] = [1, 8];
 
-/// Whether an event comes in an interrupt, by its `common_flags`.
+/// Whether an event happened in an interrupt, by its `common_flags`.
 pub(super) fn in_interrupt(flags: u64) -> bool {
     in_hardirq(flags) || flags & SOFTIRQ != 0
 }
 
-/// What is known of the interrupts of a CPU.
+/// State of a CPU's interrupts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CpuContext {
-    /// The interrupt whose handler runs, and since when.
+    /// The interrupt that is being handled, and its start.
     irq: Option<(InterruptKind, u64)>,
-    /// The last interrupt of a device since the CPU's last switch.
+    /// The last device interrupt since the CPU's last switch.
     last_irq: Option<(InterruptKind, u64)>,
     softirq: Option<(u64, u64)>,
-    /// Since when a timer's function runs.
+    /// Start of the running timer function.
     timer_since_ns: Option<u64>,
-    /// The disk of which a request completed in the interrupt that is handled.
+    /// The disk with a completed request in the current interrupt.
     disk: Option<u32>,
 }
 
@@ -68,7 +68,7 @@ impl CpuContext {
     }
 
     pub(super) fn timer(&mut self, now_ns: u64) {
-        // Some architectures' timers have interrupts like those of devices.
+        // Timers of some architectures use device interrupts.
         let since_ns = self.irq.take().map_or(now_ns, |(_, since_ns)| since_ns);
         if self.last_irq.is_some_and(|(_, at_ns)| at_ns == since_ns) {
             self.last_irq = None;
@@ -80,7 +80,7 @@ impl CpuContext {
         (self.timer_since_ns, self.disk) = (None, None);
     }
 
-    /// A request of a disk completes. In which interrupt is known only where that one's beginning is.
+    /// A disk request completes. The interrupt is only known if its start was recorded.
     pub(super) fn disk(&mut self, dev: u32, flags: u64) {
         let is_known = self.interrupt_since_ns().is_some();
         self.disk = Some(dev).filter(|_| is_known && in_interrupt(flags));
@@ -91,12 +91,12 @@ impl CpuContext {
         self.timer_since_ns.or(irq).or(self.softirq.map(|(_, since_ns)| since_ns))
     }
 
-    /// Another thread gets the CPU: no interrupt is being handled.
+    /// The CPU switches threads, so it handles no interrupt.
     pub(super) fn switched(&mut self) {
         *self = Self::default();
     }
 
-    /// What wakes a thread on this CPU: `flags` are the event's `common_flags`, `thread` runs.
+    /// The cause of a wake-up on this CPU: `flags` are the event's `common_flags`, `thread` is the current thread.
     pub(super) fn cause(&self, cpu: u16, thread: u32, flags: u64, now_ns: u64) -> Cause {
         let interrupt = |kind, since_ns| Cause::Interrupt { cpu, kind, since_ns };
         let is_soft = flags & SOFTIRQ != 0 && !in_hardirq(flags);
@@ -119,7 +119,7 @@ impl CpuContext {
             Some((number, since_ns)) if TIMER_SOFTIRQS.contains(&number) => {
                 interrupt(InterruptKind::Timer, since_ns)
             }
-            // A thread that sends something may do the receiving half of the work itself.
+            // A thread that sends data may run the receiving softirq itself.
             _ if is_soft && self.last_irq.is_some() => {
                 self.last_irq.map_or(Cause::Thread(thread), irq)
             }

@@ -1,23 +1,23 @@
-//! Disk requests in flight: the thread that issued each, and when, until it completes.
+//! Disk requests in flight, with the thread that issued them and the time.
 
 use crate::by_recording::ByRecording;
 
-/// Requests under way that are known at most; of more the disk is known, and not who issued them.
+/// Max tracked requests; for others the issuer is unknown.
 const MAX_UNDER_WAY: usize = 1 << 16;
 
-/// A disk of a machine: its number as the kernel has it, `dev_t`, behind the recording's.
+/// A disk: index of the recording, and `dev_t`.
 pub(super) type Disk = (u16, u32);
 
-/// Where a request began.
+/// Issue of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Issued {
-    /// When the driver got it, in nanoseconds.
+    /// When the driver received it.
     pub(super) at_ns: u64,
-    /// The thread that gave it to the driver; `None`: an interrupt did.
+    /// The issuing thread; `None` if an interrupt issued it.
     pub(super) by: Option<u32>,
 }
 
-/// Those under way, by disk and first sector.
+/// Requests in flight by disk and first sector.
 #[derive(Debug, Default)]
 pub(super) struct Disks(ByRecording<(u32, u64), Issued>);
 
@@ -29,18 +29,18 @@ impl Disks {
         }
     }
 
-    /// Where the request that completes began; `None`: that was not seen.
+    /// The issue of a completing request; `None` if it was not seen.
     pub(super) fn complete(&mut self, (recording, dev): Disk, sector: u64) -> Option<Issued> {
         self.0.take((recording, (dev, sector)))
     }
 
-    /// Events of a machine were lost: a request may have completed, and another one begun at its sector.
+    /// Drops all requests after a loss: one may have completed, and another may have started at its sector.
     pub(super) fn lose(&mut self, recording: u16) {
         self.0.forget(recording);
     }
 }
 
-/// A disk's number as people write it, `MAJOR:MINOR` (`MINORBITS`, include/linux/kdev_t.h).
+/// A disk's number in the usual form `MAJOR:MINOR` (`MINORBITS`, include/linux/kdev_t.h).
 pub(super) fn disk_number(dev: u32) -> String {
     format!("{}:{}", dev >> 20, dev & 0xf_ffff)
 }

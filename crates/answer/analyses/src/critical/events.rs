@@ -1,4 +1,4 @@
-//! Which events histories are made of, and what each means for one.
+//! Events that the analysis reads, and their meanings.
 
 use ftrace::eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
@@ -7,22 +7,22 @@ use timeline::Kind;
 use timeline::arch::{self, Rule};
 use timeline::trace_events::{EventRequest, TraceEvent};
 
-/// What an event means; the comments say which fields are read, in order.
+/// Meaning of an event; each comment lists the fields that are read, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// `sched_switch`: previous thread, its state, next thread.
     Switch,
     /// `sched_waking`: thread, `common_flags`.
     Waking,
-    /// `sched_wakeup`: the same.
+    /// `sched_wakeup`: as [`Self::Waking`].
     Wakeup,
-    /// `sched_wakeup_new`: the same.
+    /// `sched_wakeup_new`: as [`Self::Waking`].
     Born,
     /// `irq_handler_entry`: number.
     Irq,
-    /// `irq_handler_exit`, or that of an interrupt of the architecture.
+    /// `irq_handler_exit`, or `irq_vectors:*_exit`.
     IrqEnds,
-    /// An interrupt of the architecture that is no timer's, `irq_vectors:*_entry`: its place in [`X86_VECTORS`].
+    /// `irq_vectors:*_entry` except for timers: index in [`X86_VECTORS`].
     Vector(u8),
     /// `softirq_entry`: number.
     Softirq,
@@ -30,22 +30,23 @@ pub(super) enum Meaning {
     SoftirqEnds,
     /// `block_rq_issue`: disk, first sector, `common_flags`.
     DiskIssue,
-    /// `block_rq_complete`: the same.
+    /// `block_rq_complete`: as [`Self::DiskIssue`].
     DiskComplete,
-    /// A timer's function begins.
+    /// A timer function starts.
     Timer,
     TimerEnds,
-    /// `kvm_exit` and its like: the fields of its rule.
+    /// `kvm_exit` and other architectures' exits: the fields of its rule.
     Exit,
-    /// `kvm_entry` and its like.
+    /// `kvm_entry` and other architectures' entries.
     Entry,
     /// `kvm_userspace_exit`.
     ToUser,
-    /// The VMM is back in the kernel: the fields of its rule.
+    /// The VMM returns to the kernel: the fields of its rule.
     FromUser,
-    /// An interrupt is raised for a guest: vCPU, level, `common_flags`, vector.
+    /// A guest's interrupt is raised: vCPU, level, `common_flags`, vector.
     Inject,
-    /// `kvm_inj_virq`: the guest gets an interrupt with the next entry: vector, whether it is a software's, whether it had it.
+    /// `kvm_inj_virq`: the next entry injects an interrupt: vector, whether it is a software interrupt, whether it
+    /// is reinjected.
     Injected,
 }
 
@@ -55,7 +56,7 @@ const WAKE: &[&str] = &["pid", "common_flags"];
 const INJECTED: &[&str] = &["vector|irq", "soft", "reinjected"];
 const DISK: &[&str] = &["dev", "sector", "common_flags"];
 
-/// Events of any kernel.
+/// Events of hosts and guests.
 const ANY: &[(&str, Meaning, &[&str])] = &[
     ("sched:sched_switch", M::Switch, &["prev_pid", "prev_state", "next_pid"]),
     ("sched:sched_waking", M::Waking, WAKE),
@@ -73,7 +74,7 @@ const ANY: &[(&str, Meaning, &[&str])] = &[
     ("timer:hrtimer_expire_exit", M::TimerEnds, &[]),
 ];
 
-/// All events that matter. A trace event's tag is an index into `list`.
+/// All events to read. A trace event's tag is an index into `list`.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     list: Vec<(Meaning, Option<&'static Rule>)>,
@@ -81,7 +82,7 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Those of recordings, of which some were made in guests of others.
+    /// The events of `recordings`; `is_guest` identifies guests' recordings by index.
     pub(super) fn new(recordings: &[Recording], is_guest: &dyn Fn(usize) -> bool) -> Self {
         let mut events = Self::default();
         for (at, recording) in recordings.iter().enumerate() {
@@ -98,12 +99,12 @@ impl Events {
         events
     }
 
-    /// What is wanted of a recording's event.
+    /// The fields to read of a recording's event.
     pub(super) fn wanted(&self, recording: usize, id: u16) -> Option<EventRequest> {
         self.by_id.get(&(recording, id)).copied()
     }
 
-    /// What an event means; `None` if it doesn't count.
+    /// Meaning of an event; `None` if it is irrelevant.
     #[inline]
     pub(super) fn meaning(&self, event: &TraceEvent) -> Option<Meaning> {
         let (meaning, rule) = self.list.get(usize::from(event.tag))?;
@@ -113,7 +114,7 @@ impl Events {
 
 type Found = (Meaning, Option<&'static Rule>, &'static [&'static str]);
 
-/// What an event of a host's KVM means.
+/// Meaning of a host's KVM event.
 fn of_host(format: &EventFormat) -> Option<Found> {
     if format.full_name() == "kvm:kvm_inj_virq" {
         return Some((M::Injected, None, INJECTED));
@@ -137,7 +138,7 @@ fn of_any(format: &EventFormat) -> Option<Found> {
     rule.map(|(_, meaning, fields)| (*meaning, None, *fields)).or_else(|| of_vector(format))
 }
 
-/// What an event of an interrupt of the architecture means.
+/// Meaning of an `irq_vectors` event.
 fn of_vector(format: &EventFormat) -> Option<Found> {
     let name = Some(format.name()).filter(|_| format.system() == "irq_vectors")?;
     let (vector, meaning) = match name.strip_suffix("_entry") {

@@ -1,4 +1,4 @@
-//! Events to histories, and each wait of the threads asked about to a walk as soon as it is over.
+//! Updates histories from events, and walks each wait of the analysed threads as soon as it ends.
 
 use ftrace::eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
@@ -15,23 +15,23 @@ use super::piece::PieceSink;
 use super::walk::{Places, Target, Walk};
 use crate::path::{Machines, Thread, in_hardirq};
 
-/// Bits of `prev_state` that say why a thread sleeps; above them are marks, such as that the thread was
-/// preempted (`TASK_REPORT_MAX`, include/linux/sched.h).
+/// Bits of `prev_state` that give the reason for sleeping; higher bits are flags, such as preempted
+/// (`TASK_REPORT_MAX`, include/linux/sched.h).
 const SLEEPS: u64 = 0xff;
-/// `EXIT_DEAD` and `EXIT_ZOMBIE`: the thread is no more.
+/// `EXIT_DEAD` and `EXIT_ZOMBIE`: the thread has exited.
 const GONE: u64 = 0x30;
 
-/// Threads that may have woken others of the same VM's.
+/// Max threads in [`Follower::works_for`].
 const MAX_WORKERS: usize = 1 << 16;
 
-/// Takes what is found of the threads asked about.
+/// Receives the results for the analysed threads.
 pub(super) trait WaitSink {
-    /// Pieces that are given from now on are of this thread, between two moments; `waited`: it had no CPU, and
-    /// has one again at the second one, or it is all that was asked about.
+    /// Begins an interval of a thread: the following pieces belong to it. `waited`: the thread had no CPU until
+    /// `to_ns`, or the interval is a requested range.
     fn interval(&mut self, target: Thread, from_ns: u64, to_ns: u64, waited: bool);
 }
 
-/// Follows all machines.
+/// Follows the events of all machines.
 pub(super) struct Follower<'e, S> {
     events: &'e Events,
     machines: &'e Machines<'e>,
@@ -39,15 +39,15 @@ pub(super) struct Follower<'e, S> {
     history: History,
     contexts: FxHashMap<(u16, u16), CpuContext>,
     disks: Disks,
-    /// Wake-ups of threads that still ran, on their way to sleep.
+    /// Wake-ups of threads that were still on their way to sleep.
     early: FxHashMap<Thread, Cause>,
-    /// By thread that a vCPU's has woken, the VM: it may raise interrupts for it.
+    /// VMs by worker thread: a vCPU's thread woke the worker, so it may raise interrupts for that VM.
     works_for: FxHashMap<Thread, u16>,
-    /// The threads asked about; up to when they have been walked, once they were seen.
+    /// Analysed threads, and the end of their last walk; `None` before their first event.
     targets: FxHashMap<Thread, Option<u64>>,
-    /// What is asked about besides: a thread's time between two moments.
+    /// A requested range of a thread's time.
     range: Option<(Thread, u64, u64)>,
-    /// By recording, until when events of one of its CPUs are missing.
+    /// By recording: end of the latest loss on any CPU.
     lost_until_ns: Vec<u64>,
     pub(super) sink: S,
 }
@@ -76,7 +76,7 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
         }
     }
 
-    /// Ends all recordings; `spans_ns` says when each began and ended.
+    /// Ends all recordings; `spans_ns` has their first and last times.
     pub(super) fn finish(mut self, spans_ns: &[Option<(u64, u64)>]) -> S {
         let mut targets: Vec<Thread> = self.targets.keys().copied().collect();
         targets.sort_unstable();
@@ -94,7 +94,7 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
     }
 
     fn set(&mut self, thread: Thread, now_ns: u64, activity: Activity) {
-        // A thread that is not seen to run may run where events are missing.
+        // A thread without events may run on a CPU whose events are missing.
         let is_seen = matches!(activity, Activity::Runs { .. } | Activity::Gone);
         let until_ns = self.lost_until_ns.get(usize::from(thread.0)).copied().unwrap_or(0);
         let activity = if !is_seen && now_ns < until_ns { Activity::Lost } else { activity };
@@ -105,7 +105,7 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
         }
     }
 
-    /// Takes in the losses that a thread has not seen. A vCPU's does something unknown from then on.
+    /// Applies losses to a thread. A vCPU's mode is unknown from then on.
     fn catch_up(&mut self, thread: Thread) {
         if let Some(lost_ns) = self.history.catch_up(thread)
             && let Some(vcpu) = self.machines.vcpu_of(thread)
@@ -114,7 +114,7 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
         }
     }
 
-    /// What a thread asked about did up to a moment.
+    /// Walks the time of an analysed thread up to `now_ns`.
     fn walk(&mut self, target: Thread, now_ns: u64, waited: bool) {
         let walked = self.targets.get_mut(&target).and_then(Option::as_mut);
         let Some(walked_ns) = walked.filter(|walked_ns| **walked_ns <= now_ns) else { return };
@@ -125,7 +125,7 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
         Walk::run(places, Target::Own(target), from_ns..now_ns, sink);
     }
 
-    /// What a thread did in the range asked about, once that is over.
+    /// Walks the requested range after its end.
     fn walk_range(&mut self, now_ns: u64) {
         let Some((thread, from_ns, to_ns)) = self.range.filter(|(.., to_ns)| *to_ns < now_ns)
         else {
@@ -138,7 +138,7 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
         Walk::run(places, Target::Shown(thread), from_ns..to_ns, sink);
     }
 
-    /// Walks go back no further than this.
+    /// The earliest time that a walk can need.
     fn needed_from_ns(&self, now_ns: u64) -> u64 {
         let walked = self.targets.values().flatten().copied();
         let range = self.range.map(|(_, from_ns, _)| from_ns);
@@ -160,7 +160,7 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
             self.walk(prev, now_ns, false);
             if let Some(walked) = self.targets.get_mut(&prev).filter(|_| activity == Activity::Gone)
             {
-                // Its number may be another thread's later.
+                // The id may be reused by another thread.
                 *walked = None;
             }
         }
@@ -182,7 +182,7 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
         }
     }
 
-    /// `sched_waking`, and `sched_wakeup`, which says it again after it is done.
+    /// Handles `sched_waking`, and `sched_wakeup`, which repeats it after the wake-up (`is_done`).
     fn wake(&mut self, event: &TraceEvent, is_done: bool) {
         let Some(woken) = event.thread_value(0).filter(|&woken| woken != 0) else { return };
         let woken = (event.recording, woken);
@@ -211,10 +211,10 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
         context.cause(event.cpu, event.thread, event.value(1).unwrap_or(0), event.stamp_ns)
     }
 
-    /// An interrupt is raised for a vCPU.
+    /// A vCPU's interrupt is raised.
     fn inject(&mut self, event: &TraceEvent) {
         if event.value(1) == Some(0) {
-            // Lowered again.
+            // The interrupt line is lowered.
             return;
         }
         let by = (event.recording, event.thread);
@@ -227,7 +227,7 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
         self.history.raise(vcpu, event.stamp_ns, Raised { by, in_interrupt, vector });
     }
 
-    /// A vCPU's guest gets an interrupt; one that it got before, and did not take, is the same.
+    /// A vCPU's guest receives an interrupt; reinjections are ignored.
     fn injected(&mut self, event: &TraceEvent) {
         let is_again = [1, 2].iter().any(|at| event.value(*at).unwrap_or(0) != 0);
         let vector = event.value(0).and_then(|vector| u8::try_from(vector).ok());
@@ -237,7 +237,7 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
         }
     }
 
-    /// A vCPU's thread leaves its guest or the kernel, or comes back.
+    /// A vCPU's thread changes between guest, kernel and VMM.
     fn mode(&mut self, event: &TraceEvent, meaning: Meaning) {
         let Some(vcpu) = self.machines.vcpu_of((event.recording, event.thread)) else { return };
         let was = self.history.mode(vcpu.index).and_then(|log| log.last()).map(|(_, mode)| mode);
@@ -254,7 +254,7 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
         self.history.set_mode(vcpu.index, event.stamp_ns, mode);
     }
 
-    /// The thread of an event runs, whatever was seen of it.
+    /// An event proves that its thread is running.
     fn runs(&mut self, event: &TraceEvent) {
         let thread = (event.recording, event.thread);
         self.catch_up(thread);
@@ -264,7 +264,6 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
         }
     }
 
-    /// A request goes to a disk.
     fn issue(&mut self, event: &TraceEvent) {
         let Some((disk, sector)) = request(event) else { return };
         let flags = event.value(2).unwrap_or(0);
@@ -272,7 +271,6 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
         self.disks.issue(disk, sector, Issued { at_ns: event.stamp_ns, by });
     }
 
-    /// A request completes.
     fn complete(&mut self, event: &TraceEvent) {
         let Some((disk, sector)) = request(event) else { return };
         self.history.complete(disk, event.stamp_ns, self.disks.complete(disk, sector));
@@ -296,7 +294,7 @@ impl<'e, S: WaitSink + PieceSink> Follower<'e, S> {
     }
 }
 
-/// The disk of a request, and its first sector.
+/// Disk and first sector of a request.
 fn request(event: &TraceEvent) -> Option<(Disk, u64)> {
     Some(((event.recording, event.value(0)? as u32), event.value(1)?))
 }

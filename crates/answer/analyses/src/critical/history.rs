@@ -1,4 +1,4 @@
-//! What threads, CPUs and vCPUs did, as far back as a walk may go.
+//! History of threads, CPUs and vCPUs, as far back as walks need it.
 
 use std::collections::VecDeque;
 
@@ -9,69 +9,68 @@ use super::disks::{Disk, Issued};
 use crate::loss_log::LossLog;
 use crate::path::Thread;
 
-/// States kept in all logs together before unneeded ones are discarded.
+/// Number of entries below which old entries are not discarded.
 const FEW: usize = 1 << 16;
 
-/// States that are kept at most: of 40 bytes and less each.
+/// Max entries of at most 40 bytes.
 pub(super) const MAX_KEPT: usize = 1 << 21;
 
-/// What makes a thread go on.
+/// Cause of a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// Another thread of its machine.
+    /// Another thread of the same machine.
     Thread(u32),
-    /// An interrupt on a CPU of its machine.
+    /// An interrupt on a CPU of the same machine.
     Interrupt {
         cpu: u16,
-        /// What it was about.
         kind: InterruptKind,
-        /// When its handler began, as far as events show.
+        /// Start of the handler, as far as events show it.
         since_ns: u64,
     },
 }
 
-/// What a thread does.
+/// Activity of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activity {
     Runs {
         cpu: u16,
     },
-    /// It was taken off its CPU though it could have run on.
+    /// Switched out while it could have continued.
     Preempted,
-    /// It was woken, and waits for a CPU.
+    /// Woken, and waiting for a CPU.
     Woken(Cause),
     Sleeps,
-    /// Events were lost.
+    /// Unknown after a loss.
     Lost,
-    /// It is no more.
+    /// Exited.
     Gone,
 }
 
-/// What a vCPU's thread does while it runs.
+/// Mode of a running vCPU thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Its guest runs.
+    /// In the guest.
     Guest,
     /// The kernel handles an exit.
     Kernel { isa: u8, code: u64 },
-    /// The VMM does.
+    /// The VMM handles an exit.
     User { isa: u8, code: u64 },
-    /// Events were lost.
+    /// Unknown after a loss.
     Lost,
 }
 
-/// An interrupt that was raised for a vCPU.
+/// A raised interrupt of a vCPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Raised {
-    /// The host's thread that did it.
+    /// The host thread that raised it.
     pub(super) by: Thread,
-    /// It did so in an interrupt.
+    /// Whether it was raised in an interrupt.
     pub(super) in_interrupt: bool,
-    /// The interrupt's vector, where the event has it.
+    /// Interrupt vector, if the event has it.
     pub(super) vector: Option<u8>,
 }
 
-/// States one after another, each from its time to that of the next.
+/// A sequence of states with their start times.
 #[derive(Debug)]
 pub(super) struct Log<S>(VecDeque<(u64, S)>);
 
@@ -81,7 +80,7 @@ impl<S> Default for Log<S> {
     }
 }
 
-/// A state of a log, since when, and the one after it.
+/// A state of a log with its start, and the next state.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct At<S> {
     pub(super) from_ns: u64,
@@ -90,31 +89,30 @@ pub(super) struct At<S> {
 }
 
 impl<S: Copy> Log<S> {
-    /// A state from a moment on. Times never run back.
+    /// Appends a state; times are monotonic.
     fn push(&mut self, now_ns: u64, state: S) {
         let last_ns = self.0.back().map_or(0, |(from_ns, _)| *from_ns);
         self.0.push_back((now_ns.max(last_ns), state));
     }
 
-    /// The latest state.
     pub(super) fn last(&self) -> Option<(u64, S)> {
         self.0.back().copied()
     }
 
-    /// The state just before a moment.
+    /// The state just before `now_ns`.
     pub(super) fn before(&self, now_ns: u64) -> Option<At<S>> {
         let after = self.0.partition_point(|(from_ns, _)| *from_ns < now_ns);
         let &(from_ns, state) = self.0.get(after.checked_sub(1)?)?;
         Some(At { from_ns, state, next: self.0.get(after).copied() })
     }
 
-    /// The states before a moment, the latest first.
+    /// The states before `now_ns`, the latest first.
     pub(super) fn backwards(&self, now_ns: u64) -> impl Iterator<Item = (u64, S)> {
         let after = self.0.partition_point(|(from_ns, _)| *from_ns < now_ns);
         self.0.range(..after).rev().copied()
     }
 
-    /// Lets go of states that end before a moment; says of how many.
+    /// Drops states that end before `before_ns`; returns their number.
     fn forget(&mut self, before_ns: u64) -> usize {
         let after = self.0.partition_point(|(from_ns, _)| *from_ns <= before_ns);
         let gone = after.saturating_sub(1);
@@ -123,7 +121,7 @@ impl<S: Copy> Log<S> {
     }
 }
 
-/// A thread's states, and the losses of its recording that are in them.
+/// A thread's states, and the number of losses that they include.
 #[derive(Debug)]
 struct ThreadLog {
     log: Log<Activity>,
@@ -131,8 +129,7 @@ struct ThreadLog {
 }
 
 impl ThreadLog {
-    /// When the first loss began that it has not seen and that may have been of its events: on the CPU on which it ran,
-    /// on any while it had none.
+    /// Start of the first unseen loss that may affect the thread: on its CPU, or on any CPU while it has none.
     fn unseen_loss(&self, losses: Option<&LossLog>) -> Option<u64> {
         let losses = losses.filter(|losses| losses.count() != self.losses_seen)?;
         let cpu = match self.log.last()? {
@@ -148,7 +145,7 @@ impl ThreadLog {
     }
 }
 
-/// What a thread did, with the loss that its log does not have yet.
+/// A thread's states, with a loss that its log does not include yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ThreadHistory<'h> {
     log: &'h Log<Activity>,
@@ -156,12 +153,11 @@ pub(super) struct ThreadHistory<'h> {
 }
 
 impl<'h> ThreadHistory<'h> {
-    /// The latest state.
     pub(super) fn last(self) -> Option<(u64, Activity)> {
         self.lost.or_else(|| self.log.last())
     }
 
-    /// The state just before a moment.
+    /// The state just before `now_ns`.
     pub(super) fn before(self, now_ns: u64) -> Option<At<Activity>> {
         match self.lost {
             Some((from_ns, state)) if from_ns < now_ns => Some(At { from_ns, state, next: None }),
@@ -169,32 +165,33 @@ impl<'h> ThreadHistory<'h> {
         }
     }
 
-    /// The states before a moment, the latest first.
+    /// The states before `now_ns`, the latest first.
     pub(super) fn backwards(self, now_ns: u64) -> impl Iterator<Item = (u64, Activity)> + 'h {
         let lost = self.lost.filter(|(from_ns, _)| *from_ns < now_ns);
         lost.into_iter().chain(self.log.backwards(now_ns))
     }
 }
 
-/// All of it.
+/// Histories of all threads, CPUs and vCPUs.
 #[derive(Debug, Default)]
 pub(super) struct History {
     threads: FxHashMap<Thread, ThreadLog>,
-    /// By recording. Threads learn of losses at their next events: there may be as many of both as lines.
+    /// Losses by recording. Threads process them lazily, at their next event, because a recording can have as many
+    /// of both as lines.
     losses: Vec<LossLog>,
-    /// By recording and CPU, the thread that has it; `None`: not known.
+    /// By recording and CPU: the current thread; `None` if unknown.
     cpus: FxHashMap<(u16, u16), Log<Option<u32>>>,
     /// By vCPU.
     modes: Vec<Log<Mode>>,
     raised: Vec<Log<Raised>>,
-    /// By vCPU, vectors of the interrupts that its guest was given.
+    /// By vCPU: vectors of injected interrupts.
     injected: Vec<Log<u8>>,
-    /// By disk, where the requests began that completed.
+    /// By disk: the issues of completed requests.
     completed: FxHashMap<Disk, Log<Option<Issued>>>,
     entry_count: usize,
-    /// How many may be kept before old ones are looked for.
+    /// Number of entries that triggers [`Self::tidy`].
     room: usize,
-    /// All before may have been let go though it was needed.
+    /// Needed entries before this time may have been dropped.
     pub(super) forgotten_ns: u64,
 }
 
@@ -234,7 +231,7 @@ impl History {
         self.injected.get(vcpu)
     }
 
-    /// The last request of a disk that completed up to a moment.
+    /// Issue of the disk's last request that completed until `now_ns`.
     pub(super) fn completed(&self, disk: Disk, now_ns: u64) -> Option<Issued> {
         self.completed.get(&disk)?.before(now_ns.saturating_add(1))?.state
     }
@@ -246,8 +243,8 @@ impl History {
         self.entry_count += 1;
     }
 
-    /// Takes in the losses that a thread has not seen, as has to be done before its next event. Returns since when its events
-    /// may be missing.
+    /// Applies unseen losses to a thread; must be called before its next event. Returns the time since when its
+    /// events may be missing.
     pub(super) fn catch_up(&mut self, thread: Thread) -> Option<u64> {
         let losses = self.losses.get(usize::from(thread.0))?;
         let known = self.threads.get_mut(&thread)?;
@@ -294,8 +291,8 @@ impl History {
         self.entry_count += 1;
     }
 
-    /// Events of a CPU were lost: what any thread of its machine did that was not on another CPU is not
-    /// known from then on.
+    /// Records a loss on a CPU: afterwards, the state of each thread of the machine is unknown unless it was on
+    /// another CPU.
     pub(super) fn lose(&mut self, (recording, cpu): (u16, u16), now_ns: u64) {
         let at = usize::from(recording);
         if self.losses.len() <= at {
@@ -307,12 +304,12 @@ impl History {
         self.set_cpu((recording, cpu), now_ns, None);
     }
 
-    /// Whether there is so much that old states are to be [let go of](Self::tidy).
+    /// Whether there are enough entries to [drop old ones](Self::tidy).
     pub(super) fn is_full(&self) -> bool {
         self.entry_count >= self.room
     }
 
-    /// Lets go of what lies before a moment; of more where there is too much.
+    /// Drops entries before `needed_from_ns`, and needed ones if there are too many.
     pub(super) fn tidy(&mut self, needed_from_ns: u64, now_ns: u64) {
         self.forget(needed_from_ns);
         let mut from_ns = needed_from_ns;
@@ -350,7 +347,7 @@ mod tests {
 
     use super::*;
 
-    /// States of threads, each of which learns of a loss at once.
+    /// A reference model: each loss is applied to all threads immediately.
     #[derive(Debug, Default)]
     struct AtOnce(BTreeMap<Thread, Vec<(u64, Activity)>>);
 

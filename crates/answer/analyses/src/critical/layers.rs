@@ -1,22 +1,21 @@
-//! Which vCPU runs in which thread of the host, and which CPU of which guest's recording it is.
+//! Maps vCPUs to their host threads, and to the CPUs in guests' recordings.
 
 use rustc_hash::FxHashMap;
 
 use crate::align::GuestAlignment;
 use crate::path::{Machines, Thread};
 
-/// A vCPU between its host and its guest.
+/// A vCPU with its host thread and guest CPU.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VcpuLayer {
-    /// The host's thread.
     pub(super) thread: Thread,
-    /// The guest's recording and CPU, where there is one.
+    /// Recording and CPU of the guest; `None` without a guest's recording.
     pub(super) guest_cpu: Option<(u16, u16)>,
-    /// The guest's times are known to within this.
+    /// Bound of the guest's clock alignment.
     pub(super) bound_ns: u64,
 }
 
-/// All vCPUs, by the numbers that [`Machines`] has for them.
+/// All vCPUs, by the indexes of [`Machines`].
 #[derive(Debug, Default)]
 pub(super) struct Layers {
     vcpus: Vec<VcpuLayer>,
@@ -47,7 +46,7 @@ impl Layers {
         self.vcpus.get(vcpu).copied()
     }
 
-    /// The vCPU that is a CPU of a guest.
+    /// The vCPU of a guest's CPU.
     pub(super) fn vcpu_of_guest(&self, recording: u16, cpu: u16) -> Option<usize> {
         self.by_guest_cpu.get(&(recording, cpu)).copied()
     }

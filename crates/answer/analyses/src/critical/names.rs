@@ -1,4 +1,4 @@
-//! What machines, threads and reasons of parts are called.
+//! Names of machines, threads and reasons of parts.
 
 use rustc_hash::FxHashMap;
 use sources::X86_VECTORS;
@@ -14,23 +14,22 @@ use crate::path::{Actor, Machines, Thread};
 use crate::recorders::is_recorder;
 use crate::view::View;
 
-/// A part's names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Named {
     pub(super) machine: String,
     pub(super) thread: String,
     pub(super) on: Actor,
     pub(super) reason: Option<String>,
-    /// It is about a thread that is the recording itself.
+    /// Whether the thread belongs to the recorder.
     pub(super) is_recorder: bool,
 }
 
 pub(super) struct Names<'n> {
     machines: &'n Machines<'n>,
-    /// By recording.
+    /// Machine names by recording.
     of_machines: Vec<String>,
     threads: &'n [ThreadNames],
-    /// Those that threads had one after the other.
+    /// All names of each thread in the order of time.
     histories: &'n [ThreadNames],
     reasons: Vec<ReasonNames>,
     known: FxHashMap<(Spent, u64), Named>,
@@ -56,7 +55,7 @@ impl<'n> Names<'n> {
         self.of_machines.get(usize::from(recording)).cloned().unwrap_or_default()
     }
 
-    /// A thread: by its vCPU if it runs one, else as its kernel calls it at a moment; `None`: as it did last.
+    /// Name of a thread: its vCPU, or its name at `now_ns`; `None`: its last name.
     pub(super) fn thread(&self, thread: Thread, now_ns: Option<u64>) -> String {
         if thread.1 == 0 {
             return "idle".to_owned();
@@ -75,7 +74,7 @@ impl<'n> Names<'n> {
         name.map_or_else(|| thread.1.to_string(), str::to_owned)
     }
 
-    /// Names that a thread had before its last one, but for one that runs a vCPU.
+    /// A thread's names before its last one; empty for vCPU threads.
     pub(super) fn earlier(&self, thread: Thread) -> Vec<(u64, String)> {
         let history = self.histories.get(usize::from(thread.0));
         let known = history.filter(|_| self.machines.vcpu_of(thread).is_none());
@@ -86,7 +85,7 @@ impl<'n> Names<'n> {
         all
     }
 
-    /// What a part is called whose threads have their names since a moment, by [`Spent::named_since_ns`].
+    /// Names of a part whose threads have had their names since `since_ns`, by [`Spent::named_since_ns`].
     pub(super) fn name_since(&mut self, spent: &Spent, since_ns: u64) -> Named {
         if let Some(named) = self.known.get(&(*spent, since_ns)) {
             return named.clone();
@@ -96,12 +95,12 @@ impl<'n> Names<'n> {
         named
     }
 
-    /// What a part is called that begins at a moment.
+    /// Names of a part that begins at `now_ns`.
     pub(super) fn at(&mut self, spent: &Spent, now_ns: u64) -> Named {
         self.name_since(spent, spent.named_since_ns(self.histories, now_ns))
     }
 
-    /// The thread that a part is about.
+    /// The thread of a part.
     pub(super) fn thread_of(&self, spent: &Spent) -> Option<Thread> {
         match spent.who {
             Who::Thread(thread) => Some(thread),
@@ -127,7 +126,7 @@ impl<'n> Names<'n> {
         Named { machine, thread, on, reason, is_recorder }
     }
 
-    /// The recording, the machine and the name of whom a part is about, and what that is.
+    /// Recording, machine, name and kind of a part's thread.
     fn who(&self, who: Who, since_ns: u64) -> (u16, String, String, Actor) {
         match who {
             Who::Thread(thread) => {

@@ -5,18 +5,18 @@ use super::history::{Activity, Cause, History, Mode, Raised};
 use super::layers::Layers;
 use crate::path::Thread;
 
-/// Where an interrupt came from.
+/// Origin of a guest's interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Origin {
-    /// The host's thread that raised it, and when.
+    /// The host thread that raised it, and the time.
     pub(super) raised_by: Thread,
     pub(super) raised_ns: u64,
-    /// The thread of the vCPU that got it.
+    /// The thread of the interrupted vCPU.
     pub(super) vcpu_thread: Thread,
 }
 
-/// The origin of an interrupt that a vCPU's guest handled from `now_ns` on; `None` where no thread of the
-/// host is known to have raised it.
+/// Origin of an interrupt that a vCPU's guest started to handle at `now_ns`; `None` if no host thread is known to
+/// have raised it.
 pub(super) fn origin(
     (history, layers): (&History, &Layers),
     vcpu: usize,
@@ -45,7 +45,7 @@ pub(super) fn origin(
     };
     let seen = by_another.or_else(by_itself).map(|(at_ns, interrupt)| origin(interrupt.by, at_ns));
     seen.or_else(|| {
-        // No event has it, but the vCPU slept and was woken for it.
+        // No injection event exists, but the vCPU was woken for the interrupt.
         let log = history.thread(vcpu_thread)?;
         let mut all = log.backwards(now_ns).take_while(|(at_ns, _)| *at_ns >= earliest_ns);
         all.find_map(|(at_ns, activity)| match activity {
@@ -55,15 +55,15 @@ pub(super) fn origin(
     })
 }
 
-/// The same by its vector, however long ago, where events have that: the last time that it was raised since the guest was
-/// given it before.
+/// Finds the origin by vector at any distance in time, if events have vectors: the last time this vector was
+/// raised since its previous injection.
 fn of_vector(
     history: &History,
     vcpu: usize,
     kind: InterruptKind,
     now_ns: u64,
 ) -> Option<(u64, Raised)> {
-    // What softirqs go on with may have been any interrupt's.
+    // A softirq can continue the work of any interrupt.
     if matches!(kind, InterruptKind::Softirq(_) | InterruptKind::Unknown) {
         return None;
     }
@@ -76,11 +76,11 @@ fn of_vector(
         .filter(|(at_ns, _)| *at_ns > before_ns)
 }
 
-/// Entries that a guest may take until it handles an interrupt: it may run when it is raised and be left for it,
-/// and be left once more when it takes interrupts again, and meanwhile for something else.
+/// Max entries between raising an interrupt and its handler: one kick out of the guest, one exit for the interrupt
+/// window, and some unrelated exits.
 const MAX_ENTRIES: usize = 4;
 
-/// An interrupt that is handled now was raised after this.
+/// The earliest time at which an interrupt that is handled now can have been raised.
 fn some_entries_ago(history: &History, vcpu: usize, now_ns: u64) -> u64 {
     let all = history.mode(vcpu).into_iter().flat_map(|log| log.backwards(now_ns));
     let mut entries = all.filter(|(_, mode)| *mode == Mode::Guest);

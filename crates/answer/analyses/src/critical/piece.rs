@@ -1,37 +1,37 @@
-//! An interval of a wait, and what it was spent on.
+//! An interval of a wait, with the thread and state that it is attributed to.
 
 use timeline::trace_events::ThreadNames;
 
 use super::context::InterruptKind;
 use crate::path::Thread;
 
-/// What a thread did, or what it waited for, in a part of a wait.
+/// What a thread did, or waited for, in a part of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CriticalState {
     /// A thread ran on a CPU of its machine.
     Running,
-    /// A guest ran; what it did is not recorded.
+    /// A guest ran; its activity is not recorded.
     Guest,
     /// A guest's idle loop ran.
     GuestIdle,
     /// The host's kernel handled an exit.
     ExitKernel,
-    /// The VMM did.
+    /// The VMM handled an exit.
     ExitUser,
     /// An interrupt was handled.
     Interrupt,
-    /// A thread was woken, and waited for a CPU.
+    /// A thread waited for a CPU after its wake-up.
     Waiting,
-    /// A thread was taken off its CPU though it could have run on.
+    /// A thread was switched out while it could have continued.
     Preempted,
-    /// A thread slept; why, no event of another thread says.
+    /// A thread slept, and no event shows the reason.
     Blocked,
-    /// What a thread did is not known.
+    /// The activity of a thread is unknown.
     Unknown,
 }
 
 impl CriticalState {
-    /// Its name in documents.
+    /// Name in documents.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -54,39 +54,39 @@ pub(super) enum Who {
     Thread(Thread),
     /// A vCPU in its guest.
     Vcpu(usize),
-    /// An interrupt of that machine.
+    /// An interrupt of the machine with this recording.
     Interrupt(u16),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Why {
     Nothing,
-    /// An exit of a vCPU of this recording.
+    /// An exit of a vCPU in this recording.
     Exit {
         recording: u16,
         isa: u8,
         code: u64,
     },
-    /// This thread of the machine had the CPU; 0: it was idle.
+    /// The machine's thread on the CPU; 0 if the CPU was idle.
     Behind(u32),
     Interrupt(InterruptKind),
     End(End),
 }
 
-/// Why nothing more is known of a part.
+/// Why a walk ends, so that the rest of a part is unexplained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum End {
-    /// The thread runs again, and no event shows its waker.
+    /// The thread runs again without a wake-up event.
     NoWake,
-    /// It slept, and was woken only later than it was waited for.
+    /// It slept, and was woken only after the time of the walk.
     AsleepMeanwhile,
-    /// It still slept when the recording ended.
+    /// It slept until the end of the recording.
     StillAsleep,
     /// Events were lost.
     Lost,
-    /// Nothing was seen of the thread yet.
+    /// The thread has no earlier event.
     NotSeen,
-    /// Too long ago: the memory for what happened was full.
+    /// The history before this time was discarded.
     Forgotten,
     /// The chain of waiting threads is too long.
     Depth,
@@ -106,7 +106,7 @@ impl End {
     }
 }
 
-/// What an interval of time was spent on.
+/// What an interval was spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Spent {
     pub(super) who: Who,
@@ -115,7 +115,7 @@ pub(super) struct Spent {
 }
 
 impl Spent {
-    /// Since when the threads of it had the names that they had at a moment.
+    /// Time since which the threads of this part have had their names at `now_ns`.
     pub(super) fn named_since_ns(&self, names: &[ThreadNames], now_ns: u64) -> u64 {
         let since_ns = |(recording, thread): Thread| {
             names.get(usize::from(recording)).map_or(0, |names| names.since_ns(thread, now_ns))
@@ -128,16 +128,15 @@ impl Spent {
     }
 }
 
-/// How an interval of time counts for the thread whose time it is.
+/// How an interval counts for the analysed thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Counts {
     Ran,
     Waited,
-    /// What it did is not known.
+    /// Its activity is unknown.
     Unknown,
 }
 
-/// An interval of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) from_ns: u64,
@@ -146,7 +145,7 @@ pub(super) struct Piece {
     pub(super) spent: Spent,
 }
 
-/// Takes the pieces of an interval of time, the last one first, without gaps between them.
+/// Receives the pieces of an interval, the last one first, without gaps.
 pub(super) trait PieceSink {
     fn piece(&mut self, piece: &Piece);
 }

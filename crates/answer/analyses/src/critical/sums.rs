@@ -1,4 +1,4 @@
-//! Parts of many waits, added up; and the longest of these waits, piece by piece.
+//! Sums of parts over many waits, and the longest waits in detail.
 
 use rustc_hash::FxHashMap;
 use timeline::trace_events::ThreadNames;
@@ -7,31 +7,31 @@ use super::follow::WaitSink;
 use super::piece::{Counts, Piece, PieceSink, Spent};
 use crate::path::Thread;
 
-/// Different parts that are kept apart.
+/// Max distinct parts.
 const MAX_PARTS: usize = 1 << 16;
 
-/// Waits that are kept piece by piece.
+/// Max waits with stored pieces.
 pub(super) const MAX_LONGEST: usize = 5;
 
-/// Pieces that are kept of one wait: the longest.
+/// Max stored pieces per wait: the longest ones.
 const MAX_PIECES: usize = 1024;
 
-/// Time, and how many intervals it is.
+/// Total time and number of intervals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sum {
     pub(super) time_ns: u64,
     pub(super) count: u64,
 }
 
-/// A thread's time.
+/// Times of an analysed thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OwnTime {
     pub(super) ran_ns: u64,
     pub(super) waited_ns: u64,
     pub(super) unknown_ns: u64,
-    /// Times that it had no CPU.
+    /// Number of waits for a CPU.
     pub(super) waits: u64,
-    /// How long those were.
+    /// Total off-CPU time.
     pub(super) off_cpu_ns: u64,
 }
 
@@ -40,14 +40,15 @@ pub(super) struct Wait {
     pub(super) target: Thread,
     pub(super) from_ns: u64,
     pub(super) to_ns: u64,
-    /// The last piece first.
+    /// The last piece in time comes first.
     pub(super) pieces: Vec<Piece>,
-    /// There were more pieces: shorter ones, between these.
+    /// Shorter pieces were dropped between these.
     pub(super) is_cut: bool,
 }
 
 impl Wait {
-    /// Adds the piece before those that are there. The last one that was added is kept as it is, as it may grow.
+    /// Adds the next piece, which is earlier in time. The last added piece is never dropped, because it may still
+    /// grow.
     fn keep(&mut self, piece: &Piece) {
         match self.pieces.last_mut() {
             Some(last) if last.spent == piece.spent && last.from_ns == piece.to_ns => {
@@ -55,7 +56,7 @@ impl Wait {
             }
             _ => {
                 self.pieces.push(*piece);
-                // Each piece is looked at again once for `MAX_PIECES` that are added.
+                // Dropping half of the pieces at a time costs constant time per added piece.
                 if self.pieces.len() >= 2 * MAX_PIECES {
                     self.leave_out_short(MAX_PIECES);
                 }
@@ -63,7 +64,7 @@ impl Wait {
         }
     }
 
-    /// Leaves out all but `most` pieces, the shortest first, and never the one that was added last.
+    /// Drops the shortest pieces beyond `max`, but never the last added one.
     fn leave_out_short(&mut self, max: usize) {
         if self.pieces.len() <= max {
             return;
@@ -76,7 +77,7 @@ impl Wait {
             Some(left_out) if left_out < lengths.len() => *lengths.select_nth_unstable(left_out).1,
             _ => u64::MAX,
         };
-        // Of several of one length the later ones.
+        // Of equally long pieces, the later ones are dropped.
         let longer = self.pieces.iter().filter(|piece| length(piece) > at_least).count();
         let mut alike = room.saturating_sub(longer);
         self.pieces.retain(|piece| {
@@ -91,22 +92,21 @@ impl Wait {
 
 #[derive(Debug, Default)]
 pub(super) struct Sums {
-    /// By what it was, and since when the threads of it had the names that they had.
+    /// By part, and the time since which its threads have had their names.
     pub(super) parts: FxHashMap<(Spent, u64), Sum>,
-    /// What was too much to be kept apart.
+    /// Sum of parts beyond [`MAX_PARTS`].
     pub(super) others: Sum,
     pub(super) own_times: FxHashMap<Thread, OwnTime>,
-    /// The longest first.
     pub(super) longest: Vec<Wait>,
     now: Option<Wait>,
     is_wait: bool,
     last: Option<(u64, (Spent, u64))>,
-    /// By recording, the names that threads had one after the other.
+    /// By recording: all names of threads in the order of time.
     names: Vec<ThreadNames>,
 }
 
 impl Sums {
-    /// None so far; threads are told apart by the names that they have at each moment.
+    /// Empty sums; a thread with several names has one part for each name.
     pub(super) fn with_names(names: Vec<ThreadNames>) -> Self {
         Self { names, ..Self::default() }
     }
@@ -115,7 +115,7 @@ impl Sums {
         std::mem::take(&mut self.names)
     }
 
-    /// The wait that the pieces were of is over.
+    /// Ends the current interval.
     pub(super) fn end_interval(&mut self) {
         self.last = None;
         let Some(mut wait) = self.now.take().filter(|_| self.is_wait) else { return };
@@ -181,7 +181,7 @@ mod tests {
         Piece { from_ns, to_ns, counts: Counts::Waited, spent }
     }
 
-    /// A wait of very many short pieces with some long ones anywhere between them: those are kept.
+    /// A wait of many short pieces and some long ones: the long ones are stored.
     #[test]
     fn the_longest_pieces_are_kept_wherever_they_are() {
         let mut sums = Sums::default();

@@ -1,4 +1,4 @@
-//! Which threads are asked about, by a name or a number.
+//! Finds the analysed threads by name or id.
 
 use ftrace::eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
@@ -12,13 +12,13 @@ use super::names::Names;
 use crate::path::{Machines, Thread};
 use crate::view::View;
 
-/// Threads that are followed at once.
+/// Max threads to analyse at once.
 const MAX_TARGETS: usize = 1 << 12;
 
-/// Threads that are named where the one asked for is not there.
+/// Max threads in the error message if no thread matches.
 const MAX_KNOWN: usize = 12;
 
-/// A name or a number of threads.
+/// A thread name or id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CriticalTask(
     /// `NAME`, `TID`, or either with `MACHINE/` before it.
@@ -47,9 +47,9 @@ impl TraceEventSink for Switches {
     fn gap(&mut self, _: &Gap) {}
 }
 
-/// The threads that were switched to and from, and their names.
+/// The threads in switch events, and their names.
 pub(super) struct SeenThreads {
-    /// The busiest first.
+    /// By number of switches, descending.
     all: Vec<(Thread, u64)>,
     pub(super) names: Vec<ThreadNames>,
 }
@@ -63,8 +63,8 @@ impl SeenThreads {
         Self { all, names: pass.names }
     }
 
-    /// The threads asked about: by the names that they have last or, if none has that, by earlier ones. Else some that there
-    /// are, the busiest first, each with its machine.
+    /// Finds the threads by their last names, or by earlier names if no last name matches. Otherwise returns the
+    /// busiest threads with their machines.
     pub(super) fn find(
         &self,
         view: View<'_>,
@@ -105,7 +105,7 @@ impl SeenThreads {
     }
 }
 
-/// The busiest threads, each name of a machine once.
+/// The busiest threads, without duplicate names per machine.
 fn known(all: &[(Thread, u64)], names: &Names<'_>) -> Vec<(String, String)> {
     let mut known = Vec::new();
     for (thread, _) in all {
@@ -117,7 +117,7 @@ fn known(all: &[(Thread, u64)], names: &Names<'_>) -> Vec<(String, String)> {
     known
 }
 
-/// Whether a recording has switches and wake-ups, by the ids of the events that it has.
+/// Whether a recording has switches and wake-ups, by the ids of its events.
 pub(super) fn has_scheduler(recording: &Recording, event_ids: &[u16]) -> bool {
     let has = |name: &str| {
         let format = recording.formats().by_name(name);

@@ -1,8 +1,8 @@
-//! Backwards through a wait, from its end to its beginning, along the threads that were waited for.
+//! Walks backwards through a wait, from its end to its start, along the threads that were waited for.
 //!
-//! A walk has a moment, which only ever goes back, and a stack of those who are waited for, each down to the
-//! moment at which the one below began to wait for it. Each step gives the time from somewhere before the moment
-//! up to it to one part, so that parts neither overlap nor leave anything out.
+//! A walk has a current time, which only goes back, and a stack of threads. Each stack entry waits for the entry
+//! above it, down to the time at which its wait began. Each step assigns the time just before the current time to
+//! one part, so parts neither overlap nor have gaps.
 
 use std::ops::Range;
 
@@ -14,10 +14,10 @@ use super::origin::{Origin, origin};
 use super::piece::{Counts, CriticalState as S, End, Piece, PieceSink, Spent, Who, Why};
 use crate::path::{Machines, Thread};
 
-/// Maximum length of a chain of waiting threads.
+/// Max length of a chain of waiting threads.
 const MAX_DEPTH: usize = 64;
 
-/// Steps of one walk: more than a recording of some gigabytes can have.
+/// Max steps of one walk: more than a recording of some gigabytes needs.
 const MAX_STEPS: usize = 1 << 26;
 
 #[derive(Clone, Copy, Debug)]
@@ -33,25 +33,25 @@ pub(super) struct Interrupt {
     pub(super) cpu: u16,
     pub(super) kind: InterruptKind,
     since_ns: u64,
-    /// Of a disk's: where its request began.
+    /// For a disk's interrupt, the issue of its request.
     issued: Option<Issued>,
-    /// Whom it woke.
+    /// The thread that it woke.
     woken: Thread,
 }
 
-/// The thread that is waited for, and since when.
+/// A stack entry: a thread or interrupt that is waited for, and since when.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     follow: Follow,
     floor_ns: u64,
 }
 
-/// On whose behalf a vCPU is looked at, and so what the time is in which its guest runs.
+/// What the walk follows inside a vCPU; decides how time in the guest is attributed.
 #[derive(Clone, Copy, Debug)]
 enum Inside {
-    /// A thread of the guest, which runs.
+    /// A running thread of the guest.
     Task(Thread),
-    /// One that waits for this CPU of the guest.
+    /// A thread of the guest that waits for this guest CPU.
     Queue(Thread, u16, S),
     /// An interrupt of the guest.
     Interrupt(Interrupt),
@@ -59,7 +59,7 @@ enum Inside {
     Anyone,
 }
 
-/// What is known of all threads, for walks through it.
+/// Histories and machines that walks use.
 #[derive(Clone, Copy)]
 pub(super) struct Places<'w, 'm> {
     pub(super) history: &'w History,
@@ -67,12 +67,12 @@ pub(super) struct Places<'w, 'm> {
     pub(super) layers: &'w Layers,
 }
 
-/// Whose time is walked through.
+/// The thread of a walk.
 #[derive(Clone, Copy)]
 pub(super) enum Target {
-    /// A thread whose time is its own while it runs.
+    /// The time on its CPU counts as running.
     Own(Thread),
-    /// A thread all of whose time is shown by what was done.
+    /// All its time is shown, including its own work.
     Shown(Thread),
 }
 
@@ -81,14 +81,14 @@ pub(super) struct Walk<'w, 'm, P> {
     pub(super) machines: &'w Machines<'m>,
     pub(super) layers: &'w Layers,
     frames: Vec<Frame>,
-    /// The thread whose time is its own while it runs; `None`: all of it is shown by what was done.
+    /// The thread whose CPU time counts as running; `None` for [`Target::Shown`].
     own_thread: Option<Thread>,
     now_ns: u64,
     sink: &'w mut P,
 }
 
 impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
-    /// Gives `sink` what a thread did, and what it waited for, between two moments.
+    /// Gives `sink` all pieces of a thread's time in a range.
     pub(super) fn run(
         places: Places<'w, 'm>,
         target: Target,
@@ -119,7 +119,7 @@ impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
         walk.give(from_ns, Who::Thread(thread), S::Blocked, Why::End(End::Depth));
     }
 
-    /// The time from `from_ns` to the moment was spent so; the moment is `from_ns` now.
+    /// Assigns the time from `from_ns` to the current time to a part, and moves the current time to `from_ns`.
     fn give(&mut self, from_ns: u64, who: Who, state: S, why: Why) {
         let is_own = self.is_own();
         let counts = match state {
@@ -134,7 +134,7 @@ impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
         }
     }
 
-    /// No other thread is waited for: this is the analysed thread's own time.
+    /// Whether this is the analysed thread's own time: no other thread is on the stack.
     fn is_own(&self) -> bool {
         self.frames.len() == 1 && self.own_thread.is_some()
     }
@@ -145,7 +145,7 @@ impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
         self.give(from_ns, Who::Thread(thread), S::Unknown, Why::End(end));
     }
 
-    /// What a thread did just before the moment.
+    /// State of a thread just before the current time.
     fn activity(&self, thread: Thread) -> Option<At<Activity>> {
         self.history.thread(thread)?.before(self.now_ns)
     }
@@ -172,7 +172,7 @@ impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
                 self.vcpu(vcpu, from_ns, Inside::Queue(thread, cpu, S::Waiting));
             }
             (Activity::Runs { .. }, None) => match self.machines.vcpu_of(thread) {
-                // Its own CPU time belongs to it, whatever runs in its guest.
+                // The analysed thread's own CPU time belongs to it, whatever runs in its guest.
                 Some(vcpu) if !self.is_own() => {
                     self.vcpu_runs(vcpu.index, thread, from_ns, Inside::Anyone);
                 }
@@ -182,7 +182,7 @@ impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
         }
     }
 
-    /// A thread that doesn't run, as its own machine sees it; `cpu` is where it runs next.
+    /// A thread that does not run, from its own machine's view; `cpu` is where it runs next.
     fn waits(&mut self, thread: Thread, at: At<Activity>, from_ns: u64, cpu: Option<u16>) {
         let who = Who::Thread(thread);
         match at.state {
@@ -195,7 +195,7 @@ impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
         }
     }
 
-    /// A thread waits for a CPU, which others have.
+    /// A thread waits for a CPU that other threads occupy.
     fn queue(&mut self, thread: Thread, from_ns: u64, cpu: Option<u16>, state: S) {
         let log = cpu.and_then(|cpu| self.history.cpu(thread.0, cpu));
         let had = log.and_then(|log| log.before(self.now_ns));
@@ -242,7 +242,7 @@ impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
         }
     }
 
-    /// A CPU of a guest, as the host's thread has it.
+    /// A guest's CPU, as its vCPU thread on the host.
     fn vcpu(&mut self, vcpu: usize, from_ns: u64, inside: Inside) {
         let Some(layer) = self.layers.vcpu(vcpu) else {
             return self.in_guest(vcpu, from_ns, inside);
@@ -262,7 +262,7 @@ impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
         }
     }
 
-    /// A vCPU's thread runs: in its guest, or for an exit.
+    /// A vCPU's thread runs, in the guest or for an exit.
     fn vcpu_runs(&mut self, vcpu: usize, thread: Thread, from_ns: u64, inside: Inside) {
         let who = Who::Thread(thread);
         let mode = self.history.mode(vcpu).and_then(|log| log.before(self.now_ns));
@@ -290,7 +290,7 @@ impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
         }
     }
 
-    /// Goes on with the guest's thread that a vCPU ran, where that is known.
+    /// Continues with the guest's thread on a vCPU, if it is known.
     fn anyone_in_guest(&mut self, vcpu: usize, from_ns: u64) {
         let place = self.layers.vcpu(vcpu).and_then(|layer| layer.guest_cpu);
         let log = place.and_then(|(recording, cpu)| self.history.cpu(recording, cpu));
@@ -336,7 +336,8 @@ impl<'w, 'm, P: PieceSink> Walk<'w, 'm, P> {
         }
     }
 
-    /// A device before its interrupt: for a disk, since it had the request; before that, the thread that issued the request.
+    /// The time before a device's interrupt: the disk works on the request, and the issuing thread before that.
+    /// Without a known request, the device accounts for all of it.
     fn device(&mut self, interrupt: Interrupt, floor_ns: u64) {
         let Interrupt { recording, kind, issued, woken, .. } = interrupt;
         let issued = issued.filter(|issued| issued.at_ns > floor_ns);
