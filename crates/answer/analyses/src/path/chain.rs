@@ -1,4 +1,4 @@
-//! A request on its way: the steps it has taken, the last one first.
+//! A request in progress: its steps, the last one first.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,13 +9,13 @@ use timeline::trace_events::TraceEvent;
 use super::labels::Label;
 use super::{Actor, Place};
 
-/// Steps of one request; what goes on longer goes in circles.
+/// Max steps of a request; longer ones are loops.
 const MAX_STEPS: u8 = 24;
 
-/// Requests that one thread is busy with at once.
+/// Max concurrent requests of one thread.
 const MAX_AT_ONCE: usize = 8;
 
-/// When and where a step is taken.
+/// Time and place of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct At {
     pub(crate) stamp_ns: u64,
@@ -23,54 +23,53 @@ pub(crate) struct At {
 }
 
 impl At {
-    /// Where an event was recorded.
+    /// Time and place of an event.
     pub(super) const fn of_event(event: &TraceEvent) -> Self {
         Self::of_thread(event, event.thread)
     }
 
-    /// The same, but done by another thread: the one that is switched to.
+    /// Time and place of an event, attributed to another thread: the one that is switched in.
     pub(super) const fn of_thread(event: &TraceEvent, thread: u32) -> Self {
         let place = Place { recording: event.recording, cpu: event.cpu, thread };
         Self { stamp_ns: event.stamp_ns, place }
     }
 }
 
-/// What a guest accesses, as closely as one access can be said to be of the same device as another:
-/// a page of addresses, or eight ports.
+/// A device that a guest accesses, approximated by a page of addresses or eight ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Device {
     Page(u64),
     Ports(u64),
 }
 
-/// What all ways of one request share. One thread at a time follows requests: its marks need not be set in one go.
+/// State that all branches of one request share. Only one thread follows requests, so separate atomics suffice.
 #[derive(Debug)]
 pub(super) struct Root {
-    /// The VM it began in, or is for.
+    /// The VM that the request began in or works for.
     pub(super) vm: Option<u16>,
-    /// What was accessed, where it began with an access: see [`Device`].
+    /// The accessed device, if the request began with an access.
     pub(super) device: Option<Device>,
-    /// It has been handed to someone, or user space was asked: an answer is to come.
+    /// The request was passed to another thread or to user space, so a response follows.
     is_begun: AtomicBool,
     done: AtomicBool,
 }
 
 impl Root {
-    /// Takes the request as done; `false` if it was already: the way that arrives first counts.
+    /// Marks the request as finished; `false` if it already was: only the first branch to arrive counts.
     pub(super) fn finish(&self) -> bool {
         let is_done = self.is_done();
         self.done.store(true, Ordering::Relaxed);
         !is_done
     }
 
-    /// Takes the request as begun; `false` if it was already.
+    /// Marks the request as begun; `false` if it already was.
     pub(super) fn begin(&self) -> bool {
         let has_begun = self.is_begun.load(Ordering::Relaxed);
         self.is_begun.store(true, Ordering::Relaxed);
         !has_begun
     }
 
-    /// Whether it has begun, and is not done yet.
+    /// Whether it has begun and is not finished.
     pub(super) fn is_under_way(&self) -> bool {
         self.is_begun.load(Ordering::Relaxed) && !self.is_done()
     }
@@ -80,22 +79,22 @@ impl Root {
     }
 }
 
-/// A step, and those before it.
+/// A step, with a link to its predecessor.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) label: Label,
     pub(super) on: Actor,
     pub(super) at: At,
-    /// Steps up to here, this one included.
+    /// Number of steps up to this one.
     pub(super) depth: u8,
     pub(super) parent: Option<Arc<Node>>,
     pub(super) root: Arc<Root>,
 }
 
-/// A request, by the step it took last.
+/// A request, represented by its last step.
 pub(super) type Chain = Arc<Node>;
 
-/// A step of a request: what happens, on which side of the machine, and when and where.
+/// A step of a request: event, actor, time and place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) label: Label,
@@ -104,13 +103,13 @@ pub(super) struct Step {
 }
 
 impl Step {
-    /// The step that an event shows.
+    /// The step of an event.
     pub(super) const fn from_event(label: Label, on: Actor, event: &TraceEvent) -> Self {
         Self { label, on, at: At::of_event(event) }
     }
 }
 
-/// A request begins, in a VM or for one, with an access to a device or without.
+/// Begins a request in a VM or for one, with or without access to a device.
 pub(super) fn begin(vm: Option<u16>, device: Option<Device>, first: Step) -> Chain {
     let Step { label, on, at } = first;
     let root = Arc::new(Root {
@@ -122,18 +121,18 @@ pub(super) fn begin(vm: Option<u16>, device: Option<Device>, first: Step) -> Cha
     Arc::new(Node { label, on, at, depth: 1, parent: None, root })
 }
 
-/// The request takes a step; `None` when it is done, or has taken too many.
+/// Adds a step; `None` if the request is finished or has too many steps.
 pub(super) fn step(chain: Chain, Step { label, on, at }: Step) -> Option<Chain> {
     if chain.root.is_done() || chain.depth >= MAX_STEPS {
         return None;
     }
-    // Clocks of guests are known to within a bound only: no step is before the one that caused it.
+    // Clocks of guests have an error bound: no step may precede its cause.
     let at = At { stamp_ns: at.stamp_ns.max(chain.at.stamp_ns), ..at };
     let (depth, root) = (chain.depth + 1, Arc::clone(&chain.root));
     Some(Arc::new(Node { label, on, at, depth, parent: Some(chain), root }))
 }
 
-/// Requests that someone is busy with: mostly one, so that no memory is allocated for their list.
+/// Requests of a thread: usually one, so that the list needs no allocation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chains(SmallVec<[Chain; 2]>);
 
@@ -155,7 +154,7 @@ impl Chains {
         self.0.clear();
     }
 
-    /// Takes out those for which `which` holds.
+    /// Removes and returns those for which `which` holds.
     pub(super) fn take_if(&mut self, which: impl Fn(&Chain) -> bool) -> Self {
         let mut chains = Self::default();
         self.0.retain(|chain| {
@@ -172,7 +171,7 @@ impl Chains {
         std::mem::take(self)
     }
 
-    /// Adds requests: of one request only the way that came last, and no more than can be kept.
+    /// Adds requests: the latest branch replaces other branches of the same request, up to [`MAX_AT_ONCE`].
     pub(super) fn add(&mut self, more: Self) {
         for chain in more.0 {
             self.0.retain(|other| !other.root.is_done() && !Arc::ptr_eq(&other.root, &chain.root));
@@ -182,7 +181,7 @@ impl Chains {
         }
     }
 
-    /// The same requests one step on; those that end with that step already stay where they are.
+    /// The same requests with another step; a request that already ends with this step stays unchanged.
     #[inline]
     pub(super) fn stepped(self, step_to: Step) -> Self {
         if self.0.is_empty() { self } else { self.all_stepped(step_to) }

@@ -1,4 +1,4 @@
-//! Every single request, for callers that store requests.
+//! Single requests, for callers that store them.
 
 use super::events::Events;
 use super::machines::Machines;
@@ -9,28 +9,27 @@ use crate::view::View;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestStep<'r> {
-    /// When, on the host's clock.
+    /// Time on the host's clock.
     pub ts_ns: u64,
-    /// What happened.
     pub what: &'r str,
-    /// What performed it.
+    /// The kind of thread that performed it.
     pub on: Actor,
     pub place: Place,
 }
 
 #[derive(Debug)]
 pub struct DoneRequest<'r> {
-    /// The VM, as the exits report calls it; `None` where the request is no VM's.
+    /// The VM's name in the exits report; `None` if the request has no VM.
     pub vm: Option<&'r str>,
-    /// Whether the guest goes on because of it; else it ended on the host.
+    /// Whether the guest continues because of it; otherwise it ended on the host.
     pub returns: bool,
-    /// What it begins with and who it goes over: requests of the same steps have it in common.
+    /// First step and actors: requests with the same steps have the same value.
     pub path: String,
-    /// Its steps: two at least, in order.
+    /// At least two steps, in order.
     pub steps: Vec<RequestStep<'r>>,
 }
 
-/// Takes requests one by one, each when it is done.
+/// Receives requests one by one, as they finish.
 pub trait DoneRequestSink: Send {
     fn request(&mut self, request: &DoneRequest<'_>);
 }
@@ -57,8 +56,8 @@ impl<S: DoneRequestSink> RequestSink for Named<'_, '_, S> {
     }
 }
 
-/// Gives `sink` every request of `recordings`, between the ends that it has by itself; guests have been aligned
-/// as `guests` says, and `tick` receives the number of bytes read.
+/// Gives `sink` every request with default ends. `view` has the recordings and the applied alignments of guests;
+/// `progress` receives the number of bytes read.
 pub fn done_requests<S: DoneRequestSink>(
     view: View<'_>,
     sink: &mut S,

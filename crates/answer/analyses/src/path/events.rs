@@ -1,4 +1,4 @@
-//! Which events paths are made of, and what each means for one.
+//! Events that paths consist of, and their meanings.
 
 use ftrace::eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
@@ -12,41 +12,41 @@ use super::{NoSuchEvent, PathEnds};
 use crate::align::GuestAlignment;
 use crate::view::View;
 
-/// What an event means; the comments say which fields are read, in order.
+/// Meaning of an event; each comment lists the fields that are read, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Meaning {
-    /// `kvm_exit` and its like: the fields of its rule ([`arch::Rule`]).
+    /// `kvm_exit` and other architectures' exits: the fields of its rule ([`arch::Rule`]).
     Exit,
-    /// `kvm_entry` and its like.
+    /// `kvm_entry` and other architectures' entries.
     Entry,
     /// `kvm_userspace_exit`.
     ToUser,
-    /// The guest reaches for something outside itself: see [`AccessKind`].
+    /// The guest accesses something outside: see [`AccessKind`].
     Access(AccessKind),
-    /// An interrupt is raised for a guest: vCPU, level, `common_flags`.
+    /// A guest's interrupt is raised: vCPU, level, `common_flags`.
     Inject,
     /// `sched_switch`: previous thread, its state, next thread.
     Switch,
     /// `sched_waking`: thread, `common_flags`.
     Waking,
-    /// `sched_wakeup`: the same, for kernels and recordings without the other.
+    /// `sched_wakeup`: the same fields, for kernels and recordings without `sched_waking`.
     Wakeup,
     /// `block_rq_issue`: device, sector, `common_flags`.
     BlockIssue,
-    /// `block_rq_complete`: the same.
+    /// `block_rq_complete`: the same fields.
     BlockComplete,
-    /// `irq_handler_entry` and its like in a guest.
+    /// `irq_handler_entry` or an interrupt vector's entry in a guest.
     GuestInterrupt,
-    /// Another event worth a step: none, none, `common_flags`.
+    /// Another event that is a step: unused, unused, `common_flags`.
     Work,
 }
 
 use Meaning as M;
 
-/// One event of a kernel, whatever its architecture.
+/// An event that all architectures have.
 type Rule = (&'static str, Meaning, &'static [&'static str]);
 
-/// Events of any kernel.
+/// Events of hosts and guests.
 const ANY: &[Rule] = &[
     ("sched:sched_switch", M::Switch, &["prev_pid", "prev_state", "next_pid"]),
     ("sched:sched_waking", M::Waking, &["pid", "common_flags"]),
@@ -62,7 +62,7 @@ const GUEST: &[Rule] = &[
     ("irq_vectors:reschedule_entry", M::GuestInterrupt, &[]),
 ];
 
-/// Events worth a step wherever they are recorded; a system stands for all of its events.
+/// Other events that are steps on any machine; a system stands for all of its events.
 const WORK: &[&str] = &[
     "net:net_dev_queue",
     "net:net_dev_start_xmit",
@@ -76,27 +76,26 @@ const WORK: &[&str] = &[
 
 const WORK_FIELDS: &[&str] = &["none", "none", "common_flags"];
 
-/// One event of the recordings.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Event {
     pub(super) meaning: Meaning,
     pub(super) label: Label,
-    /// Paths begin here, or end: asked for by the user.
+    /// Whether the user selected it as start or end of paths.
     pub(super) starts: bool,
     pub(super) ends: bool,
     fields: &'static [&'static str],
 }
 
-/// All events that matter. A trace_event's tag is an index into `list`.
+/// All events to read. A trace event's tag is an index into `list`.
 #[derive(Debug)]
 pub(crate) struct Events {
     list: Vec<Event>,
-    /// By recording and event id.
+    /// Indexes by recording and event id.
     by_id: FxHashMap<(usize, u16), u16>,
     pub(super) labels: Labels,
-    /// Steps that are interrupts raised for a guest.
+    /// Steps that raise an interrupt of a guest.
     injections: Vec<Label>,
-    /// Whether the user says where paths begin, and where they end.
+    /// Whether the user selected starts and ends of paths.
     pub(super) asked_start: bool,
     pub(super) asked_end: bool,
 }
@@ -114,12 +113,12 @@ impl Events {
         }
     }
 
-    /// Those of recordings of hosts alone, of which nothing special is asked.
+    /// Events of hosts' recordings, with default ends.
     pub(super) fn of_hosts(recordings: &[Recording]) -> Self {
         Self::of_all(recordings, &|_| false, &PathEnds::default())
     }
 
-    /// Those of requests between the ends that recordings have by themselves.
+    /// Events of the recordings in `view`, with default ends.
     pub(crate) fn by_themselves(view: View<'_>) -> Self {
         let View { recordings, guests } = view;
         Self::of_all(recordings, &is_guest(guests), &PathEnds::default())
@@ -162,25 +161,25 @@ impl Events {
         Some(Event { meaning, label, starts, ends, fields })
     }
 
-    /// What is wanted of a recording's event.
+    /// The fields to read of a recording's event.
     pub(super) fn wanted(&self, recording: usize, id: u16) -> Option<EventRequest> {
         let tag = *self.by_id.get(&(recording, id))?;
         Some(EventRequest { tag, fields: self.by_tag(tag)?.fields })
     }
 
-    /// Whether a step is an interrupt raised for a guest.
+    /// Whether a step raises an interrupt of a guest.
     pub(super) fn is_injection(&self, step: Label) -> bool {
         self.injections.contains(&step)
     }
 
-    /// The event that a trace_event's tag stands for.
+    /// The event with a trace event's tag.
     #[inline]
     pub(super) fn by_tag(&self, tag: u16) -> Option<&Event> {
         self.list.get(usize::from(tag))
     }
 }
 
-/// What an event of a host's KVM means, and its fields.
+/// Meaning and fields of a host's KVM event.
 fn of_host(format: &EventFormat) -> Option<(Meaning, &'static [&'static str])> {
     if let Some((_, rule)) = arch::rule_for(format) {
         let meaning = match rule.kind() {
@@ -195,14 +194,14 @@ fn of_host(format: &EventFormat) -> Option<(Meaning, &'static [&'static str])> {
     access.or_else(|| arch::injection_for(format).map(|injection| (M::Inject, injection.fields)))
 }
 
-/// What an event of a kernel means that any machine has, or a guest alone; and its fields.
+/// Meaning and fields of an event that any machine has, or that only guests have.
 fn of_any(name: &str, is_guest: bool) -> Option<(Meaning, &'static [&'static str])> {
     let guest_rules = if is_guest { GUEST } else { &[] };
     let rule = guest_rules.iter().chain(ANY).find(|(event, ..)| *event == name);
     rule.map(|(_, meaning, fields)| (*meaning, *fields))
 }
 
-/// Whether a recording was made in a guest of another.
+/// Tests whether a recording was made in a guest.
 fn is_guest(guests: &[GuestAlignment]) -> impl Fn(usize) -> bool {
     |at| guests.iter().any(|guest| guest.guest == at)
 }

@@ -1,23 +1,23 @@
-//! Requests that are kept to show one of a usual length, a slow one and the slowest of a path.
+//! Stored requests, from which a path's examples are chosen: a typical, a slow, and the slowest one.
 
 use super::labels::{Label, Labels};
 use super::requests::Step;
 use super::variants::{Family, Way};
 use super::{Actor, Example, ExampleOf, ExampleStep, Place};
 
-/// Requests of a way that are kept as they come: one of them is near the median.
+/// Max first requests per variant: one of them is near the median.
 const MAX_FIRST: usize = 64;
 
-/// Requests of a way that are kept of different lengths, the longest ones.
+/// Max stored requests of distinct length per variant: the longest ones.
 const MAX_LENGTHS: usize = 96;
 
-/// Requests kept of all ways together, besides the first and the slowest of each.
+/// Max stored requests of all variants, besides the first and the slowest of each.
 pub(super) const MAX_KEPT: usize = 1 << 16;
 
-/// When and where a request took its steps.
+/// Times and places of a request's steps.
 type Steps = Box<[(u64, Place)]>;
 
-/// A request that is kept.
+/// A stored request.
 #[derive(Debug)]
 struct ExampleRequest {
     length_ns: u64,
@@ -30,17 +30,18 @@ impl ExampleRequest {
     }
 }
 
-/// Some requests of one way: the first ones, one of each length, the slowest.
+/// Stored requests of one variant: the first ones, one per length class, and the slowest.
 #[derive(Debug, Default)]
 pub(super) struct Examples {
     first: Vec<ExampleRequest>,
-    /// By length, within an eighth; ascending.
+    /// By length class, ascending.
     by_length: Vec<(u32, ExampleRequest)>,
     worst: Option<ExampleRequest>,
 }
 
 impl Examples {
-    /// Takes a request if it is one to be kept; `room` is how many more may be, of all ways.
+    /// Stores a request if it is useful as an example; `room` is the number of requests that all variants together
+    /// may still store.
     pub(super) fn add(&mut self, length_ns: u64, steps: &[Step], room: &mut usize) {
         if self.worst.as_ref().is_none_or(|worst| worst.length_ns < length_ns) {
             self.worst = Some(ExampleRequest::new(length_ns, steps));
@@ -48,7 +49,7 @@ impl Examples {
         if self.first.is_empty() {
             self.first.push(ExampleRequest::new(length_ns, steps));
         } else if *room == 0 {
-            // What is there has to do.
+            // The stored requests must suffice.
         } else if self.first.len() < MAX_FIRST {
             *room -= 1;
             self.first.push(ExampleRequest::new(length_ns, steps));
@@ -63,7 +64,7 @@ impl Examples {
             return;
         };
         if self.by_length.len() >= MAX_LENGTHS {
-            // Slow ones matter most.
+            // Slow requests matter most.
             if at == 0 {
                 return;
             }
@@ -81,7 +82,7 @@ impl Examples {
     }
 }
 
-/// Lengths of one class differ by an eighth of a power of two at most.
+/// Length class: lengths in the same class differ by at most an eighth of a power of two.
 const fn class(length_ns: u64) -> u32 {
     const PARTS_BITS: u32 = 3;
     let bits = u64::BITS - length_ns.leading_zeros();
@@ -89,7 +90,7 @@ const fn class(length_ns: u64) -> u32 {
     (shift << PARTS_BITS) + (length_ns >> shift) as u32
 }
 
-/// The examples of a path.
+/// Chooses the examples of a path.
 pub(super) fn choose(family: &Family<'_>, labels: &Labels) -> Vec<Example> {
     let median = family.ways.first().and_then(|way| {
         let [median] = way.stats.total.percentiles([500]);
@@ -102,7 +103,7 @@ pub(super) fn choose(family: &Family<'_>, labels: &Labels) -> Vec<Example> {
     let slow = all().filter_map(|way| Some((way, nearest(way.stats.examples.all(), p99)?)));
     let slow = slow.min_by_key(|(_, request)| request.length_ns.abs_diff(p99));
     let worst = all().filter_map(|way| Some((way, way.stats.examples.worst.as_ref()?)));
-    // Of several the first: that of the way that most requests took.
+    // Of equally slow requests, prefers the most frequent variant.
     let worst = worst.rev().max_by_key(|(_, request)| request.length_ns);
     let slow = slow.map(|(way, request)| (ExampleOf::P99, way, request));
     let worst = worst.map(|(way, request)| (ExampleOf::Worst, way, request));
@@ -127,7 +128,7 @@ fn example(
         place: at.1,
     };
     let steps = request.steps.iter().zip(&way.key.steps).map(step).collect();
-    // The first step is no hop.
+    // The first step has no hop.
     let hops = way.at.iter().skip(1).filter_map(|at| at.checked_sub(1)).collect();
     Example { kind, steps, hops }
 }
@@ -156,7 +157,7 @@ mod tests {
         let step = |stamp_ns| Step { label, on: Actor::Vcpu, stamp_ns, place };
         let (mut examples, mut room) = (Examples::default(), MAX_KEPT);
         for at in 0..200_000_u64 {
-            // In no order.
+            // Lengths in random order.
             let length_ns = at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (at % 60);
             examples.add(length_ns, &[step(0), step(length_ns)], &mut room);
         }
@@ -167,7 +168,7 @@ mod tests {
             || (0..200_000_u64).map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (at % 60));
         let worst = examples.worst.as_ref().map(|request| request.length_ns);
         assert_eq!(worst, lengths().max());
-        // Any slow length has one near it.
+        // Each slow length has a stored request near it.
         let mut all: Vec<u64> = lengths().collect();
         all.sort_unstable();
         let p99 = all[all.len() * 99 / 100];

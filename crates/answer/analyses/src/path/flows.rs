@@ -1,4 +1,4 @@
-//! What leads from thread to thread, for tools that draw it: hand-overs, and requests from step to step.
+//! Flows between threads, for drawing tools: hand-overs, and the steps of requests.
 
 use parking_lot::Mutex;
 use timeline::Vm;
@@ -11,26 +11,26 @@ use super::requests::{Request, RequestSink};
 use super::{Actor, Place, RequestsAndHandovers};
 use crate::view::View;
 
-/// Where and when a request takes a step.
+/// Time and place of a request's step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowEnd {
-    /// When, on the host's clock.
+    /// Time on the host's clock.
     pub ts_ns: u64,
     pub place: Place,
-    /// What performs it.
+    /// The kind of thread that performs it.
     pub on: Actor,
 }
 
-/// Takes what leads from thread to thread.
+/// Receives flows between threads.
 pub trait FlowSink: Send {
-    /// One thread makes another go on.
+    /// One thread wakes or interrupts another.
     fn handover(&mut self, handover: &Handover);
 
-    /// A request is done: two steps at least, in order.
+    /// A request is finished; it has at least two steps.
     fn request(&mut self, steps: &[FlowEnd]);
 }
 
-/// Lets two followers give to the same sink.
+/// Shares a sink between two followers.
 struct Shared<'m, 's, F> {
     sink: &'m Mutex<&'s mut F>,
     steps: Vec<FlowEnd>,
@@ -54,7 +54,8 @@ impl<F: FlowSink> RequestSink for Shared<'_, '_, F> {
     }
 }
 
-/// Gives `sink` the hand-overs and requests of a view's recordings, whose VMs are known; `tick` receives the number of bytes read.
+/// Gives `sink` the hand-overs and requests in the recordings of `view`; `vms` has the VMs by recording,
+/// `progress` receives the number of bytes read.
 pub fn flows<F: FlowSink>(
     view: View<'_>,
     vms: &[Vec<Vm>],

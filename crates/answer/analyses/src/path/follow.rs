@@ -23,32 +23,32 @@ use super::vcpus::{Reasons, VcpuState};
 const HARDIRQ: u64 = 0x08;
 const SOFTIRQ: u64 = 0x10;
 
-/// The flags say that it happened in a hardware interrupt.
+/// Whether an event happened in a hardware interrupt.
 pub(crate) const fn in_hardirq(flags: u64) -> bool {
     flags & HARDIRQ != 0
 }
 
-/// What is known of a CPU.
+/// State of a CPU.
 #[derive(Debug, Default)]
 pub(super) struct CpuState {
-    /// The thread that runs, once a switch has shown it.
+    /// The current thread; `None` before the first switch.
     pub(super) running: Option<u32>,
-    /// Requests that the interrupt being handled is for.
+    /// Requests of the interrupt that is being handled.
     pub(super) interrupt: Chains,
 }
 
-/// What is known of CPUs, of all that events have shown: by recording and CPU.
+/// States by recording and CPU, for CPUs with events.
 #[derive(Debug, Default)]
 pub(super) struct Cpus(Places<(u16, u16), CpuState>);
 
 impl Cpus {
-    /// The CPU that an event was recorded on.
+    /// State of an event's CPU.
     #[inline]
     pub(super) fn state_mut(&mut self, event: &TraceEvent) -> &mut CpuState {
         self.0.get_or_insert_with((event.recording, event.cpu), CpuState::default)
     }
 
-    /// The thread that runs on a CPU, once a switch has shown it.
+    /// The current thread of a CPU; `None` before the first switch.
     pub(super) fn running(&mut self, recording: u16, cpu: u16) -> Option<u32> {
         self.0.get_mut((recording, cpu))?.running
     }
@@ -61,33 +61,33 @@ pub(super) struct Follower<'e, S> {
     pub(super) labels: Labels,
     pub(super) names: FixedLabels,
     pub(super) threads: Threads<'e>,
-    /// Of threads that no event has shown by themselves.
+    /// Roles of threads without events of their own.
     roles: FxHashMap<Thread, Actor>,
     pub(super) vcpus: VcpuStates<VcpuState>,
     pub(super) cpus: Cpus,
-    /// By what a guest accesses, the thread that is woken for it.
+    /// Worker threads by the access that wakes them.
     pub(super) workers: FxHashMap<Label, Thread>,
-    /// By thread that was woken for a VM's request, the VM.
+    /// VMs by worker thread: the thread was woken for a request of the VM.
     pub(super) works_for: FxHashMap<Thread, u16>,
     pub(super) disk: DiskRequests,
     pub(super) reasons: Vec<Reasons>,
-    /// By what is accessed, how, and where: its name.
+    /// Names by kind, address and direction of an access.
     pub(super) accesses: FxHashMap<(AccessKind, u64, u64), Label>,
-    /// Names of steps with a thread's name in them, by what they say and the thread.
+    /// Names of steps that include a thread's name.
     pub(super) named: FxHashMap<(Says, Option<Thread>), Label>,
     pub(super) requests: Requests<S>,
 }
 
-/// What a step says that has a thread's name in it.
+/// Kinds of steps whose names include a thread's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Says {
     IsWoken,
     Runs,
-    /// It, or an interrupt, wakes someone.
+    /// A thread or an interrupt wakes another thread.
     Wakes(Actor),
 }
 
-/// Names of steps that no event has.
+/// Names of steps without an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FixedLabels {
     pub(super) wakes: [Label; 7],
@@ -149,13 +149,13 @@ impl<'e, S: RequestSink> Follower<'e, S> {
         }
     }
 
-    /// What was found, and how many requests were not.
+    /// Results of the pass, with the numbers of unfinished and interrupted requests.
     pub(super) fn finish(self, nanoseconds: bool, losses: Vec<Losses>) -> RequestPass<S> {
         let (sink, unfinished, interrupted) = self.requests.finish();
         RequestPass { sink, unfinished, interrupted, labels: self.labels, nanoseconds, losses }
     }
 
-    /// Who a thread is; one that was seen first without a name stays what it was.
+    /// Role of a thread; a thread without a name at its first event keeps that role.
     pub(super) fn role(&mut self, thread: Thread) -> Actor {
         let machines = self.machines;
         match self.threads.get_mut(thread) {
@@ -164,7 +164,7 @@ impl<'e, S: RequestSink> Follower<'e, S> {
         }
     }
 
-    /// The vCPU that a thread runs.
+    /// The vCPU of a thread.
     #[inline]
     pub(super) fn vcpu_of(&mut self, thread: Thread) -> Option<VcpuOf> {
         self.threads.vcpu_of(thread)
@@ -175,18 +175,17 @@ impl<'e, S: RequestSink> Follower<'e, S> {
         self.threads.get_or_insert(thread)
     }
 
-    /// The flags say that a hardware interrupt interrupted the thread: what it does is not the
-    /// thread's.
+    /// Whether an event happened in a hardware interrupt: then the current thread is not its cause.
     pub(super) const fn in_hardirq(flags: u64) -> bool {
         in_hardirq(flags)
     }
 
-    /// In an interrupt of either kind.
+    /// Whether an event happened in a hardware or soft interrupt.
     pub(super) const fn in_interrupt(flags: u64) -> bool {
         flags & (HARDIRQ | SOFTIRQ) != 0
     }
 
-    /// A request begins at this event because the user says so.
+    /// Begins a request at an event that the user selected.
     fn begin_requested(&mut self, event: &Event, trace_event: &TraceEvent) {
         let thread = (trace_event.recording, trace_event.thread);
         let on = self.role(thread);
@@ -198,7 +197,7 @@ impl<'e, S: RequestSink> Follower<'e, S> {
         self.thread(thread).set_current(chains);
     }
 
-    /// A request ends at this event because the user says so.
+    /// Ends requests at an event that the user selected.
     fn end_asked(&mut self, event: &Event, trace_event: &TraceEvent) {
         let thread = (trace_event.recording, trace_event.thread);
         let on = self.role(thread);
@@ -207,7 +206,7 @@ impl<'e, S: RequestSink> Follower<'e, S> {
         ended.iter().for_each(|chain| self.requests.add(chain, &self.labels));
     }
 
-    /// How many requests are with someone.
+    /// Number of requests in progress.
     fn in_flight(&self) -> u64 {
         let threads = self.threads.iter().flat_map(ThreadState::all);
         let vcpus = self.vcpus.iter().flat_map(|vcpu| [&vcpu.injected, &vcpu.returned]);
@@ -217,8 +216,8 @@ impl<'e, S: RequestSink> Follower<'e, S> {
         open.collect::<FxHashSet<_>>().len() as u64
     }
 
-    /// Someone has done with these requests. One that nobody else is busy with, and that was handed on
-    /// before, is done: it needed no answer.
+    /// A thread drops these requests. A request that was handed on before and that no other thread has is
+    /// finished: it needed no response.
     #[inline]
     pub(super) fn let_go(&mut self, chains: Chains) {
         if !chains.is_empty() {
@@ -234,7 +233,7 @@ impl<'e, S: RequestSink> Follower<'e, S> {
         }
     }
 
-    /// These requests are back in their guest, which is where they end unless the user says otherwise.
+    /// These requests are back in their guest, where they end by default.
     pub(super) fn finish_all(&mut self, chains: &Chains) {
         if !self.events.asked_end {
             chains.iter().for_each(|chain| self.requests.add(chain, &self.labels));
@@ -249,7 +248,7 @@ impl<S: RequestSink> WantsTraceEvents for Follower<'_, S> {
 }
 
 impl<S: RequestSink> TraceEventSink for Follower<'_, S> {
-    /// Threads are called as the kernel saved their names.
+    /// Uses the thread names that the kernel saved.
     const WITH_NAMES: bool = false;
 
     fn event(&mut self, trace_event: &TraceEvent) {
@@ -278,7 +277,7 @@ impl<S: RequestSink> TraceEventSink for Follower<'_, S> {
     }
 
     fn gap(&mut self, _: &Gap) {
-        // What was lost may have been the end, or the next step, of anything under way.
+        // A lost event may have been the end or the next step of any request in progress.
         self.requests.interrupt(self.in_flight());
         self.threads.clear();
         self.vcpus.clear();

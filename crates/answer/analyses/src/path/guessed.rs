@@ -1,5 +1,5 @@
-//! Requests followed while the VMs are found that have to be known for that: what a part of the recording shows is taken for
-//! all of them, and all is followed a second time in the rare case that there are others.
+//! Follows requests and finds VMs in one pass: assumes that the first part of the recording shows all VMs. In the
+//! rare case that there are others, the caller follows requests in a second pass.
 
 use std::slice::from_ref;
 
@@ -15,7 +15,7 @@ use super::machines::Machines;
 use super::table::{self, PathTable};
 use crate::view::View;
 
-/// The paths of requests in one recording without another next to it; `None` where VMs have to be found first.
+/// The paths of requests in a single recording; `None` if VMs must be found first.
 pub(super) fn paths(
     recordings: &[Recording],
     events: &Events,
@@ -25,7 +25,7 @@ pub(super) fn paths(
     paths_with(recording, &guess_vcpus(recording)?, events, progress)
 }
 
-/// The same, unless the guess is wrong.
+/// The paths for guessed vCPUs; `None` if the guess is wrong.
 fn paths_with(
     recording: &Recording,
     guess: &[VcpuInfo],
@@ -48,7 +48,7 @@ fn paths_with(
     are_same(&vms, &group_vms(recording, &vcpus)).then(|| table::paths(found, &machines))
 }
 
-/// Whether these are the same VMs, with the same threads for the same vCPUs, in whatever order they were found.
+/// Whether both lists have the same VMs with the same threads and vCPUs.
 fn are_same(some: &[Vm], others: &[Vm]) -> bool {
     let threads = |vm: &Vm| -> Vec<(u32, u32)> {
         vm.vcpus.iter().map(|vcpu| (vcpu.vcpu, vcpu.thread)).collect()
@@ -81,7 +81,7 @@ mod tests {
             let with = |guess: &[VcpuInfo]| paths_with(recording, guess, &events, &|_| ());
             assert_eq!(format!("{:?}", with(&all)), format!("{:?}", Some(expected)));
             let [.., last] = all.as_slice() else { panic!("no vCPUs") };
-            // One vCPU fewer, one more.
+            // One vCPU too few, and one too many.
             assert!(with(&all[..all.len() - 1]).is_none());
             let more = VcpuInfo { thread: u32::MAX, ..last.clone() };
             assert!(with(&[all.as_slice(), &[more]].concat()).is_none());

@@ -10,13 +10,13 @@ use super::machines::Thread;
 use super::requests::RequestSink;
 
 impl<S: RequestSink> Follower<'_, S> {
-    /// The VM in whose guest something happened.
+    /// The VM of an event in a guest.
     pub(super) fn vm_of_guest(&self, trace_event: &TraceEvent) -> Option<u16> {
         let vcpu = self.machines.vcpu_of_guest(trace_event.recording, trace_event.cpu)?;
         self.machines.vcpus.get(vcpu).map(|vcpu| vcpu.vm)
     }
 
-    /// The requests that the thread is busy with which runs on this vCPU in the guest.
+    /// The requests of the guest thread that is current on this vCPU.
     pub(super) fn guest_thread_chains(&mut self, vcpu: usize) -> Chains {
         let mut cpus = self.machines.guest_cpus_of(vcpu).iter();
         let running = cpus
@@ -24,8 +24,7 @@ impl<S: RequestSink> Follower<'_, S> {
         running.map_or_else(Chains::default, |thread| self.thread(thread).current().clone())
     }
 
-    /// An event of the guest that is worth a step: the next access may be because of it, and a
-    /// request that is back goes on with it.
+    /// A step in the guest: it may cause the next access, and returned requests continue with it.
     pub(super) fn guest_work(&mut self, event: &Event, trace_event: &TraceEvent) {
         let Some(vcpu) = self.machines.vcpu_of_guest(trace_event.recording, trace_event.cpu) else {
             return;
@@ -36,13 +35,13 @@ impl<S: RequestSink> Follower<'_, S> {
         state.returned = state.returned.take().stepped(step);
     }
 
-    /// The guest's handler of an interrupt begins.
+    /// A guest's interrupt handler starts.
     pub(super) fn guest_interrupt(&mut self, event: &Event, trace_event: &TraceEvent) {
         let Some(vcpu) = self.machines.vcpu_of_guest(trace_event.recording, trace_event.cpu) else {
             return;
         };
         let Some(state) = self.vcpus.get_mut(vcpu) else { return };
-        // Clocks are known to within a bound: the interrupt may seem to be handled before the entry.
+        // Clocks have an error bound: the handler may appear to start before the entry.
         let mut due = state.returned.take();
         due.add(state.injected.clone());
         state.returned = due.stepped(Step::from_event(event.label, Actor::Guest, trace_event));
@@ -50,7 +49,7 @@ impl<S: RequestSink> Follower<'_, S> {
         self.cpus.state_mut(trace_event).interrupt = returned;
     }
 
-    /// A thread of the guest runs that was woken by a request: that was what it was for.
+    /// A guest's thread runs that a request woke: the request has reached its target.
     pub(super) fn guest_task_runs(&mut self, who: Thread, arrived: Chains) {
         if self.events.asked_end {
             self.thread(who).set_current(arrived);

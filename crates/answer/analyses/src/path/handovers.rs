@@ -1,7 +1,7 @@
-//! Wake-ups between threads, and the sources of interrupts that vCPUs entered their guests with.
+//! Wake-ups between threads, and interrupts injected into guests.
 //!
-//! Two events say each of both: the wake-up and the run that it leads to, the injection and the entry after it.
-//! Nothing is matched by being near in time, and nothing across a loss.
+//! Each hand-over has two events: the wake-up and the following switch, or the injection and the following entry.
+//! Nothing is matched by proximity in time, or across a loss.
 
 use rustc_hash::FxHashMap;
 use timeline::trace_events::{Gap, TraceEvent, TraceEventSink};
@@ -12,26 +12,26 @@ use super::events::{Events, Meaning};
 use super::follow::in_hardirq;
 use super::machines::{Machines, Thread};
 
-/// Threads that were woken and are yet to run.
+/// Max woken threads that have not run yet.
 const MAX_WOKEN: usize = 1 << 16;
 
-/// Interrupts raised for one vCPU before its next entry.
+/// Max interrupts per vCPU before its next entry.
 const MAX_INJECTED: usize = 4;
 
-/// Of which kind a hand-over is.
+/// Kind of a hand-over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HandoverKind {
-    /// A thread is woken, and runs.
+    /// A thread is woken and runs.
     Wake,
-    /// An interrupt is raised for a vCPU, and it enters its guest.
+    /// A vCPU's interrupt is raised, and the vCPU enters its guest.
     Inject,
 }
 
 impl HandoverKind {
-    /// All, in the order of their numbers.
+    /// All kinds, in the order of their numbers.
     pub const ALL: [Self; 2] = [Self::Wake, Self::Inject];
 
-    /// Its name in documents.
+    /// Name in documents.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -41,13 +41,13 @@ impl HandoverKind {
     }
 }
 
-/// One thread makes another go on.
+/// One thread makes another continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handover {
     pub kind: HandoverKind,
-    /// What performed it.
+    /// The source.
     pub from: Place,
-    /// In an interrupt: it is the CPU's work, not that of the thread.
+    /// The source is an interrupt on the CPU, not the thread.
     pub in_interrupt: bool,
     pub from_ns: u64,
     /// The thread that continued.
@@ -55,13 +55,12 @@ pub struct Handover {
     pub to_ns: u64,
 }
 
-/// Takes hand-overs, in the order of their ends.
+/// Receives hand-overs, ordered by their ends.
 pub(crate) trait HandoverSink: Send {
-    /// A hand-over is complete.
     fn handover(&mut self, handover: &Handover);
 }
 
-/// The source of a hand-over.
+/// Start of a hand-over.
 #[derive(Clone, Copy, Debug)]
 struct OpenHandover {
     at: At,
@@ -69,7 +68,7 @@ struct OpenHandover {
 }
 
 impl OpenHandover {
-    /// Begun by the event; `flags` are its `common_flags`.
+    /// Starts at `event`; `flags` are its `common_flags`.
     fn by(event: &TraceEvent, flags: Option<u64>) -> Self {
         let in_interrupt = event.thread == 0 || in_hardirq(flags.unwrap_or(0));
         Self { at: At::of_event(event), in_interrupt }
@@ -77,7 +76,7 @@ impl OpenHandover {
 
     fn ends(self, kind: HandoverKind, to: At) -> Handover {
         let Self { at, in_interrupt } = self;
-        // Clocks of guests are known to within a bound only.
+        // Clocks of guests have an error bound.
         let to_ns = to.stamp_ns.max(at.stamp_ns);
         Handover { kind, from: at.place, in_interrupt, from_ns: at.stamp_ns, to: to.place, to_ns }
     }
@@ -89,9 +88,9 @@ pub(super) struct Handovers<'e, S> {
     events: &'e Events,
     machines: &'e Machines<'e>,
     woken: FxHashMap<Thread, OpenHandover>,
-    /// By thread that a vCPU has woken, the VM: it may raise interrupts for it.
+    /// VMs by worker thread: a vCPU woke the worker, so it may raise interrupts for that VM.
     works_for: FxHashMap<Thread, u16>,
-    /// By vCPU, of those that have any.
+    /// Pending interrupts by vCPU.
     injected: FxHashMap<usize, Vec<OpenHandover>>,
     pub(super) sink: S,
 }
@@ -102,10 +101,9 @@ impl<'e, S: HandoverSink> Handovers<'e, S> {
         Self { events, machines, woken, works_for, injected: FxHashMap::default(), sink }
     }
 
-    /// A thread leaves its CPU, another one gets it.
     fn switch(&mut self, event: &TraceEvent) {
         if let Some(prev) = event.thread_value(0) {
-            // It ran: what it was woken for, it need not be woken for.
+            // It was already running, so this wake-up had no effect.
             self.woken.remove(&(event.recording, prev));
         }
         let Some(next) = event.thread_value(2) else { return };
@@ -130,7 +128,7 @@ impl<'e, S: HandoverSink> Handovers<'e, S> {
 
     fn inject(&mut self, event: &TraceEvent) {
         if event.value(1) == Some(0) {
-            // Lowered again.
+            // The interrupt line is lowered.
             return;
         }
         let who = (event.recording, event.thread);
@@ -143,7 +141,7 @@ impl<'e, S: HandoverSink> Handovers<'e, S> {
         let is_own = own_vcpu.map(|vcpu| vcpu.index) == target && !beginning.in_interrupt;
         let Some(target) = target.filter(|_| !is_own) else { return };
         let injected = self.injected.entry(target).or_default();
-        // Several events may record one as it makes its way: the first counts.
+        // Several events can record the same interrupt on its way; the first one counts.
         let is_known = |other: &OpenHandover| other.at.place.thread == beginning.at.place.thread;
         if injected.len() < MAX_INJECTED && !injected.iter().any(is_known) {
             injected.push(beginning);
@@ -173,7 +171,7 @@ impl<S: HandoverSink> TraceEventSink for Handovers<'_, S> {
     }
 
     fn gap(&mut self, _: &Gap) {
-        // To empty a map takes as long as it was ever large, at each loss.
+        // Clearing a map takes time proportional to its largest size ever, so it is replaced.
         (self.woken, self.injected) = Default::default();
     }
 }

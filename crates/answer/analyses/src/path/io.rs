@@ -1,4 +1,4 @@
-//! Requests that a disk works on: from `block_rq_issue` to the interrupt that reports it done.
+//! Requests that wait for a disk, from `block_rq_issue` to the completion interrupt.
 
 use rustc_hash::FxHashMap;
 use timeline::trace_events::TraceEvent;
@@ -9,7 +9,7 @@ use super::events::Event;
 use super::follow::Follower;
 use super::requests::RequestSink;
 
-/// Requests kept at once; a disk has no deeper queues.
+/// Max disk requests in flight; disks have no deeper queues.
 const MAX_REQUESTS: usize = 1 << 14;
 
 /// By recording, device and sector.
@@ -43,7 +43,7 @@ impl<S: RequestSink> Follower<'_, S> {
         }
     }
 
-    /// `block_rq_complete`: a thread that this interrupt wakes is woken for the request.
+    /// `block_rq_complete`: threads that this interrupt wakes continue the request.
     pub(super) fn block_complete(&mut self, event: &Event, trace_event: &TraceEvent) {
         if self.machines.is_guest(trace_event.recording) {
             self.guest_work(event, trace_event);

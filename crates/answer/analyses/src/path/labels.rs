@@ -1,18 +1,17 @@
-//! Names of steps, each kept once.
+//! Interned names of steps.
 
 use rustc_hash::FxHashMap;
 
-/// A name by number.
+/// Index of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Label(u32);
 
-/// Different names that are kept: a guest may access any address, and each is a name.
+/// Max distinct names: a guest can access any address, and each address is a name.
 const MAX_LABELS: usize = 1 << 14;
 
-/// The name of all that are too many.
+/// The name of all steps beyond [`MAX_LABELS`].
 const OTHER: &str = "other";
 
-/// All names.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Labels {
     texts: Vec<String>,

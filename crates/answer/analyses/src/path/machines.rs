@@ -1,4 +1,4 @@
-//! Identities: threads that run vCPUs, the VMs they belong to, guests' CPUs, roles of threads.
+//! Identities: vCPU threads, VMs, guests' CPUs, and roles of threads.
 
 use std::hash::Hash;
 
@@ -12,10 +12,10 @@ use crate::recorders::is_recorder;
 use crate::view::View;
 use crate::vms::find_vms;
 
-/// A thread of one recording.
+/// A thread: index of the recording, and thread id.
 pub(crate) type Thread = (u16, u32);
 
-/// A vCPU and the VM it belongs to.
+/// A vCPU and its VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct VcpuOf {
     /// Index in [`Machines::vcpus`].
@@ -23,7 +23,7 @@ pub(crate) struct VcpuOf {
     pub(crate) vm: u16,
 }
 
-/// A vCPU: its VM, its id there, its thread.
+/// A vCPU: its VM, its id in it, its thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VcpuId {
     pub(crate) vm: u16,
@@ -31,32 +31,32 @@ pub(crate) struct VcpuId {
     thread: Thread,
 }
 
-/// What the recordings say before the first event is followed.
+/// Machines in the recordings, known before the first event.
 #[derive(Debug, Default)]
 pub(crate) struct Machines<'r> {
     pub(crate) recordings: &'r [Recording],
     pub(crate) vcpus: Vec<VcpuId>,
     vms: Vec<Vm>,
-    /// By recording, how threads of its VMMs are called, without digits.
+    /// By recording: names of its VMMs' threads, without digits.
     vmm_comms: FxHashSet<(u16, String)>,
     by_thread: FxHashMap<Thread, VcpuOf>,
-    /// By VM and id; the first, where several threads ran one.
+    /// vCPUs by VM and id; the first thread if several ran the vCPU.
     by_id: FxHashMap<(u16, u32), usize>,
-    /// By VM the vCPU, if it has but one.
+    /// The vCPU of VMs with a single vCPU; `None` for others.
     only_vcpus: FxHashMap<u16, Option<usize>>,
-    /// By recording the VM, if it has but one.
+    /// The VM of recordings with a single VM; `None` for others.
     only_vms: FxHashMap<u16, Option<u16>>,
-    /// By recording and name.
+    /// VMs by recording and name.
     vms_by_name: FxHashMap<(u16, String), u16>,
-    /// By guest recording and CPU there, the vCPU.
+    /// vCPUs by guest's recording and CPU.
     guest_cpus: FxHashMap<(u16, u16), usize>,
-    /// By vCPU, the CPUs of guests' recordings that it is.
+    /// CPUs in guests' recordings by vCPU.
     cpus_of_vcpus: FxHashMap<usize, Vec<(u16, u16)>>,
     guests: Vec<u16>,
 }
 
 impl<'r> Machines<'r> {
-    /// Reads the hosts' recordings for their VMs.
+    /// Finds the VMs in the hosts' recordings.
     pub(crate) fn new(view: View<'r>) -> Self {
         let View { recordings, guests } = view;
         let is_guest = |at| guests.iter().any(|guest| guest.guest == at);
@@ -66,7 +66,7 @@ impl<'r> Machines<'r> {
         Self::with_vms(view, &vms)
     }
 
-    /// `vms` has the VMs of each recording.
+    /// `vms` has the VMs by recording.
     pub(crate) fn with_vms(view: View<'r>, vms: &[Vec<Vm>]) -> Self {
         let View { recordings, guests } = view;
         let mut machines = Self { recordings, ..Self::default() };
@@ -105,7 +105,7 @@ impl<'r> Machines<'r> {
 
     fn add_vcpu(&mut self, vcpu: VcpuId) {
         let index = self.vcpus.len();
-        // A thread that runs several vCPUs, one after the other, is followed as one.
+        // A thread that ran several vCPUs one after the other counts as the first one.
         self.by_thread.entry(vcpu.thread).or_insert(VcpuOf { index, vm: vcpu.vm });
         self.by_id.entry((vcpu.vm, vcpu.id)).or_insert(index);
         keep_if_alone(&mut self.only_vcpus, vcpu.vm, index);
@@ -127,33 +127,33 @@ impl<'r> Machines<'r> {
         }
     }
 
-    /// The vCPU that a thread runs.
+    /// The vCPU of a thread.
     #[inline]
     pub(crate) fn vcpu_of(&self, thread: Thread) -> Option<VcpuOf> {
         self.by_thread.get(&thread).copied()
     }
 
-    /// The vCPU that is a CPU of a guest.
+    /// The vCPU of a guest's CPU.
     pub(super) fn vcpu_of_guest(&self, recording: u16, cpu: u16) -> Option<usize> {
         self.guest_cpus.get(&(recording, cpu)).copied()
     }
 
-    /// The CPUs of guests' recordings that a vCPU is, in their order.
+    /// A vCPU's CPUs in guests' recordings, ascending.
     pub(super) fn guest_cpus_of(&self, vcpu: usize) -> &[(u16, u16)] {
         self.cpus_of_vcpus.get(&vcpu).map_or(&[], Vec::as_slice)
     }
 
-    /// The host's threads that run vCPUs, in the order of these.
+    /// Host threads of all vCPUs, by index.
     pub(crate) fn vcpu_threads(&self) -> impl Iterator<Item = Thread> {
         self.vcpus.iter().map(|vcpu| vcpu.thread)
     }
 
-    /// The host's thread that runs a vCPU.
+    /// The host thread of a vCPU.
     pub(crate) fn thread_of(&self, vcpu: usize) -> Option<Thread> {
         self.vcpus.get(vcpu).map(|vcpu| vcpu.thread)
     }
 
-    /// The CPUs of guests' recordings, each with the vCPU that it is.
+    /// CPUs in guests' recordings, with their vCPUs.
     pub(crate) fn guest_cpus(&self) -> impl Iterator<Item = ((u16, u16), usize)> {
         self.guest_cpus.iter().map(|(place, vcpu)| (*place, *vcpu))
     }
@@ -162,7 +162,7 @@ impl<'r> Machines<'r> {
         self.guests.contains(&recording)
     }
 
-    /// The VMs, in the order of their numbers.
+    /// The VMs by index.
     pub(super) fn into_vms(self) -> Vec<Vm> {
         self.vms
     }
@@ -171,7 +171,7 @@ impl<'r> Machines<'r> {
         self.vms.get(usize::from(vm)).map(|vm| vm.name.as_str())
     }
 
-    /// The vCPU with this id in a VM; the only one it has, when no id is given.
+    /// The vCPU with this id in a VM; without an id, the VM's only vCPU.
     pub(crate) fn vcpu_by_id(&self, vm: u16, id: Option<u64>) -> Option<usize> {
         match id {
             Some(id) => self.by_id.get(&(vm, u32::try_from(id).ok()?)).copied(),
@@ -179,12 +179,12 @@ impl<'r> Machines<'r> {
         }
     }
 
-    /// The only VM of a recording, if there is but one.
+    /// The VM of a recording with a single VM.
     pub(crate) fn only_vm(&self, recording: u16) -> Option<u16> {
         self.only_vms.get(&recording).copied().flatten()
     }
 
-    /// What a thread is, by what it runs and how it is called.
+    /// Role of a thread, by its vCPU and its name.
     pub(crate) fn role(&self, thread: Thread) -> Actor {
         if self.is_guest(thread.0) {
             return Actor::Guest;
@@ -198,7 +198,7 @@ impl<'r> Machines<'r> {
         };
         let is_vmms = || self.vmm_comms.contains(&(thread.0, without_digits(comm)));
         match comm {
-            // The kernel names its workers so, by their owner: `vhost-713`.
+            // Kernel threads of vhost are named after their owner: `vhost-713`.
             _ if comm.starts_with("vhost-") => Actor::Vhost,
             _ if is_recorder(comm) => Actor::Recorder,
             _ if is_iothread(comm) || is_vmms() => Actor::Iothread,
@@ -207,7 +207,7 @@ impl<'r> Machines<'r> {
     }
 }
 
-/// Keeps what stands at a key, or nothing where there is more than that.
+/// Stores the first value of a key, or `None` if there are several.
 fn keep_if_alone<K: Eq + Hash, V>(alone: &mut FxHashMap<K, Option<V>>, key: K, value: V) {
     alone.entry(key).and_modify(|place| *place = None).or_insert(Some(value));
 }

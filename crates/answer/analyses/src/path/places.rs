@@ -1,19 +1,19 @@
-//! What is known of threads, CPUs and reasons: found without a hash for those of which most events are.
+//! A map by thread, CPU or reason with a cache of recent keys, because most events concern few of them.
 
 use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
 
-/// Keys at hand.
+/// Number of cached keys.
 const RECENT: usize = 64;
 
-/// What tells things apart of which there are events.
+/// A key of the map.
 pub(super) trait PlaceKey: Copy + Eq + Hash {
-    /// A number that mostly differs.
+    /// A number that usually differs between keys.
     fn number(self) -> usize;
 }
 
-/// A thread of a recording.
+/// Key: a thread of a recording.
 impl PlaceKey for (u16, u32) {
     #[inline]
     fn number(self) -> usize {
@@ -21,7 +21,7 @@ impl PlaceKey for (u16, u32) {
     }
 }
 
-/// A CPU of a recording.
+/// Key: a CPU of a recording.
 impl PlaceKey for (u16, u16) {
     #[inline]
     fn number(self) -> usize {
@@ -29,7 +29,7 @@ impl PlaceKey for (u16, u16) {
     }
 }
 
-/// An instruction set and the code of an exit.
+/// Key: instruction set and code of an exit.
 impl PlaceKey for (u8, u64) {
     #[inline]
     fn number(self) -> usize {
@@ -37,11 +37,10 @@ impl PlaceKey for (u8, u64) {
     }
 }
 
-/// A value for each key.
 #[derive(Debug)]
 pub(super) struct Places<K, V> {
     all: FxHashMap<K, u32>,
-    /// By the low bits of their numbers, keys that were asked for last, with their places.
+    /// Recent keys with their indexes, by the low bits of [`PlaceKey::number`].
     recent: [Option<(K, u32)>; RECENT],
     values: Vec<(K, V)>,
 }
@@ -68,14 +67,14 @@ impl<K: PlaceKey, V> Places<K, V> {
         Some(place as usize)
     }
 
-    /// The value of a key that has one.
+    /// The value of a key, if it has one.
     #[inline]
     pub(super) fn get_mut(&mut self, key: K) -> Option<&mut V> {
         let place = self.known(key)?;
         self.values.get_mut(place).map(|(_, value)| value)
     }
 
-    /// The value of a key, which is made where it has none.
+    /// The value of a key; inserts it if the key is new.
     #[inline]
     pub(super) fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
         let place = self.known(key).unwrap_or_else(|| self.add(key, make));
@@ -90,12 +89,12 @@ impl<K: PlaceKey, V> Places<K, V> {
         place
     }
 
-    /// How many there are.
+    /// Number of keys.
     pub(super) fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// All of them, in the order in which they came.
+    /// All entries in the order of insertion.
     pub(super) fn iter(&self) -> impl Iterator<Item = &(K, V)> {
         self.values.iter()
     }

@@ -1,4 +1,4 @@
-//! Requests that are done, and how many are not.
+//! Finished requests, and counts of unfinished ones.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use super::chain::{At, Chain, Chains};
 use super::labels::{Label, Labels};
 use super::{Actor, Place};
 
-/// A step of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) label: Label,
@@ -17,47 +16,46 @@ pub(crate) struct Step {
     pub(crate) place: Place,
 }
 
-/// A request that is done.
+/// A finished request.
 #[derive(Debug)]
 pub(crate) struct Request<'s> {
-    /// Its VM, by number among those that `Machines` has.
+    /// Index of its VM in `Machines`.
     pub(crate) vm: Option<u16>,
     /// Whether it is back in its guest.
     pub(crate) returns: bool,
-    /// Two at least, in order.
+    /// At least two, in order.
     pub(crate) steps: &'s [Step],
-    /// The names of steps, as far as they are known.
+    /// Names of steps.
     pub(crate) labels: &'s Labels,
 }
 
-/// Takes requests, each when it is done.
+/// Receives requests as they finish.
 pub(crate) trait RequestSink: Send {
-    /// A request is done.
     fn request(&mut self, request: &Request<'_>);
 }
 
-/// What following requests leaves.
+/// Results of following requests.
 #[derive(Debug)]
 pub(crate) struct RequestPass<S> {
     pub(crate) sink: S,
-    /// Requests that were handed on, and whose end was not seen.
+    /// Requests that were handed on and whose end was not seen.
     pub(crate) unfinished: u64,
-    /// Requests that were under way when events were lost.
+    /// Requests that a loss interrupted.
     pub(crate) interrupted: u64,
     pub(crate) labels: Labels,
     pub(crate) nanoseconds: bool,
-    /// By recording.
+    /// Losses by recording.
     pub(crate) losses: Vec<Losses>,
 }
 
-/// Counts requests, and gives those that are done to a sink.
+/// Counts requests, and passes finished ones to a sink.
 #[derive(Debug)]
 pub(super) struct Requests<S> {
     sink: S,
     began: u64,
     done: u64,
     interrupted: u64,
-    /// Steps of the one that is given; kept for its memory.
+    /// Scratch buffer for the steps of one request.
     steps: Vec<Step>,
 }
 
@@ -66,28 +64,28 @@ impl<S: RequestSink> Requests<S> {
         Self { sink, began: 0, done: 0, interrupted: 0, steps: Vec::new() }
     }
 
-    /// Requests have begun that are to come back.
+    /// Counts requests that expect a response.
     pub(super) fn began(&mut self, chains: &Chains) {
         for chain in chains.iter() {
             self.began += u64::from(chain.root.begin());
         }
     }
 
-    /// Requests that were under way when events were lost.
+    /// Counts requests that a loss interrupted.
     pub(super) fn interrupt(&mut self, requests: u64) {
         self.interrupted += requests;
     }
 
-    /// A request is back in its guest.
+    /// Finishes a request that is back in its guest.
     pub(super) fn add(&mut self, chain: &Chain, labels: &Labels) {
         if chain.root.finish() {
             self.give(chain, true, labels);
         }
     }
 
-    /// The last one has done with a request; nothing happens if there is another.
+    /// Finishes a request if no other thread has a reference to it.
     pub(super) fn add_last(&mut self, chain: &Chain, labels: &Labels) {
-        // Each step holds its request once.
+        // Each step holds one reference to its request.
         if Arc::strong_count(chain) == 1
             && Arc::strong_count(&chain.root) == usize::from(chain.depth)
             && chain.depth > 1
@@ -111,7 +109,7 @@ impl<S: RequestSink> Requests<S> {
         self.sink.request(&Request { vm: chain.root.vm, returns, steps: &self.steps, labels });
     }
 
-    /// The sink, requests without an end, and those that were interrupted.
+    /// The sink, and the numbers of unfinished and interrupted requests.
     pub(super) fn finish(self) -> (S, u64, u64) {
         let unfinished = self.began.saturating_sub(self.done + self.interrupted);
         (self.sink, unfinished, self.interrupted)

@@ -1,4 +1,4 @@
-//! Requests handed from thread to thread by wake-ups.
+//! Wake-ups hand requests from thread to thread.
 
 use timeline::trace_events::TraceEvent;
 
@@ -8,12 +8,12 @@ use super::follow::{Follower, Says};
 use super::machines::Thread;
 use super::requests::RequestSink;
 
-/// `TASK_UNINTERRUPTIBLE` (include/linux/sched.h): the thread waits in the midst of its work.
+/// `TASK_UNINTERRUPTIBLE` (include/linux/sched.h): the thread waits in the middle of its work.
 const UNINTERRUPTIBLE: u64 = 2;
-/// `TASK_REPORT_MAX`: above it are marks, such as that the thread was preempted and can run on.
+/// `TASK_REPORT_MAX`: higher bits are flags, such as preempted.
 const REPORTED: u64 = 0xff;
 
-/// Names of steps with threads in them that are kept at hand; of more, they are made each time.
+/// Max cached names of steps with thread names; further names are built each time.
 const MAX_NAMED: usize = 1 << 14;
 
 impl<S: RequestSink> Follower<'_, S> {
@@ -38,8 +38,8 @@ impl<S: RequestSink> Follower<'_, S> {
         }
     }
 
-    /// Who sleeps until something happens has done with what there was; but a vCPU's thread goes on
-    /// with its exit, however often it sleeps meanwhile.
+    /// A sleeping thread is done with its requests, except that a vCPU's thread continues its exit after any
+    /// sleep.
     fn sleeps(&mut self, who: Thread) {
         let thread = self.thread(who);
         if thread.is_idle() {
@@ -78,7 +78,7 @@ impl<S: RequestSink> Follower<'_, S> {
         let Some(woken) = trace_event.thread_value(0) else { return };
         let woken = (trace_event.recording, woken);
         if self.thread(woken).asleep == Some(false) {
-            // Not asleep: there is nothing to wake. It will see to it when it comes to it.
+            // It is awake, so the wake-up has no effect: it takes up the request later.
             self.wake_running(trace_event, woken);
             return;
         }
@@ -87,8 +87,8 @@ impl<S: RequestSink> Follower<'_, S> {
         self.hand_over(trace_event, woken, chains);
     }
 
-    /// `sched_wakeup` repeats what `sched_waking` has said, and in what context it happened less well:
-    /// it may be another CPU's interrupt. It counts where the other was not recorded.
+    /// `sched_wakeup` repeats `sched_waking` with a less reliable context: it may run in another CPU's interrupt.
+    /// It counts if `sched_waking` was not recorded.
     pub(super) fn wakeup(&mut self, trace_event: &TraceEvent) {
         let Some(woken) = trace_event.thread_value(0) else { return };
         if self.thread((trace_event.recording, woken)).asleep == Some(true) {
@@ -99,7 +99,7 @@ impl<S: RequestSink> Follower<'_, S> {
     fn hand_over(&mut self, trace_event: &TraceEvent, woken: Thread, chains: Chains) {
         if chains.is_empty() {
             if self.thread(woken).is_under_way() {
-                // It waits in the midst of something, and goes on with that.
+                // It waits in the middle of a request, and continues that.
                 return;
             }
             let incoming =
@@ -129,7 +129,7 @@ impl<S: RequestSink> Follower<'_, S> {
         }
     }
 
-    /// The requests because of which a thread is woken.
+    /// The requests that cause a wake-up.
     fn causes(&mut self, trace_event: &TraceEvent, woken: Thread) -> Chains {
         let flags = trace_event.value(1).unwrap_or(0);
         let waker = (trace_event.recording, trace_event.thread);
@@ -150,7 +150,7 @@ impl<S: RequestSink> Follower<'_, S> {
         Chains::default()
     }
 
-    /// A vCPU's thread has handed its request to another one, which so is known to work for it.
+    /// A vCPU's thread handed its request to another thread, which therefore works for the VM.
     fn passed_on(&mut self, waker: Thread, woken: Thread) {
         let Some(vcpu) = self.vcpu_of(waker) else { return };
         let is_other = self.vcpu_of(woken).is_none();
@@ -164,7 +164,7 @@ impl<S: RequestSink> Follower<'_, S> {
         }
     }
 
-    /// Something from outside comes in, if the thread works for a VM.
+    /// An external event begins a request, if the woken thread works for a VM.
     fn comes_in(&mut self, trace_event: &TraceEvent, woken: Thread) -> Option<chain::Chain> {
         if self.events.asked_start {
             return None;
@@ -204,7 +204,7 @@ impl<S: RequestSink> Follower<'_, S> {
         self.names.runs[on as usize]
     }
 
-    /// The name of a step with that of a thread in it, or of an interrupt.
+    /// The name of a step with the name of a thread, or of an interrupt.
     fn named(&mut self, says: Says, thread: Option<Thread>) -> super::labels::Label {
         if let Some(label) = self.named.get(&(says, thread)) {
             return *label;
@@ -221,8 +221,8 @@ impl<S: RequestSink> Follower<'_, S> {
         label
     }
 
-    /// A thread's name as the kernel saved it, without the numbers by which the kernel tells its
-    /// workers apart (`kworker/0:2`, `vhost-713`): they are other ones in each run.
+    /// A thread's name as the kernel saved it, without the numbers of kernel workers (`kworker/0:2`, `vhost-713`),
+    /// which differ in each run.
     fn comm(&self, thread: Thread) -> String {
         let recording = self.machines.recordings.get(usize::from(thread.0));
         let comm = recording.and_then(|recording| recording.comm(thread.1)).unwrap_or("?");

@@ -1,5 +1,4 @@
-//! Puts requests that took the same steps together, measures the steps, and makes paths of what differs by
-//! optional steps.
+//! Groups requests with the same steps, measures the steps, and merges variants with optional steps into paths.
 
 use std::cmp::Reverse;
 
@@ -15,27 +14,27 @@ use super::{Actor, Hop, Path, Paths};
 use crate::distribution::Distribution;
 use crate::extent::span_ns;
 
-/// Ways that are kept apart.
+/// Max distinct variants.
 const MAX_PATHS: usize = 4096;
 
-/// A way: the steps that requests took.
+/// A variant: the steps of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) vm: Option<u16>,
     pub(super) returns: bool,
-    /// Two at least.
+    /// At least two.
     pub(super) steps: Vec<(Label, Actor)>,
 }
 
-/// Requests that took the same steps.
+/// Requests of one variant.
 #[derive(Debug)]
 pub(super) struct PathStats {
     pub(super) total: Distribution,
-    /// One less than there are steps.
+    /// Times between steps: one less than there are steps.
     pub(super) hops: Vec<Distribution>,
-    /// Some requests.
+    /// Stored requests.
     pub(super) examples: Examples,
-    /// All of them, in the order of their ends; empty where they are not listed.
+    /// All requests by end time; empty if they are not listed.
     pub(super) listed: Vec<ListedRequest>,
 }
 
@@ -67,15 +66,15 @@ impl PathStats {
     }
 }
 
-/// All paths so far.
+/// All variants so far.
 #[derive(Debug)]
 pub(crate) struct PathTable {
     paths: FxHashMap<Key, PathStats>,
-    /// Requests that may still be kept to choose examples from.
+    /// Number of requests that can still be stored as examples.
     room: usize,
     listing: ListingRoom,
     others: u64,
-    /// Of the request that is added; kept for its memory.
+    /// Scratch buffer for the key of one request.
     key: Key,
 }
 
@@ -86,7 +85,7 @@ impl Default for PathTable {
 }
 
 impl PathTable {
-    /// A table that lists every request, too, as long as there are no more than `requests`.
+    /// A table that also lists every request, if there are at most `requests`.
     pub(crate) fn listing(requests: usize) -> Self {
         let listing = ListingRoom::for_requests(requests);
         let (paths, key) = (FxHashMap::default(), Key::default());
@@ -125,7 +124,7 @@ impl RequestSink for PathTable {
     }
 }
 
-/// The paths that requests were found to take.
+/// The paths of all requests.
 pub(super) fn paths(found: RequestPass<PathTable>, machines: &Machines<'_>) -> Paths {
     let families = families(&found.sink.paths);
     let mut paths: Vec<Path> =
@@ -153,7 +152,7 @@ pub(super) fn paths(found: RequestPass<PathTable>, machines: &Machines<'_>) -> P
     }
 }
 
-/// Less than a hundredth.
+/// Whether `part` is less than a hundredth.
 const fn is_rare(part: u64, all: u64) -> bool {
     part < all.div_ceil(100)
 }
@@ -184,7 +183,7 @@ fn path(family: &Family<'_>, labels: &Labels, machines: &Machines<'_>) -> Path {
     }
 }
 
-/// All requests of its ways, in the order in which they began.
+/// All requests of a path by start time.
 fn listed(family: &Family<'_>) -> Vec<ListedRequest> {
     let mut all = Vec::with_capacity(family.ways.iter().map(|way| way.stats.listed.len()).sum());
     all.extend(family.ways.iter().flat_map(|way| &way.stats.listed));
@@ -192,7 +191,7 @@ fn listed(family: &Family<'_>) -> Vec<ListedRequest> {
     all
 }
 
-/// Who the steps are done by, each once for as long as it stays with it.
+/// Actors of the steps, without consecutive duplicates.
 pub(super) fn actors(steps: impl Iterator<Item = Actor>) -> String {
     let mut actors: Vec<&str> = steps.map(Actor::name).collect();
     actors.dedup();

@@ -7,8 +7,8 @@ use super::chain::{self, Chain, Chains, Device, Root, Step};
 use super::machines::{Machines, Thread, VcpuOf};
 use super::places::Places;
 
-/// A request that a vCPU's exit, or its access, begins. Nothing comes of most exits: their requests are made only when
-/// somebody asks for them.
+/// A request that starts with a vCPU's exit or access. Most exits cause no further steps, so their requests are
+/// created lazily.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Beginning {
     pub(super) vm: u16,
@@ -16,28 +16,28 @@ pub(super) struct Beginning {
     pub(super) step: Step,
 }
 
-/// What is known of a thread.
+/// State of a thread.
 #[derive(Debug, Default)]
 pub(super) struct ThreadState {
-    /// `None`: not seen to sleep or wake since the last loss.
+    /// `None`: no sleep or wake-up since the last loss.
     pub(super) asleep: Option<bool>,
-    /// Requests for which it was woken, and that it is to take up when it runs.
+    /// Requests that woke it; it takes them up when it runs.
     pub(super) pending: Chains,
-    /// Requests handed to it while it was awake: it takes them up when it next does something.
+    /// Requests that arrived while it was awake; it takes them up at its next action.
     pub(super) queued: Chains,
-    /// Requests it is busy with, but for the one that has yet to be made.
+    /// Requests that it works on, except for `beginning`.
     current: Chains,
     beginning: Option<Beginning>,
-    /// The request that the exit under way, or its access, began.
+    /// The request of the current exit or access.
     own_request: Option<Arc<Root>>,
     /// The vCPU that it runs.
     vcpu: Option<VcpuOf>,
-    /// The thread's identity, resolved on first use.
+    /// Role, resolved on first use.
     role: Option<Actor>,
 }
 
 impl ThreadState {
-    /// The requests it is busy with.
+    /// The requests that it works on.
     pub(super) fn current(&mut self) -> &mut Chains {
         if let Some(Beginning { vm, device, step }) = self.beginning.take() {
             self.begin_own(Some(chain::begin(Some(vm), device, step)));
@@ -45,13 +45,13 @@ impl ThreadState {
         &mut self.current
     }
 
-    /// It is busy with these from now on.
+    /// Replaces the requests that it works on.
     pub(super) fn set_current(&mut self, chains: Chains) {
         self.beginning = None;
         self.current = chains;
     }
 
-    /// Its exit begins a request, which is all that it is busy with.
+    /// Its exit begins a request, which replaces its other requests.
     #[inline(always)]
     pub(super) fn begin(&mut self, beginning: Beginning) {
         if self.own_request.is_some() || !self.current.is_empty() {
@@ -60,14 +60,14 @@ impl ThreadState {
         self.beginning = Some(beginning);
     }
 
-    /// [`ThreadState::begin`] with a request that has taken steps already.
+    /// [`ThreadState::begin`] with a request that already has steps.
     pub(super) fn begin_own(&mut self, chain: Option<Chain>) {
         self.own_request = chain.as_ref().map(|chain| Arc::clone(&chain.root));
         self.set_current(chain.map_or_else(Chains::default, Chains::single));
     }
 
-    /// Its exit ends: the request that this began, if it has been with nobody else, and those that it is busy with
-    /// besides. One that has yet to be made is made only if it `matters`.
+    /// Ends its exit: returns the exit's own request, if no other thread worked on it, and its other requests. A
+    /// lazy request is only created if it `matters`.
     pub(super) fn end_exit(&mut self, matters: bool) -> (Chains, Chains) {
         if !matters {
             self.beginning = None;
@@ -84,8 +84,7 @@ impl ThreadState {
         chains.take_if(|chain| Arc::ptr_eq(own_request, &chain.root) && stayed(chain))
     }
 
-    /// Its exit ends, in which it has had nothing to do but what its exit began, of which nothing comes; false if
-    /// there is more to it.
+    /// Ends an exit that caused no steps; `false` if the thread has other requests.
     #[inline]
     pub(super) fn ends_idle_exit(&mut self) -> bool {
         if !self.current.is_empty() {
@@ -95,7 +94,7 @@ impl ThreadState {
         true
     }
 
-    /// Whether it has no request but one that has yet to be made.
+    /// Whether it has no requests, except for a lazy one.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         self.current.is_empty() && self.queued.is_empty()
@@ -107,23 +106,23 @@ impl ThreadState {
         self.vcpu
     }
 
-    /// Who it is; one that was seen first without a name stays what it was.
+    /// Role; a thread without a name at its first event keeps that role.
     #[inline]
     pub(super) fn role(&mut self, find: impl FnOnce() -> Actor) -> Actor {
         *self.role.get_or_insert_with(find)
     }
 
-    /// Whether it is, or will be, busy with something.
+    /// Whether it has requests, current or queued.
     pub(super) fn is_busy(&self) -> bool {
         self.beginning.is_some() || !self.current.is_empty() || !self.queued.is_empty()
     }
 
-    /// Whether it waits in the midst of something that has been handed to someone.
+    /// Whether it waits for a response to a request that it handed on.
     pub(super) fn is_under_way(&self) -> bool {
         self.current.iter().any(|chain| chain.root.is_under_way())
     }
 
-    /// The requests that what the thread does now is for.
+    /// The requests that its current action belongs to.
     pub(super) fn take_up(&mut self) -> &mut Chains {
         let queued = self.queued.take();
         let current = self.current();
@@ -133,7 +132,7 @@ impl ThreadState {
         current
     }
 
-    /// All requests that are with it, but for one that has yet to be made.
+    /// All of its requests, except for a lazy one.
     pub(super) fn all(&self) -> [&Chains; 3] {
         [&self.pending, &self.current, &self.queued]
     }
@@ -151,7 +150,7 @@ fn stayed(chain: &Chain) -> bool {
     }
 }
 
-/// All threads that events have shown.
+/// All threads with events.
 #[derive(Debug)]
 pub(super) struct Threads<'m> {
     machines: &'m Machines<'m>,
@@ -159,12 +158,11 @@ pub(super) struct Threads<'m> {
 }
 
 impl<'m> Threads<'m> {
-    /// None so far.
     pub(super) fn new(machines: &'m Machines<'m>) -> Self {
         Self { machines, states: Places::default() }
     }
 
-    /// A thread, new if it has not been seen.
+    /// The state of a thread; inserts it if the thread is new.
     #[inline]
     pub(super) fn get_or_insert(&mut self, thread: Thread) -> &mut ThreadState {
         let machines = self.machines;
@@ -172,13 +170,13 @@ impl<'m> Threads<'m> {
         self.states.get_or_insert_with(thread, new)
     }
 
-    /// A thread that has been seen.
+    /// The state of a thread with events.
     #[inline]
     pub(super) fn get_mut(&mut self, thread: Thread) -> Option<&mut ThreadState> {
         self.states.get_mut(thread)
     }
 
-    /// The vCPU that a thread runs, whether or not it has been seen.
+    /// The vCPU of a thread, with or without events.
     #[inline]
     pub(super) fn vcpu_of(&mut self, thread: Thread) -> Option<VcpuOf> {
         match self.states.get_mut(thread) {
@@ -187,12 +185,11 @@ impl<'m> Threads<'m> {
         }
     }
 
-    /// All of them.
     pub(super) fn iter(&self) -> impl Iterator<Item = &ThreadState> {
         self.states.iter().map(|(_, state)| state)
     }
 
-    /// Nothing is known any more.
+    /// Forgets all states.
     pub(super) fn clear(&mut self) {
         *self = Self::new(self.machines);
     }

@@ -1,9 +1,10 @@
-//! Ways that differ by optional steps are one path: an extra wake-up, a second kick, an interrupt's exit.
+//! Merges variants that differ by optional steps into one path: an extra wake-up, a second kick, an interrupt's
+//! exit.
 //!
-//! The way that most requests took comes first. Another one joins it if both begin and end alike and what is
-//! between is, in order, all that was common to the path so far and more, or less and nothing else. At least
-//! half of either's steps must be common: else they are different paths. Every step of a path is measured
-//! from the step that the request took before it, so that the steps of a path add up to its time.
+//! The most frequent variant comes first. Another variant joins its path if both have the same first and last
+//! step, and the steps in between are a supersequence or a subsequence of the path's common steps. At least half
+//! of the steps of both must be common; otherwise they are different paths. The time of a step is measured from
+//! the previous step of the request, so the steps of a path add up to its time.
 
 use std::cmp::Reverse;
 
@@ -14,22 +15,22 @@ use super::labels::Label;
 use super::table::{Key, PathStats};
 use crate::distribution::Distribution;
 
-/// Steps of a path, all variants together; twice as many as one request may take.
+/// Max steps of a path with all variants; twice the max of one request.
 const MAX_STEPS_TOGETHER: usize = 48;
 
-/// Paths that a way is held against: those with most requests that begin and end alike.
+/// Max paths to compare a variant with: the most frequent ones with the same ends.
 const MAX_TRIED: usize = 64;
 
-/// What happens in a step, and what performs it.
+/// Event and actor of a step.
 type What = (Label, Actor);
 
-/// A step of a path, of all requests that took it.
+/// A step of a path, with the sums of all its requests.
 #[derive(Debug)]
 pub(super) struct FamilyStep {
     pub(super) what: What,
-    /// From the step before; none for the first.
+    /// Times since the previous step; empty for the first step.
     pub(super) times: Distribution,
-    /// How many came from which step.
+    /// Number of requests by previous step.
     from: FxHashMap<Label, u64>,
 }
 
@@ -43,32 +44,32 @@ impl FamilyStep {
         self.times.merge(times);
     }
 
-    /// The step that most of its requests took before it.
+    /// The most frequent previous step.
     pub(super) fn from(&self) -> Option<Label> {
         let most = self.from.iter().max_by_key(|&(label, count)| (*count, Reverse(*label)));
         most.map(|(label, _)| *label)
     }
 }
 
-/// One of the ways that are a path.
+/// A variant of a path.
 #[derive(Debug)]
 pub(super) struct Way<'k> {
     pub(super) key: &'k Key,
     pub(super) stats: &'k PathStats,
-    /// The places of its steps among those of the path.
+    /// Indexes of its steps in the path.
     pub(super) at: Vec<usize>,
 }
 
-/// A path: ways that differ by optional steps.
+/// A path with its variants.
 #[derive(Debug)]
 pub(super) struct Family<'k> {
-    /// The way that most requests took.
+    /// The most frequent variant.
     pub(super) key: &'k Key,
-    /// All of its ways, that one first.
+    /// All variants, the most frequent first.
     pub(super) ways: Vec<Way<'k>>,
     pub(super) steps: Vec<FamilyStep>,
     pub(super) total: Distribution,
-    /// Steps that all of its ways have, without the first and the last.
+    /// Steps that all variants have, without the first and the last.
     common: Vec<What>,
 }
 
@@ -85,7 +86,7 @@ impl<'k> Family<'k> {
         family
     }
 
-    /// Adds the requests of a way whose steps are at these places.
+    /// Adds a variant whose steps are at the indexes `at`.
     fn add(&mut self, key: &'k Key, stats: &'k PathStats, at: Vec<usize>) {
         self.total.merge(&stats.total);
         let hops = key.steps.windows(2).zip(at.iter().skip(1)).zip(&stats.hops);
@@ -97,7 +98,7 @@ impl<'k> Family<'k> {
         self.ways.push(Way { key, stats, at });
     }
 
-    /// The steps common to this path and a way, if that differs by optional steps alone.
+    /// The common steps of the path and a variant; `None` if more than optional steps differ.
     fn common_with(&self, key: &Key) -> Option<Vec<What>> {
         let other = middle(&key.steps);
         let pairs = common(&self.common, other);
@@ -115,7 +116,7 @@ impl<'k> Family<'k> {
         self.add(key, stats, at);
     }
 
-    /// Makes room for the steps of a way that are not there yet; the places of all of its steps.
+    /// Inserts the missing steps of a variant; returns the indexes of all its steps.
     fn make_room(&mut self, steps: &[What]) -> Vec<usize> {
         let own_steps: Vec<What> = self.steps.iter().map(|step| step.what).collect();
         let mut pairs = vec![(0, 0)];
@@ -146,7 +147,7 @@ impl<'k> Family<'k> {
     }
 }
 
-/// Puts ways together that differ by optional steps.
+/// Groups variants that differ by optional steps.
 pub(super) fn families(ways: &FxHashMap<Key, PathStats>) -> Vec<Family<'_>> {
     let mut ways: Vec<(&Key, &PathStats)> = ways.iter().collect();
     ways.sort_by_cached_key(|(key, stats)| {
@@ -177,12 +178,12 @@ pub(super) fn families(ways: &FxHashMap<Key, PathStats>) -> Vec<Family<'_>> {
     families
 }
 
-/// Without the first and the last.
+/// All steps except for the first and the last.
 fn middle(steps: &[What]) -> &[What] {
     steps.get(1..steps.len().saturating_sub(1)).unwrap_or(&[])
 }
 
-/// The places of the longest common subsequence in both.
+/// Indexes of the longest common subsequence in both lists.
 fn common(steps: &[What], other: &[What]) -> Vec<(usize, usize)> {
     let width = other.len() + 1;
     let mut longest = vec![0_u32; (steps.len() + 1) * width];

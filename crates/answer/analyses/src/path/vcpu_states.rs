@@ -1,17 +1,17 @@
-//! States of all vCPUs, which a loss makes unknown. Only those that were known are visited then: a recording may have as
-//! many vCPUs, and as many losses, as lines.
+//! States of all vCPUs, which a loss resets. Only changed states are reset, because a recording can have as many
+//! vCPUs and as many losses as lines.
 
-/// By the places of vCPUs among those of all machines.
+/// States by vCPU index in `Machines`.
 #[derive(Debug)]
 pub(super) struct VcpuStates<S> {
-    /// Each with whether it may be known.
+    /// Each with a flag: it may differ from the default.
     all: Vec<(bool, S)>,
-    /// Those that may be known.
+    /// Indexes of the flagged states.
     known: Vec<usize>,
 }
 
 impl<S: Default> VcpuStates<S> {
-    /// Unknown states of this number of vCPUs.
+    /// Default states of `vcpus` vCPUs.
     pub(super) fn new(vcpus: usize) -> Self {
         let all = (0..vcpus).map(|_| (false, S::default())).collect();
         Self { all, known: Vec::new() }
@@ -31,12 +31,12 @@ impl<S: Default> VcpuStates<S> {
         Some(state)
     }
 
-    /// Those that may be known.
+    /// States that may differ from the default.
     pub(super) fn iter(&self) -> impl Iterator<Item = &S> {
         self.known.iter().filter_map(|&at| self.get(at))
     }
 
-    /// Makes all of them unknown.
+    /// Resets all states.
     pub(super) fn clear(&mut self) {
         for at in self.known.drain(..) {
             if let Some(place) = self.all.get_mut(at) {

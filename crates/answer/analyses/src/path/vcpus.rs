@@ -1,4 +1,4 @@
-//! Where requests leave their guest and come back to it: exits, accesses, entries.
+//! Exits, accesses and entries: requests leave their guest and return.
 
 use sources::Recording;
 use timeline::arch::{AccessKind, FLAG};
@@ -18,15 +18,15 @@ use super::threads::Beginning;
 /// `KVM_TRACE_MMIO_WRITE` (include/trace/events/kvm.h).
 const MMIO_WRITE: u64 = 2;
 
-/// Accesses, and reasons, whose names are kept at hand; of more, they are made each time.
+/// Max cached names of accesses and reasons; further names are built each time.
 const MAX_ACCESSES: usize = 1 << 14;
 
 /// Instruction set and code of an exit.
 type Code = (u8, u64);
-/// Whether the guest waits in an exit, and the step that it is.
+/// Whether the exit is a waiting exit, and the label of its step.
 type Reason = (bool, Label);
 
-/// Reasons of exits of one recording, as names of steps.
+/// Names of exit reasons in one recording.
 #[derive(Debug)]
 pub(super) struct Reasons {
     names: ReasonNames,
@@ -51,22 +51,22 @@ impl Reasons {
     }
 }
 
-/// What is known of a vCPU.
+/// State of a vCPU.
 #[derive(Debug, Default)]
 pub(super) struct VcpuState {
-    /// Its guest runs: entered, and not yet left.
+    /// Whether it is in its guest.
     pub(super) in_guest: bool,
-    /// What was accessed in this exit.
+    /// The access of the current exit.
     pub(super) accessed: Option<Label>,
-    /// The VMM's user space has been asked in this exit.
+    /// The current exit went to the VMM.
     asked_user: bool,
-    /// The request of this exit has been handed to another thread.
+    /// The request of the current exit was handed to another thread.
     pub(super) passed_on: bool,
-    /// Interrupts raised for it that its guest has yet to see.
+    /// Requests of raised interrupts that the guest has not received yet.
     pub(super) injected: Chains,
     /// Requests that are back in the guest.
     pub(super) returned: Chains,
-    /// What the guest did last that is worth a step, since it was entered.
+    /// The guest's last step since the entry.
     pub(super) guest_work: Option<(Label, At)>,
 }
 
@@ -88,7 +88,7 @@ impl<S: RequestSink> Follower<'_, S> {
             state.injected = state.injected.take().stepped(step);
         }
         if waits && !state.returned.is_empty() {
-            // The guest has nothing more to do: what was there to be done for it is done.
+            // The guest goes idle, so its returned requests are finished.
             let returned = state.returned.take();
             self.finish_all(&returned);
         }
@@ -103,12 +103,12 @@ impl<S: RequestSink> Follower<'_, S> {
         }
     }
 
-    /// The guest accesses a device, a register, another vCPU.
+    /// The guest accesses a device, a register, or another vCPU.
     pub(super) fn access(&mut self, kind: AccessKind, trace_event: &TraceEvent) {
         let who = (trace_event.recording, trace_event.thread);
         let Some(vcpu) = self.vcpu_of(who) else { return };
         let Some(state) = self.vcpus.get(vcpu.index) else { return };
-        // One access may be recorded twice, as what was asked for and as what was answered.
+        // An access can have two events, one for the request and one for the answer.
         if state.accessed.is_some() || state.in_guest {
             return;
         }
@@ -145,7 +145,7 @@ impl<S: RequestSink> Follower<'_, S> {
         label
     }
 
-    /// A request begins with an access, or with what the guest did before it that is worth a step.
+    /// Begins a request with an access, or with the guest's last step before it.
     fn begin_with_access(
         &mut self,
         who: Thread,
@@ -187,7 +187,7 @@ impl<S: RequestSink> Follower<'_, S> {
         let left_alone = accessed.filter(|_| !state.passed_on && !asked_user);
         (state.in_guest, state.asked_user, state.guest_work) = (true, false, None);
         let mut back = state.injected.take();
-        // The exit's own request is back only if this thread has answered it.
+        // The exit's own request is only back if this thread answered it.
         let is_answered = asked_user && accessed.is_some();
         let worker = left_alone.and_then(|access| self.workers.get(&access).copied());
         let matters = is_answered || worker.is_some();
@@ -209,7 +209,7 @@ impl<S: RequestSink> Follower<'_, S> {
         }
     }
 
-    /// The thread that is woken for such accesses was not, since it was awake: it will find it.
+    /// A worker for this access was awake, so no wake-up was recorded: queues the requests for it.
     fn notify_worker(&mut self, worker: Thread, chains: Chains) {
         let thread = self.thread(worker);
         if thread.asleep == Some(false) {
@@ -219,14 +219,14 @@ impl<S: RequestSink> Follower<'_, S> {
     }
 }
 
-/// The `isa` field and the code of an exit, as `timeline` has them.
+/// The `isa` field and the code of an exit, as in `timeline`.
 fn isa_and_code(trace_event: &TraceEvent) -> Code {
     (trace_event.value(FLAG).unwrap_or(0) as u8, exit_code(trace_event))
 }
 
-/// The device that is accessed; registers of the vCPU and calls are none.
+/// The accessed device; `None` for registers of the vCPU and hypercalls.
 fn device(kind: AccessKind, trace_event: &TraceEvent) -> Option<Device> {
-    /// A page of the smallest size that architectures have.
+    /// The smallest page size of all architectures.
     const PAGE_BITS: u32 = 12;
     const PORT_BITS: u32 = 3;
     match kind {
@@ -242,7 +242,7 @@ fn device(kind: AccessKind, trace_event: &TraceEvent) -> Option<Device> {
     }
 }
 
-/// The name of an access, by the first two numbers of its event.
+/// The name of an access, from the first two values of its event.
 fn access_name((kind, first, second): (AccessKind, u64, u64)) -> String {
     match kind {
         AccessKind::Mmio if first == MMIO_WRITE => format!("mmio write {second:#x}"),

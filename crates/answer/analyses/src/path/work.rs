@@ -1,4 +1,4 @@
-//! What threads do for requests: events worth a step, and interrupts raised for guests.
+//! Steps of threads for requests: work events, and raised interrupts of guests.
 
 use timeline::trace_events::TraceEvent;
 
@@ -8,7 +8,7 @@ use super::follow::Follower;
 use super::requests::RequestSink;
 
 impl<S: RequestSink> Follower<'_, S> {
-    /// An event of the host, or of the guest, that is worth a step.
+    /// A work event of the host or the guest.
     pub(super) fn work(&mut self, event: &Event, trace_event: &TraceEvent) {
         if self.machines.is_guest(trace_event.recording) {
             self.guest_work(event, trace_event);
@@ -26,8 +26,8 @@ impl<S: RequestSink> Follower<'_, S> {
         }
     }
 
-    /// An interrupt is raised for a guest. Several events may record it, as it makes its way through
-    /// the emulated controllers; the first is the step.
+    /// A guest's interrupt is raised. Several events can record it on its way through the emulated controllers;
+    /// the first one is the step.
     pub(super) fn inject(&mut self, event: &Event, trace_event: &TraceEvent) {
         let lowered = trace_event.value(1) == Some(0);
         let who = (trace_event.recording, trace_event.thread);
@@ -40,7 +40,7 @@ impl<S: RequestSink> Follower<'_, S> {
         let Some(vm) = vm.or_else(|| self.machines.only_vm(trace_event.recording)) else { return };
         let target = self.machines.vcpu_by_id(vm, trace_event.value(0));
         if own_vcpu.is_some() && own_vcpu.map(|vcpu| vcpu.index) == target {
-            // Its own timer, or the answer to its own access.
+            // Its own timer, or the response to its own access.
             return;
         }
         let events = self.events;
