@@ -1,4 +1,4 @@
-//! States for a sink with much to do: it takes them on a thread of its own, while the next ones are found.
+//! Runs expensive sinks on a second thread, in parallel with the computation of states.
 
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
@@ -7,14 +7,15 @@ use timeline::rounds::round_bytes;
 
 use super::{GuestCpu, OccupantSpan, StateNeeds, StateSink, StateSpan, VcpuRef};
 
-/// What is handed over at a time, at most; smaller batches cost `export --to perfetto` a twentieth to a tenth.
+/// Max calls per batch; smaller batches slow down `export --to perfetto` by 5 to 10 percent.
 const MAX_IN_BATCH: usize = 8192;
-/// Of what a round of reading may take, a batch takes one in eight bytes.
+/// A batch takes at most one in eight bytes of a round's memory.
 const PART_OF_ROUND: u64 = 8;
-/// Batches that wait for the other thread, at most.
+/// Max queued batches.
 const MAX_BATCHES: usize = 3;
 
-/// Calls `read` with a sink whose spans are given to `sinks`, on another thread and in the same order; events and gaps are not.
+/// Calls `read` with a sink that forwards spans to `sinks` on another thread, in the same order. Events and gaps
+/// are not forwarded.
 pub(super) fn on_own_thread<R>(
     mut sinks: Vec<&mut dyn StateSink>,
     read: impl FnOnce(&mut Sender) -> R,
@@ -26,7 +27,7 @@ pub(super) fn on_own_thread<R>(
         scope.spawn(move || {
             for mut batch in batches {
                 batch.drain(..).for_each(|call| call.give(&mut sinks));
-                // Once everything is read, the sender is gone.
+                // After the pass the sender is gone.
                 let _ = give_back.send(batch);
             }
         });
@@ -55,15 +56,15 @@ impl Taken {
     }
 }
 
-/// Hands calls over in batches.
+/// Sends calls in batches.
 pub(super) struct Sender {
     batch: Vec<Taken>,
-    /// How many a batch holds.
+    /// Calls per batch.
     size: usize,
     out: SyncSender<Vec<Taken>>,
-    /// Batches whose memory can be used again.
+    /// Returned batches, whose memory is reused.
     spent: Receiver<Vec<Taken>>,
-    /// What was said last of who runs where: it is said again and again.
+    /// The last [`Taken::RunsIn`], to skip repetitions.
     runs: Option<(VcpuRef, u32)>,
     /// See [`StateNeeds::guest_pc`].
     guest_pc: bool,
@@ -85,7 +86,7 @@ impl Sender {
 
     fn send(&mut self) {
         let next = self.spent.try_recv().unwrap_or_else(|_| Vec::with_capacity(self.size));
-        // It fails if the sink panicked, which the scope passes on.
+        // Fails if the sink panicked; the scope propagates the panic.
         let _ = self.out.send(std::mem::replace(&mut self.batch, next));
     }
 }

@@ -1,4 +1,4 @@
-//! What a guest does on each of its CPUs, by its own events.
+//! Activity of a guest's CPUs, by its own events.
 
 use rustc_hash::FxHashMap;
 use timeline::cycles::SWITCH_TAG;
@@ -7,13 +7,13 @@ use timeline::trace_events::TraceEvent;
 use super::span::VcpuState;
 use super::wanted::{ActivityEvent, sign_of};
 
-/// Threads of which is kept where they are: as many as a kernel has at once (`PID_MAX_LIMIT`).
+/// Max threads with a known mode: the kernel's max number of threads (`PID_MAX_LIMIT`).
 const MAX_THREADS: usize = 1 << 22;
 
-/// What a CPU of a guest does from some moment on.
+/// Activity of a guest's CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Context {
-    /// The thread that has the CPU; 0: the idle one.
+    /// The current thread; 0 for the idle thread.
     pub(super) task: Option<u32>,
     /// One of the guest's states.
     pub(super) state: VcpuState,
@@ -23,7 +23,7 @@ impl Context {
     pub(super) const UNKNOWN: Self = Self { task: None, state: VcpuState::Guest };
 }
 
-/// Where a thread is, or will be when it runs again.
+/// Mode of a thread, now or when it runs again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     User,
@@ -38,7 +38,7 @@ struct Cpu {
     last: Option<Context>,
 }
 
-/// All CPUs of one guest.
+/// State of all CPUs of one guest.
 #[derive(Debug, Default)]
 pub(super) struct GuestContexts {
     cpus: FxHashMap<u16, Cpu>,
@@ -46,22 +46,22 @@ pub(super) struct GuestContexts {
     event_kinds: GuestEventKinds,
 }
 
-/// What a guest's recording has events for.
+/// Kinds of events in a guest's recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GuestEventKinds {
-    /// System calls or the like: they separate user space from the kernel.
+    /// Events that separate user space from the kernel, such as system calls.
     pub modes: bool,
-    /// Interrupts, or soft ones.
+    /// Interrupts or soft interrupts.
     pub irqs: bool,
 }
 
 impl GuestContexts {
-    /// Takes the next event; returns what its CPU does from then on, if that changes.
+    /// Handles the next event; returns the CPU's new context if it changes.
     pub(super) fn event(&mut self, event: &TraceEvent) -> Option<Context> {
         let cpu = self.cpus.entry(event.cpu).or_default();
         cpu.task = Some(event.thread);
         if event.tag == SWITCH_TAG {
-            // No handler of an interrupt goes on beyond a switch: what seems so has lost its end.
+            // Handlers never span a thread switch: an open one has lost its end.
             *cpu = Cpu { task: event.thread_value(2), last: cpu.last, ..Cpu::default() };
         } else if let Some(sign) = sign_of(event.tag) {
             self.event_kinds.add(sign);
@@ -86,12 +86,11 @@ impl GuestContexts {
         changes.then_some(next)
     }
 
-    /// What there were events for.
     pub(super) fn event_kinds(&self) -> GuestEventKinds {
         self.event_kinds
     }
 
-    /// Events of a CPU were lost; where its threads are is unknown until events show it.
+    /// Events of a CPU were lost; the modes of threads are unknown until the next events.
     pub(super) fn lost(&mut self, cpu: u16) -> Context {
         self.modes.clear();
         let last = Some(Context::UNKNOWN);

@@ -1,4 +1,4 @@
-//! Which thread had a CPU when, by the switches of the scheduler.
+//! The current thread of each CPU, by thread switches.
 
 use timeline::cycles::SWITCH_TAG;
 use timeline::trace_events::{Gap, TraceEvent};
@@ -9,20 +9,18 @@ use super::span::OccupantSpan;
 struct Cpu {
     from_ns: u64,
     thread: Option<u32>,
-    /// Switches are recorded: only then does the same thread in two events say that it had the CPU
-    /// between them.
+    /// Switches are recorded: only then do two events of the same thread prove that it had the CPU in between.
     switches: bool,
 }
 
-/// The CPUs of one recording.
 #[derive(Debug, Default)]
 pub(super) struct Occupancy {
-    /// By number; `None`: it has no events.
+    /// By number; `None` if the CPU has no events.
     cpus: Vec<Option<Cpu>>,
 }
 
 impl Occupancy {
-    /// Takes the next event; `emit` gets which thread had its CPU, as far as that is over.
+    /// Handles the next event; `emit` receives completed spans of its CPU.
     #[inline]
     pub(super) fn event(&mut self, event: &TraceEvent, emit: impl FnMut(u16, &OccupantSpan)) {
         let (thread, now_ns) = (Some(event.thread), event.stamp_ns);
@@ -36,21 +34,21 @@ impl Occupancy {
         if !is_switch && cpu.thread == thread {
             return;
         }
-        // Where another thread runs than the one that came last, a switch was not seen.
+        // If the current thread differs from the last one switched in, a switch was lost.
         let had = cpu.thread.filter(|_| cpu.thread == thread && (is_switch || cpu.switches));
         let next = if is_switch { event.thread_value(2) } else { thread };
         cpu.change(event.cpu, now_ns, had, next, emit);
         cpu.switches |= is_switch;
     }
 
-    /// Events of a CPU were lost.
+    /// Handles a loss on a CPU.
     pub(super) fn gap(&mut self, gap: &Gap, emit: impl FnMut(u16, &OccupantSpan)) {
         if let Some(Some(cpu)) = self.cpus.get_mut(usize::from(gap.cpu)) {
             cpu.change(gap.cpu, gap.from_ns, cpu.thread.filter(|_| cpu.switches), None, emit);
         }
     }
 
-    /// The recording ends. A CPU without further events went on as it did.
+    /// Ends the recording. A CPU without further events keeps its thread.
     pub(super) fn finish(self, end_ns: u64, mut emit: impl FnMut(u16, &OccupantSpan)) {
         for (number, cpu) in self.cpus.into_iter().enumerate() {
             let (Some(mut cpu), Ok(number)) = (cpu, u16::try_from(number)) else { continue };

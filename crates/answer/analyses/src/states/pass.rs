@@ -1,4 +1,4 @@
-//! Takes the events of all recordings in one order, and gives each machine its part of them.
+//! Receives the events of all recordings in one order, and dispatches them by machine.
 
 use ftrace::eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
@@ -19,16 +19,16 @@ use crate::align::GuestAlignment;
 use crate::recorded::{can_split, has_switches};
 use crate::view::View;
 
-/// The vCPUs of one recording and what is laid over them.
+/// vCPUs of one recording, with the guests' states that overlay them.
 #[derive(Debug)]
 struct Host {
     cycles: VcpuCycles,
     overlays: GuestOverlays,
-    /// Its cycles were given: these are the vCPUs, and the kinds of events that it has.
+    /// vCPUs and kinds of events, if the recording was read thread by thread.
     found: Option<(Vec<VcpuInfo>, KindSet)>,
 }
 
-/// By thread, its vCPU.
+/// Overlays by vCPU thread.
 #[derive(Debug)]
 struct GuestOverlays {
     number: u16,
@@ -46,32 +46,32 @@ impl GuestOverlays {
     }
 }
 
-/// A recording as one that was made in a guest.
+/// A guest's recording.
 #[derive(Debug, Default)]
 struct Guest {
     contexts: GuestContexts,
-    /// Its CPUs: the host's recording and the thread there.
+    /// Host's recording and vCPU thread by guest CPU.
     vcpus: FxHashMap<u16, (usize, u32)>,
-    /// CPUs that no host knows: what each does since when.
+    /// Contexts of CPUs without a host's recording, with their start.
     alone: FxHashMap<u16, (u64, Context)>,
     last_ns: u64,
 }
 
-/// Threads whose makers are kept, per recording.
+/// Max stored creators of threads per recording.
 const MAX_FORKS: usize = 1 << 20;
 
-/// All machines.
+/// State of all machines.
 pub(super) struct Pass<'s, S> {
     recordings: &'s [Recording],
     sink: &'s mut S,
     hosts: Vec<Host>,
     occupancies: Vec<Occupancy>,
     guests: Vec<Option<Guest>>,
-    /// By recording and thread, the thread that made it.
+    /// Creators by recording and thread.
     makers: Vec<FxHashMap<u32, u32>>,
 }
 
-/// What the pass leaves.
+/// Results of the pass.
 pub(super) struct PassResult {
     pub(super) vcpus: Vec<Vec<VcpuInfo>>,
     pub(super) placed: Vec<(usize, GuestFit)>,
@@ -80,7 +80,7 @@ pub(super) struct PassResult {
     pub(super) guest_events: Vec<Option<GuestEventKinds>>,
 }
 
-/// Gives cycles to the weaves of one host.
+/// Passes cycles to the overlays of one host.
 struct CycleWeaver<'p, S> {
     weaves: &'p mut GuestOverlays,
     sink: &'p mut S,
@@ -125,7 +125,7 @@ impl<'s, S: StateSink> Pass<'s, S> {
         pass
     }
 
-    /// Notes which CPU of a guest is which vCPU.
+    /// Connects the CPUs of a guest with vCPUs.
     fn attach(&mut self, alignment: &GuestAlignment) {
         let Some(place) = self.guests.get_mut(alignment.guest) else { return };
         let guest = place.get_or_insert_default();
@@ -144,7 +144,7 @@ impl<'s, S: StateSink> Pass<'s, S> {
         }
     }
 
-    /// Ends all recordings; `spans_ns` says when each began and ended.
+    /// Ends all recordings; `spans_ns` has their first and last times.
     pub(super) fn finish(self, spans_ns: &[Option<(u64, u64)>]) -> PassResult {
         let sink = self.sink;
         for ((recording, occupancy), span_ns) in (0..).zip(self.occupancies).zip(spans_ns) {
@@ -182,12 +182,12 @@ impl<'s, S: StateSink> Pass<'s, S> {
         PassResult { vcpus, placed, makers: self.makers, seen, guest_events }
     }
 
-    /// A recording that is read thread by thread: its cycles are given, and of its events those of its CPUs.
+    /// A sink for a recording that is read thread by thread: it receives cycles, and the events of CPUs.
     pub(super) fn by_thread(&mut self, at: usize) -> ByThread<'_, 's, S> {
         ByThread { pass: self, at }
     }
 
-    /// Which thread has a CPU, and which thread created it.
+    /// Updates the current thread of a CPU, and creators of threads.
     #[inline]
     fn cpu_event(&mut self, at: usize, event: &TraceEvent) {
         if let Some(occupancy) = self.occupancies.get_mut(at) {
@@ -202,7 +202,7 @@ impl<'s, S: StateSink> Pass<'s, S> {
         }
     }
 
-    /// Events of a CPU were lost.
+    /// Handles a loss on a CPU.
     fn cpu_gap(&mut self, at: usize, gap: &Gap) {
         if let Some(occupancy) = self.occupancies.get_mut(at) {
             let (sink, recording) = (&mut *self.sink, number(at));
@@ -210,7 +210,7 @@ impl<'s, S: StateSink> Pass<'s, S> {
         }
     }
 
-    /// A guest's CPU does something else from a moment on.
+    /// The context of a guest's CPU changes at `now_ns`.
     fn change(&mut self, at: GuestCpu, now_ns: u64, context: Context) {
         let Some(Some(guest)) = self.guests.get_mut(usize::from(at.recording)) else { return };
         let Some(&(host, thread)) = guest.vcpus.get(&at.cpu) else {
@@ -230,19 +230,19 @@ impl<'s, S: StateSink> Pass<'s, S> {
     }
 }
 
-/// The number of a recording.
+/// Index of a recording as `u16`.
 fn number(at: usize) -> u16 {
     u16::try_from(at).unwrap_or(u16::MAX)
 }
 
-/// One recording of a pass, read thread by thread.
+/// A recording of a pass that is read thread by thread.
 pub(super) struct ByThread<'p, 's, S> {
     pass: &'p mut Pass<'s, S>,
     at: usize,
 }
 
 impl<S: StateSink> ByThread<'_, '_, S> {
-    /// Its end; what else reading it leaves.
+    /// Ends the recording; returns the remaining results.
     pub(super) fn finish(self, CyclePass { vcpus, seen, events }: CyclePass) -> TraceEventPass {
         if let Some(host) = self.pass.hosts.get_mut(self.at) {
             host.found = Some((vcpus, seen));
@@ -269,14 +269,14 @@ impl<S: StateSink> TraceEventSink for ByThread<'_, '_, S> {
     }
 }
 
-/// Of most events, only which thread ran.
+/// Most events only need their thread.
 impl<S: StateSink> WantsTraceEvents for ByThread<'_, '_, S> {
     fn wanted(&self, _: usize, format: &EventFormat) -> Option<EventRequest> {
         wanted_of_cpus(self.pass.recordings.get(self.at)?, format)
     }
 }
 
-/// What a CPU did that only the guest knows.
+/// Emits a span of a guest CPU without a host's recording.
 fn emit_alone(
     at: GuestCpu,
     (from_ns, context): (u64, Context),

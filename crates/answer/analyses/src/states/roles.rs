@@ -9,28 +9,28 @@ use timeline::trace_events::ThreadNames;
 use super::States;
 use crate::recorders::is_recorder;
 
-/// The part a thread plays.
+/// Role of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Part {
     /// Runs a vCPU.
     Vcpu,
     /// Another thread of the VMM: its main loop, its workers.
     Vmm,
-    /// A worker of vhost, which serves a VM's devices in the kernel.
+    /// A vhost worker, which serves a VM's devices in the kernel.
     Vhost,
-    /// Another thread that KVM has for a VM.
+    /// Another kernel thread that KVM creates for a VM.
     Kvm,
-    /// Records: it is the recording itself.
+    /// Belongs to the recorder.
     Recorder,
-    /// Nothing that is known to belong to a VM.
+    /// No known relation to a VM.
     #[default]
     Other,
-    /// Nothing to run.
+    /// The idle thread.
     Idle,
 }
 
 impl Part {
-    /// Its name in reports and scripts.
+    /// Name in reports and scripts.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl Part {
     }
 }
 
-/// The part a thread plays, and for which VM.
+/// Role of a thread, and its VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Role {
     pub part: Part,
@@ -53,32 +53,32 @@ pub struct Role {
     pub vm: Option<usize>,
 }
 
-/// Kernel threads that have the id of the VMM's thread that owns them in their names, as `vhost`
-/// (`vhost_dev_set_owner`) and `kvm-pit/` (`kvm_create_pit`) have.
+/// Prefixes of kernel threads whose names end with the id of their owner, a VMM's thread: `vhost`
+/// (`vhost_dev_set_owner`) and `kvm-pit/` (`kvm_create_pit`).
 const OWNED: [(&str, Part); 3] =
     [("vhost-", Part::Vhost), ("kvm-pit/", Part::Kvm), ("kvm-nx-lpage-recovery-", Part::Kvm)];
 
-/// The longest chain of threads that made one another.
+/// Max length of a chain of creators.
 const MAX_MAKERS: usize = 64;
 
-/// The roles of one recording's threads.
+/// Roles of one recording's threads.
 #[derive(Debug)]
 pub struct Roles<'s> {
     vms: &'s [Vm],
     names: Option<&'s ThreadNames>,
     makers: Option<&'s FxHashMap<u32, u32>>,
     vcpus: FxHashMap<u32, usize>,
-    /// VMMs' own threads that are certain, and their VMs.
+    /// VMs by thread, for certain threads of VMMs.
     vmms: FxHashMap<u32, usize>,
-    /// VMs by their first thread of a vCPU.
+    /// First vCPU threads with their VMs, ascending.
     by_first: Vec<(u32, usize)>,
-    /// The same, by the names of threads of their vCPUs.
+    /// As `by_first`, by name of the VM's vCPU threads.
     by_name: FxHashMap<&'s str, Vec<(u32, usize)>>,
 }
 
 impl<'s> Roles<'s> {
-    /// Those of a recording; `processes` has the process of vCPU threads where the recorder knew it,
-    /// `threads` which threads there are.
+    /// Roles in a recording. `processes` has the processes of vCPU threads as far as the recorder knows them;
+    /// `threads` are all threads of the recording.
     #[must_use]
     pub fn new(
         states: &'s States,
@@ -143,19 +143,18 @@ impl<'s> Roles<'s> {
             let Some(next) = self.makers.and_then(|makers| makers.get(&maker)) else { break };
             maker = *next;
         }
-        // A VMM that names none of its threads: they are called like its vCPUs'.
+        // A VMM that does not name its threads: they have the same name as its vCPUs.
         let name = self.name(thread)?;
         Self::vm_above(self.by_name.get(name)?, thread)
     }
 
-    /// The VM among those wanted whose vCPUs were made first after a thread: a VMM's main thread
-    /// makes them.
+    /// The VM whose first vCPU thread has the next higher id: a VMM's main thread creates the vCPU threads.
     fn vm_above(vms: &[(u32, usize)], thread: u32) -> Option<usize> {
         let above = vms.partition_point(|(first, _)| *first < thread);
         vms.get(above).map(|(_, vm)| *vm)
     }
 
-    /// VMs by their first thread of a vCPU: all, and by the names of those threads.
+    /// Fills `by_first` and `by_name`.
     fn sort_vms(&mut self) {
         for (at, vm) in self.vms.iter().enumerate() {
             let Some(first) = vm.vcpus.iter().map(|vcpu| vcpu.thread).min() else { continue };
@@ -170,7 +169,7 @@ impl<'s> Roles<'s> {
         self.by_name.values_mut().for_each(|vms| vms.sort_unstable());
     }
 
-    /// The part of a kernel's thread that works for a VMM, and that one's thread.
+    /// The role of a kernel thread that works for a VMM, and its owner.
     fn owned(&self, thread: u32) -> Option<(Part, u32)> {
         let name = self.name(thread)?;
         OWNED

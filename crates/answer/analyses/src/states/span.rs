@@ -6,20 +6,20 @@ use timeline::trace_events::{Gap, TraceEvent};
 use super::wanted::StateNeeds;
 use crate::recorded::RecordedParts;
 
-/// What a vCPU does, as far as host and guest show.
+/// State of a vCPU, as far as host and guest show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum VcpuState {
     /// A thread of the guest runs in user space.
     GuestUser,
     /// A thread of the guest runs in the guest's kernel.
     GuestKernel,
-    /// The guest deals with an interrupt, a soft one too.
+    /// The guest handles an interrupt or a soft interrupt.
     GuestIrq,
-    /// The guest's idle thread runs: it looks for work, or is on its way to halting.
+    /// The guest's idle thread runs: it looks for work, or is about to halt.
     GuestIdle,
-    /// The guest runs; what it does is not recorded.
+    /// The guest runs; its activity is not recorded.
     Guest,
-    /// The host works after the hardware has left the guest and before `kvm_exit`.
+    /// The host works after the hardware exit and before `kvm_exit`.
     BeforeExit,
     /// The host's kernel handles an exit.
     ExitKernel,
@@ -27,17 +27,17 @@ pub enum VcpuState {
     ExitUser,
     /// Woken up, and waiting for a CPU.
     Waiting,
-    /// Taken off its CPU though it could have run on.
+    /// Switched out while it could have continued.
     Preempted,
-    /// The host polls for work on behalf of a guest that halted.
+    /// The host polls for work after the guest halted.
     HaltPoll,
     /// The guest has nothing to do, and its vCPU sleeps.
     Halted,
     /// The vCPU's thread sleeps for another reason.
     Blocked,
-    /// Not known: events were lost or are missing.
+    /// Unknown: events were lost or are missing.
     Unknown,
-    /// An exit is handled: in the kernel, in user space or waiting, the recording doesn't say.
+    /// An exit is handled; the recording cannot distinguish kernel, user space and waiting.
     NotSplit,
 }
 
@@ -61,7 +61,7 @@ impl VcpuState {
         Self::NotSplit,
     ];
 
-    /// Its name in reports and scripts.
+    /// Name in reports and scripts.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -83,20 +83,20 @@ impl VcpuState {
         }
     }
 
-    /// The state once it is known what was recorded: what no event splits is not the kernel's.
+    /// The final state, once the recorded events are known: exit time that no event splits is [`Self::NotSplit`].
     #[must_use]
     pub fn settled(self, recorded: &RecordedParts) -> Self {
         let is_kernel = self == Self::ExitKernel;
         if is_kernel && !recorded.is_split() { Self::NotSplit } else { self }
     }
 
-    /// The guest has nothing to do, whether its vCPU runs meanwhile or not.
+    /// Whether the guest has nothing to do, with or without CPU time.
     #[must_use]
     pub const fn is_idle(self) -> bool {
         matches!(self, Self::Halted | Self::HaltPoll | Self::GuestIdle)
     }
 
-    /// The guest runs.
+    /// Whether the guest runs.
     #[must_use]
     pub const fn is_guest(self) -> bool {
         matches!(
@@ -106,7 +106,7 @@ impl VcpuState {
     }
 }
 
-/// A vCPU of one of the recordings.
+/// A vCPU of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VcpuRef {
     /// Index of the host's recording.
@@ -116,7 +116,7 @@ pub struct VcpuRef {
 }
 
 impl VcpuRef {
-    /// A vCPU of the recording of that index.
+    /// A vCPU of the recording with this index.
     #[must_use]
     pub(crate) fn new(recording: usize, vcpu: &VmVcpu) -> Self {
         Self {
@@ -126,7 +126,7 @@ impl VcpuRef {
     }
 }
 
-/// A CPU of one of the recordings.
+/// A CPU of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GuestCpu {
     /// Index of the recording.
@@ -134,89 +134,84 @@ pub struct GuestCpu {
     pub cpu: u16,
 }
 
-/// The exit that a span is part of.
+/// The exit that a span belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExitOf {
-    /// Time of `kvm_exit`: tells exits of one vCPU apart.
+    /// Time of `kvm_exit`; identifies the exit among those of the vCPU.
     pub start_ns: u64,
-    /// The raw code and the `isa` field, as [`timeline::ExitSpan`] has them.
+    /// The raw code, as in [`timeline::ExitSpan`].
     pub code: u64,
-    /// See `code`.
+    /// The `isa` field, as in [`timeline::ExitSpan`].
     pub isa: u8,
-    /// Its entry was seen: the exits report counts its time.
+    /// Whether its entry was seen, so that the exits report counts its time.
     pub paired: bool,
-    /// Where the guest was; 0: not asked for, or not recorded.
+    /// The guest's instruction pointer; 0 if it was not requested or not recorded.
     pub guest_pc: u64,
 }
 
-/// A stretch of time in which a vCPU was in one state.
+/// A time range with a constant state of a vCPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateSpan {
-    /// Its beginning, on the host's clock.
+    /// Start, on the host's clock.
     pub from_ns: u64,
-    /// Its end.
     pub to_ns: u64,
     pub state: VcpuState,
-    /// 1: the guest itself; 2: a guest inside it ran, or left by this exit.
+    /// 1: the guest itself; 2: a nested guest ran, or caused this exit.
     pub level: u8,
-    /// The host's CPU on which the vCPU's thread ran, or ran last; of a guest without its host's
-    /// recording, the guest's CPU.
+    /// The host CPU where the vCPU's thread runs, or ran last. For a guest without its host's recording, the guest
+    /// CPU.
     pub cpu: u16,
     /// The exit that is being handled.
     pub exit: Option<ExitOf>,
-    /// The guest's thread that ran, or will when the vCPU runs again; 0: its idle thread.
+    /// The guest's thread that runs, or will run when the vCPU runs again; 0 for the idle thread.
     pub task: Option<u32>,
 }
 
 impl StateSpan {
-    /// How long it lasted.
     #[must_use]
     pub const fn duration_ns(&self) -> u64 {
         self.to_ns.saturating_sub(self.from_ns)
     }
 }
 
-/// A stretch of time in which one thread had a CPU.
+/// A time range in which a thread had a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OccupantSpan {
-    /// Its beginning.
     pub from_ns: u64,
-    /// Its end.
     pub to_ns: u64,
-    /// The thread; 0 is idle, `None` not known.
+    /// The thread; 0 for idle, `None` if unknown.
     pub thread: Option<u32>,
 }
 
-/// Takes the states of all that recordings show.
+/// Receives states in the order of time.
 pub trait StateSink: Send {
-    /// What it needs in addition to states. Asked before anything is read.
+    /// Needs in addition to states. Called before the pass.
     fn needs(&self) -> StateNeeds<'_> {
         StateNeeds::default()
     }
 
-    /// A vCPU was in one state for a while. Spans of a vCPU come in order, each beginning where the
-    /// one before it ended.
+    /// A state of a vCPU. Spans of a vCPU are in the order of time, without gaps.
     fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan);
 
-    /// The host's thread that a vCPU runs in, before its first spans and again at any time.
+    /// The host thread of a vCPU: called before its first spans, and possibly again at any time.
     fn runs_in(&mut self, _vcpu: VcpuRef, _thread: u32) {}
 
-    /// The same as seen by the guest's thread that had its CPU then: what did it get of that time?
-    /// Where the host's recording is missing, all states are the guest's.
+    /// The same span for the guest's thread that was current on the vCPU: shows what it got of its time. Without
+    /// the host's recording, all states are the guest's.
     fn task(&mut self, guest: GuestCpu, task: u32, span: &StateSpan);
 
-    /// A thread had a CPU, in order and without gaps per CPU.
+    /// A thread had a CPU; spans of a CPU are in the order of time, without gaps.
     fn cpu(&mut self, cpu: GuestCpu, span: &OccupantSpan);
 
-    /// Every event that states are made of, before those that it begins, where all CPUs are read in one order. Only of a sink
-    /// that needs events.
+    /// Every event that states are derived from, before the states that it begins. Only called for sinks that need
+    /// events, and only if all CPUs are read in one order.
     fn event(&mut self, _event: &TraceEvent) {}
 
-    /// Events of a CPU are missing; before the states that this ends. Only of a sink that needs events.
+    /// A loss on a CPU, before the states that it ends. Only called for sinks that need events.
     fn gap(&mut self, _gap: &Gap) {}
 }
 
-/// All of them get all states.
+/// Forwards all states to all sinks.
 impl StateSink for Vec<&mut dyn StateSink> {
     fn needs(&self) -> StateNeeds<'_> {
         self.iter().map(|sink| sink.needs()).fold(StateNeeds::default(), StateNeeds::or)

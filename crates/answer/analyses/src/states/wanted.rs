@@ -1,4 +1,4 @@
-//! Which events show what a guest does, and how.
+//! Events that show the activity of a guest, and their meanings.
 
 use std::fmt;
 
@@ -7,26 +7,26 @@ use sources::Recording;
 use timeline::cycles::{OWN_TAGS, SWITCH_TAG, VcpuCycles, is_host_work};
 use timeline::trace_events::EventRequest;
 
-/// What an event says of the CPU of a guest that it was recorded on.
+/// Meaning of an event for the guest CPU on which it was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub(super) enum ActivityEvent {
-    /// An interrupt's handler begins.
+    /// An interrupt handler starts.
     IrqBegins,
     IrqEnds,
-    /// Soft interrupts are worked off.
+    /// Soft interrupt handlers start.
     SoftIrqBegins,
-    /// They are done.
+    /// Soft interrupt handlers end.
     SoftIrqEnds,
     /// The thread is in the kernel.
     Kernel,
-    /// The thread is about to run in user space.
+    /// The thread is about to return to user space.
     User,
-    /// The thread was in user space; the kernel works for a moment that no event ends.
+    /// The thread was in user space; the kernel works for a short time without an end event.
     OfUser,
-    /// Where the thread goes on is not recorded.
+    /// The thread may continue in the kernel or in user space.
     Open,
-    /// A soft interrupt is due: what the CPU does stays the same.
+    /// A soft interrupt is raised; the CPU's activity does not change.
     SoftIrqDue,
 }
 
@@ -41,35 +41,35 @@ const SIGNS: [ActivityEvent; 9] = [
     ActivityEvent::Open,
     ActivityEvent::SoftIrqDue,
 ];
-/// Where a tag has its sign.
+/// Bits of a tag that contain the [`ActivityEvent`].
 const SIGN_BITS: u16 = 0x3f;
 
-/// Added to the tags of events that are the host's work, too.
+/// Flag in the tags of events that are also host work.
 const WORK: u16 = 0x80;
 
-/// Tag of `sched_process_fork`, which is the host's work, too.
+/// Tag of `sched_process_fork`, which is also host work.
 pub(super) const FORK_TAG: u16 = OWN_TAGS + WORK + FORK_BIT;
 const FORK_BIT: u16 = 0x40;
-/// Tags of handlers' events have the number of the handler's source, from 1, in units of this.
+/// Unit of handler sources in tags: a handler event's tag contains the source's number, from 1.
 const SOURCE: u16 = 0x100;
 const FORK: &str = "sched:sched_process_fork";
 /// Fields of an event tagged [`FORK_TAG`].
 const FORK_FIELDS: &[&str] = &["parent_pid", "child_pid"];
 
-/// Numbers the sources of handlers of interrupts.
+/// Numbers the sources of interrupt handlers.
 pub(crate) trait HandlerSources {
-    /// Of an event of a handler, the number of its source, and the fields that are read.
+    /// The source of a handler event, and the fields to read.
     fn source_of(&self, format: &EventFormat) -> Option<(u8, &'static [&'static str])>;
 }
 
-/// What a sink needs in addition to what states are made of.
+/// Needs of a sink in addition to states.
 #[derive(Clone, Copy, Default)]
 pub struct StateNeeds<'s> {
-    /// [`StateSink::event`](super::StateSink::event) and [`StateSink::gap`](super::StateSink::gap) are called.
+    /// Needs calls of [`StateSink::event`](super::StateSink::event) and [`StateSink::gap`](super::StateSink::gap).
     pub(crate) events: bool,
-    /// [`ExitOf::guest_pc`](super::ExitOf::guest_pc).
+    /// Needs [`ExitOf::guest_pc`](super::ExitOf::guest_pc).
     pub(crate) guest_pc: bool,
-    /// Events of handlers of interrupts.
+    /// Needs events of interrupt handlers.
     pub(crate) handlers: Option<&'s dyn HandlerSources>,
 }
 
@@ -85,7 +85,7 @@ impl fmt::Debug for StateNeeds<'_> {
 }
 
 impl StateNeeds<'_> {
-    /// What either of two sinks needs.
+    /// Combined needs of two sinks.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -96,7 +96,7 @@ impl StateNeeds<'_> {
     }
 }
 
-/// What is wanted of an event: of a guest's, what shows what it does.
+/// The fields to read of an event; guests' events are read if they show activity.
 pub(super) fn wanted(
     recording: &Recording,
     format: &EventFormat,
@@ -123,20 +123,20 @@ pub(super) fn wanted(
     }
 }
 
-/// [`wanted`] of a host's event by those that follow its CPUs alone: of most, which thread ran.
+/// [`wanted`] for a pass that only follows a host's CPUs: most events only need their thread.
 pub(super) fn wanted_of_cpus(recording: &Recording, format: &EventFormat) -> Option<EventRequest> {
     let wanted = wanted(recording, format, false, StateNeeds::default())?;
     let says_more = matches!(wanted.tag, SWITCH_TAG | FORK_TAG);
     Some(if says_more { wanted } else { EventRequest { fields: &[], ..wanted } })
 }
 
-/// The sign that a tag stands for.
+/// The activity event of a tag.
 pub(super) fn sign_of(tag: u16) -> Option<ActivityEvent> {
     let number = tag.checked_sub(OWN_TAGS)?;
     SIGNS.get(usize::from(number & SIGN_BITS)).copied().filter(|_| number & FORK_BIT == 0)
 }
 
-/// What an event says of a handler.
+/// Meaning of a handler event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HandlerEdge {
     Due,
@@ -144,7 +144,7 @@ pub(crate) enum HandlerEdge {
     Ends,
 }
 
-/// The source of the handler that a tag speaks of, see [`StateNeeds::handlers`].
+/// The handler source of a tag, see [`StateNeeds::handlers`].
 pub(crate) fn handler_of(tag: u16) -> Option<(u8, HandlerEdge)> {
     let source = (tag.checked_sub(OWN_TAGS)? / SOURCE).checked_sub(1)?;
     let edge = match sign_of(tag)? {
@@ -179,8 +179,8 @@ fn sign(format: &EventFormat) -> Option<ActivityEvent> {
         ("raw_syscalls", "sys_enter") | ("context_tracking", "user_exit") => ActivityEvent::Kernel,
         ("raw_syscalls", "sys_exit") | ("context_tracking", "user_enter") => ActivityEvent::User,
         ("exceptions", "page_fault_user") => ActivityEvent::OfUser,
-        // Of single system calls others may go unseen: only what lies inside them is known. The one
-        // that VMMs enter guests by is among the events of turns.
+        // A recording of single system calls may miss others: only the time inside the recorded calls is known.
+        // The `ioctl` that enters guests is among the events of vCPU cycles.
         ("syscalls", "sys_enter_ioctl") => return None,
         ("syscalls", _) if name.starts_with("sys_enter_") => ActivityEvent::Kernel,
         ("syscalls", _) if name.starts_with("sys_exit_") => ActivityEvent::Open,

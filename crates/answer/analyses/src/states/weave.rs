@@ -1,4 +1,4 @@
-//! Lays what a guest's recording says over what the host says of the vCPU.
+//! Overlays the states from a guest's recording on the vCPU's states from the host.
 
 use std::collections::VecDeque;
 
@@ -9,25 +9,25 @@ use timeline::cycles::{CycleEnd, Interval, VcpuCycle};
 use super::guest::Context;
 use super::span::{ExitOf, GuestCpu, StateSink, StateSpan, VcpuRef, VcpuState};
 
-/// Changes in a guest that wait for the next entry of their vCPU, at most.
+/// Max guest changes that wait for the next entry of their vCPU.
 pub(super) const MAX_WAITING: usize = 1 << 12;
 
-/// How well the events of a guest fit the times at which its vCPUs ran it.
+/// How well a guest's events fit the times at which its vCPUs were in the guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GuestFit {
-    /// Changes of what the guest did: a thread or an interrupt began or ended.
+    /// Changes of the guest's activity: starts and ends of threads and interrupts.
     pub changes: u64,
-    /// Of those, how many lay outside the nearest time in the guest by no more than the clocks'
-    /// bound, and were moved there.
+    /// Changes outside of the guest's time by no more than the clock's bound; they were moved to the nearest time
+    /// in the guest.
     pub moved: u64,
-    /// The furthest that one was moved.
+    /// Largest distance of a moved change.
     pub most_moved_ns: u64,
-    /// How many lay further outside: what they say is left out.
+    /// Changes farther outside, which are ignored.
     pub outside: u64,
 }
 
 impl GuestFit {
-    /// Adds another CPU's.
+    /// Adds the values of another CPU.
     pub(super) fn add(&mut self, other: &Self) {
         self.changes += other.changes;
         self.moved += other.moved;
@@ -36,34 +36,34 @@ impl GuestFit {
     }
 }
 
-/// One vCPU, and the guest's CPU that it is, if the guest was recorded.
+/// A vCPU, with its guest CPU if the guest was recorded.
 #[derive(Debug, Default)]
 pub(super) struct GuestOverlay {
-    /// The guest's CPU, and how far off its clock may be.
+    /// The guest CPU, and the bound of its clock.
     pub(super) guest: Option<(GuestCpu, u64)>,
-    /// The guest's recording ends here, or has ended if `None`: its last state goes on no further.
+    /// End of the guest's recording; `None` after it: the last state does not continue.
     pub(super) until_ns: Option<u64>,
-    /// What the guest does from some moments on, to be laid over the host's times.
+    /// Guest changes that still have to be overlaid on the host's times.
     waiting: VecDeque<(u64, Context)>,
     now: Option<Context>,
-    /// The host has events of the vCPU.
+    /// Whether the host has events of the vCPU.
     has_begun: bool,
-    /// The host's recording can't distinguish running in the kernel from user space or from waiting.
+    /// Whether the host's recording cannot distinguish kernel, user space and waiting.
     is_unsplit: bool,
-    /// It has switches: what is not split ran.
+    /// Whether switches are recorded, so that unsplit time is CPU time.
     has_switches: bool,
     pub(super) placed: GuestFit,
 }
 
-/// The level of a cycle, an interval of it, the cycle's exit, and the state.
+/// Level of a cycle, an interval of it, the cycle's exit, and the state.
 type Of<'c> = (u8, &'c Interval, Option<ExitOf>, VcpuState);
 
-/// Where spans of a cycle go.
+/// Output of a cycle's spans.
 struct SpanOut<'s, S> {
     sink: &'s mut S,
     vcpu: VcpuRef,
     guest: Option<GuestCpu>,
-    /// Not given yet: the next may go on in the same state.
+    /// The pending span: the next one may continue it.
     last: Option<StateSpan>,
 }
 
@@ -74,7 +74,7 @@ impl<S: StateSink> SpanOut<'_, S> {
             return;
         }
         match &mut self.last {
-            // Of two spans in a row most differ in their state: it is compared first.
+            // Consecutive spans usually differ in their state, so that is compared first.
             Some(last)
                 if last.state == span.state
                     && (StateSpan { from_ns: last.from_ns, ..span })
@@ -99,19 +99,19 @@ impl<S: StateSink> SpanOut<'_, S> {
 }
 
 impl GuestOverlay {
-    /// One whose host's recording can split exits into kernel, user space and waiting, or not; and has
-    /// switches of threads, or not.
+    /// `can_split`: the host's recording distinguishes kernel, user space and waiting. `has_switches`: it has
+    /// thread switches.
     pub(super) fn new(can_split: bool, has_switches: bool) -> Self {
         Self { is_unsplit: !can_split, has_switches, ..Self::default() }
     }
 
-    /// From a moment on the guest does something else. Returns whether too many changes wait.
+    /// The guest's activity changes at `stamp_ns`. Returns whether too many changes are waiting.
     pub(super) fn change(&mut self, stamp_ns: u64, context: Context) -> bool {
         self.waiting.push_back((stamp_ns, context));
         self.waiting.len() >= MAX_WAITING
     }
 
-    /// Too many changes wait, and the vCPU is not in its guest.
+    /// Drops waiting changes: there are too many, and the vCPU is not in its guest.
     pub(super) fn give_up(&mut self) {
         while let Some((_, context)) = self.waiting.pop_front() {
             if self.has_begun {
@@ -124,7 +124,7 @@ impl GuestOverlay {
         }
     }
 
-    /// Adds what the vCPU did in a cycle.
+    /// Adds a cycle of the vCPU.
     pub(super) fn cycle(
         &mut self,
         cycle: &VcpuCycle<'_>,
@@ -173,22 +173,21 @@ impl GuestOverlay {
         out.flush();
     }
 
-    /// What is said of an exit's time that can't be split: where it is not known to have run, what waits
-    /// by its reason, waited.
+    /// State of an exit's unsplit time: without switches, a waiting exit counts as halted.
     fn not_split(&self, cycle: &VcpuCycle<'_>, isa: Isa) -> VcpuState {
         let waits = cycle.exit.is_some_and(|exit| isa.waits(exit.code));
         if waits && !self.has_switches { VcpuState::Halted } else { VcpuState::NotSplit }
     }
 
-    /// What the guest did before its vCPU is first seen.
+    /// Applies guest changes before the vCPU's first event.
     fn catch_up(&mut self, begin_ns: u64) {
         while self.waiting.front().is_some_and(|(stamp_ns, _)| *stamp_ns < begin_ns) {
             self.now = self.waiting.pop_front().map(|(_, context)| context);
         }
     }
 
-    /// An interval in which the guest may have run, cut where the guest's events say so. What lies
-    /// after it is taken to belong to it if it is nearer to it than to the next such interval.
+    /// An interval in which the guest may have run, split at guest changes. A change after it belongs to it if it
+    /// is nearer to it than to the next such interval.
     fn lay_over<S: StateSink>(
         &mut self,
         source: Of<'_>,
@@ -214,7 +213,7 @@ impl GuestOverlay {
         out.push(self.span(source, (from_ns, interval.to_ns)));
     }
 
-    /// Whether a change that lies so far outside counts.
+    /// Whether a change at this distance counts.
     fn judged(&mut self, off_ns: u64) -> bool {
         let bound_ns = self.guest.map_or(0, |(_, bound_ns)| bound_ns);
         self.placed.changes += 1;
@@ -233,7 +232,7 @@ impl GuestOverlay {
     fn span(&self, source: Of<'_>, (from_ns, to_ns): (u64, u64)) -> StateSpan {
         let (level, interval, exit, state) = source;
         let context = self.now.unwrap_or(Context::UNKNOWN);
-        // What the guest's kernel says of itself is not what a guest inside it does.
+        // The guest kernel's events do not show the activity of a nested guest.
         let is_level1_guest = state == VcpuState::Guest && level == 1;
         StateSpan {
             from_ns,
@@ -247,7 +246,7 @@ impl GuestOverlay {
     }
 }
 
-/// Whether the guest may have run in it.
+/// Whether the guest may have run in the interval.
 fn may_run(interval: &Interval) -> bool {
     matches!(interval.activity, VcpuActivity::Guest | VcpuActivity::Unknown)
 }

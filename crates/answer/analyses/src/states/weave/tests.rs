@@ -1,4 +1,4 @@
-//! Changes of a guest laid over cycles made up here.
+//! Overlays guest changes on synthetic cycles.
 
 use proptest::prelude::*;
 use timeline::VcpuActivity;
@@ -82,7 +82,7 @@ fn what_lies_just_outside_is_moved_to_the_nearest_time_in_the_guest() {
         (Some(5), 1_230, 1_300),
     ];
     assert_eq!(of_guest(&spans), expected);
-    // Thread 3 began before the exit: the exit is its.
+    // Thread 3 began before the exit, so the exit belongs to it.
     assert!(spans.tasks.contains(&(3, 1_100, 1_200)), "{:?}", spans.tasks);
     let placed = GuestFit { changes: 4, moved: 2, most_moved_ns: 8, outside: 0 };
     assert_eq!(weave.placed, placed, "what came before the vCPU is no change to be placed");
@@ -138,7 +138,7 @@ fn waiting_changes_are_bounded() {
 }
 
 proptest! {
-    /// Whatever the guest says, the vCPU's times are those of the host.
+    /// The host alone determines the vCPU's times, whatever the guest's events contain.
     #[test]
     fn a_guest_changes_no_sum(
         lengths in prop::collection::vec((0_u8..3, 1_u64..50), 1..40),
