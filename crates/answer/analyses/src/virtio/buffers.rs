@@ -1,11 +1,11 @@
-//! A buffer that is handed to a queue: its lists of parts, and as many of their bytes as were recorded.
+//! A buffer that is added to a queue: its lists of parts, with as many lengths as were recorded.
 
 use super::events::AddFields;
 
-/// Marks of a part (`SG_CHAIN`, `SG_END` of `include/linux/scatterlist.h`).
+/// Flags of a part (`SG_CHAIN`, `SG_END` of `include/linux/scatterlist.h`).
 const GOES_ON_ELSEWHERE: u64 = 1;
 const LAST: u64 = 2;
-/// Places among the fields ([`super::events::ADD_FIELDS`]).
+/// Indexes of fields ([`super::events::ADD_FIELDS`]).
 const VQ: usize = 0;
 const TOKEN: usize = 1;
 const PARTS: usize = 2;
@@ -13,29 +13,29 @@ const OUT: usize = 3;
 const IN: usize = 4;
 const QUEUE_NAME: usize = 5;
 const DEVICE_NAME: usize = 7;
-/// Lists of which parts are recorded: where their marks and their lengths begin, and how many.
+/// Lists with recorded parts: index of their first flags and first length, and max number of parts.
 const LISTS: [(usize, usize, usize); 3] = [(10, 16, 6), (22, 28, 6), (34, 35, 1)];
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct AddedBuffer {
     pub(super) vq: u64,
     pub(super) token: u64,
-    /// Lists that the device reads, and that it writes.
+    /// Numbers of lists that the device reads (out) and writes (in).
     pub(super) lists: [u64; 2],
-    /// Bytes of those; `None`: not recorded.
+    /// Bytes of out and in lists; `None` if they were not recorded.
     pub(super) bytes: Option<[u64; 2]>,
-    /// There are parts whose bytes were not recorded.
+    /// Whether some parts have no recorded length.
     pub(super) is_cut: bool,
-    /// Bytes of the first lists, of those as far as they were recorded, and whether that is all.
+    /// Recorded bytes of the first lists, and whether they are complete.
     by_list: [Option<(u64, bool)>; LISTS.len()],
     /// Bytes of the first part of the first list.
     pub(super) first_part: Option<u64>,
-    /// The names of the queue and of its device, eight characters a number.
+    /// Names of the queue and its device, with eight characters per number.
     pub(super) names: Option<[[u64; 2]; 2]>,
 }
 
 impl AddedBuffer {
-    /// `None`: what says which queue it is, or which buffer, was not recorded.
+    /// `None` if the queue or the buffer is unknown.
     pub(super) fn from_fields(fields: &AddFields) -> Option<Self> {
         let [out, in_] = [value(fields, OUT)?, value(fields, IN)?];
         let (vq, token) = (value(fields, VQ)?, value(fields, TOKEN)?);
@@ -45,7 +45,7 @@ impl AddedBuffer {
         let name = |at| Some([value(fields, at)?, value(fields, at + 1)?]);
         buffer.names =
             name(QUEUE_NAME).zip(name(DEVICE_NAME)).map(|(queue, device)| [queue, device]);
-        // Of functions that take one list, its number of parts is known without marks.
+        // Functions with a single list report the number of its parts, so flags are not needed.
         let parts = value(fields, PARTS);
         let lists = out.saturating_add(in_);
         buffer.is_cut = lists > LISTS.len() as u64;
@@ -75,7 +75,7 @@ impl AddedBuffer {
         Self { lists, bytes: Some(sums), is_cut, by_list, ..Self::default() }
     }
 
-    /// The only list some of whose bytes are missing: which one, and how many there are.
+    /// The only incomplete list: its direction and recorded bytes.
     fn cut_list(&self) -> Option<(usize, u64)> {
         let [out, in_] = self.lists;
         let those = (0..out.saturating_add(in_)).zip(&self.by_list);
@@ -86,17 +86,17 @@ impl AddedBuffer {
         missing.next().is_none().then_some((usize::from(list >= out), bytes))
     }
 
-    /// Whether one of its lists is whole, and of that many bytes.
+    /// Whether one of its lists is complete and has this many bytes.
     pub(super) fn has_list_of(&self, bytes: u64) -> bool {
         self.by_list.contains(&Some((bytes, true)))
     }
 
-    /// Whether the list some of whose bytes are missing may have that many.
+    /// Whether the incomplete list can have this many bytes.
     pub(super) fn may_have(&self, bytes: u64) -> bool {
         self.cut_list().is_some_and(|(_, recorded)| recorded <= bytes)
     }
 
-    /// Sets how many bytes that list has.
+    /// Sets the size of the incomplete list.
     pub(super) fn complete(&mut self, bytes: u64) {
         let Some((direction, recorded)) =
             self.cut_list().filter(|(_, recorded)| *recorded <= bytes)
@@ -114,7 +114,7 @@ fn value(fields: &AddFields, at: usize) -> Option<u64> {
     fields.get(at).copied().flatten()
 }
 
-/// The bytes of a list as far as they were recorded, and whether that is all. `None`: none was.
+/// Recorded bytes of a list, and whether they are complete. `None` if nothing was recorded.
 fn bytes_of(fields: &AddFields, list: u64, parts: Option<u64>) -> Option<(u64, bool)> {
     let (marks, lengths, recorded) = LISTS.get(usize::try_from(list).ok()?)?;
     let mut bytes = 0u64;
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn lists_end_where_their_marks_say() {
-        // A request to a disk: its head, two parts of data that the device reads, and a byte that it writes.
+        // A disk request: its header, two parts of data that the device reads, and a status byte that it writes.
         let disk = buffer(&[
             ("out", 2),
             ("in", 1),
@@ -190,7 +190,7 @@ mod tests {
             [("parts", 2), ("out", 1), ("in", 0), ("ma0", 0), ("a0", 12), ("ma1", 0), ("a1", 1500)];
         let sent = buffer(&parts);
         assert_eq!((sent.lists, sent.bytes, sent.is_cut), ([1, 0], Some([1512, 0]), false));
-        // Fewer were recorded than there are.
+        // Not all parts were recorded.
         let longer = buffer(&[("parts", 3), ("out", 1), ("in", 0), ("ma0", 0), ("a0", 12)]);
         assert_eq!((longer.bytes, longer.is_cut), (None, true));
     }
@@ -218,7 +218,7 @@ mod tests {
         assert!(request.may_have(4096) && !request.may_have(4095) && !request.has_list_of(4096));
         request.complete(1 << 20);
         assert_eq!((request.bytes, request.is_cut), (Some([16, (1 << 20) + 1]), false));
-        // A number of lists that no kernel has.
+        // An impossible number of lists.
         let wild = buffer(&[("out", u64::MAX), ("in", u64::MAX), ("ma0", 2), ("a0", 7)]);
         assert_eq!((wild.bytes, wild.is_cut), (Some([7, 0]), true));
     }

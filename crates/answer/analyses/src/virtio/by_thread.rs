@@ -1,11 +1,11 @@
-//! What is known of threads for a while, of a bounded number of them.
+//! A map by thread with a limit.
 
 use crate::by_recording::ByRecording;
 
-/// A recording, and a thread in it.
+/// Index of the recording, and thread id.
 pub(super) type ThreadKey = (u16, u32);
 
-/// Something of each thread. Of one more than `MOST` threads nothing is known of the others any more.
+/// Values by thread. When a thread exceeds the limit of `MOST` threads, all others are dropped.
 #[derive(Debug)]
 pub(super) struct ByThread<T, const MOST: usize>(ByRecording<u32, T>);
 
@@ -16,12 +16,12 @@ impl<T, const MOST: usize> Default for ByThread<T, MOST> {
 }
 
 impl<T, const MOST: usize> ByThread<T, MOST> {
-    /// That of a thread, if anything is known.
+    /// The value of a thread, if it has one.
     pub(super) fn get_mut(&mut self, key: ThreadKey) -> Option<&mut T> {
         self.0.get_mut(key)
     }
 
-    /// That of a thread, which begins empty.
+    /// The value of a thread; inserts the default value first if there is none.
     pub(super) fn get_or_default(&mut self, key: ThreadKey) -> &mut T
     where
         T: Default,
@@ -30,18 +30,17 @@ impl<T, const MOST: usize> ByThread<T, MOST> {
         self.0.get_or_default(key)
     }
 
-    /// Puts something in place of what was known.
     pub(super) fn set(&mut self, key: ThreadKey, value: T) {
         self.make_room(key);
         self.0.set(key, value);
     }
 
-    /// Takes it out.
+    /// Removes and returns the value of a thread.
     pub(super) fn take(&mut self, key: ThreadKey) -> Option<T> {
         self.0.take(key)
     }
 
-    /// Events of a recording are missing: what comes next may not follow what is known.
+    /// Drops the values of a recording after a loss, because the next events may not belong to them.
     pub(super) fn lost(&mut self, recording: u16) {
         self.0.forget(recording);
     }

@@ -1,29 +1,29 @@
-//! What the kernel of a guest calls its disks, by their numbers.
+//! Kernel names of a guest's disks, by device number.
 
-/// The kernel has this many numbers for a disk and its partitions: `PART_BITS` of virtio_blk.c, `SD_MINORS` of sd.c.
+/// Minor numbers per disk and its partitions: `PART_BITS` of virtio_blk.c, `SD_MINORS` of sd.c.
 const MINOR_SHIFT: u32 = 4;
 /// `MINORBITS` of include/linux/kdev_t.h.
 const MAJOR_SHIFT: u32 = 20;
-/// Majors of SCSI disks, in the order in which the kernel has them (`sd_major`).
+/// Majors of SCSI disks in the kernel's order (`sd_major`).
 const SCSI_MAJORS: [u32; 16] =
     [8, 65, 66, 67, 68, 69, 70, 71, 128, 129, 130, 131, 132, 133, 134, 135];
 
-/// The name of a disk with that number, `vda`, of which this is the name of a queue; `None`: it is not known.
+/// Name of a disk (`vda`), by device number and a queue's name; `None` if unknown.
 pub(super) fn disk_name(queue: &str, dev: u32) -> Option<String> {
     let (major, minor) = (dev >> MAJOR_SHIFT, dev & ((1 << MAJOR_SHIFT) - 1));
     let place = minor >> MINOR_SHIFT;
     if queue.starts_with("req.") {
-        // virtio_blk has whatever major is free.
+        // virtio_blk uses a dynamic major.
         return Some(format!("vd{}", letters(place)));
     }
     let of_major = SCSI_MAJORS.iter().position(|scsi_major| *scsi_major == major)?;
     let of_major = u32::try_from(of_major).ok()?;
-    // Disks after the first 256 begin at the first major again, with greater minors.
+    // Disks after the first 256 start at the first major again, with larger minors.
     let (round, within) = (place >> 4, place & 0xf);
     Some(format!("sd{}", letters(round * 256 + of_major * 16 + within)))
 }
 
-/// `a` to `z`, `aa` and so on.
+/// Letters of a disk name: `a` to `z`, `aa` and so on.
 fn letters(place: u32) -> String {
     let (mut letters, mut rest) = (Vec::new(), u64::from(place) + 1);
     while rest > 0 {

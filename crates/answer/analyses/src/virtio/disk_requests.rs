@@ -1,37 +1,37 @@
-//! Bytes of requests to disks, as the block layer says them: they stand in for parts whose sizes were not recorded.
+//! Bytes of disk requests from the block layer: they replace lengths of parts that were not recorded.
 //!
-//! A driver of a disk begins a request (`block_rq_issue`) and hands it over in the same thread, one or several of
-//! them at once, in one order. The block layer's number of bytes is that of the list with the data.
+//! A disk driver starts one or several requests (`block_rq_issue`) and then adds them to the queue in the same
+//! thread and order. The block layer's byte count is the size of the data list.
 
 use std::collections::VecDeque;
 
 use super::buffers::AddedBuffer;
 use super::by_thread::{ByThread, ThreadKey};
 
-/// Requests that a thread begins before it hands the first of them over: a disk's queue has no more.
+/// Max started requests per thread: a disk's queue has no more.
 const MAX_BEGUN: usize = 1024;
-/// Threads that are remembered while they do that.
+/// Max threads with started requests.
 const MAX_THREADS: usize = 1 << 12;
 
-/// Lists of a request that has data: its head, the data, and what the device says in the end.
+/// Number of lists of a request with data: header, data, and status.
 const LISTS: u64 = 3;
 
-/// A request that a driver begins.
+/// A request that a driver started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DiskRequest {
     pub(super) bytes: u64,
-    /// The disk's number, `dev_t`.
+    /// The disk's device number (`dev_t`).
     pub(super) disk: Option<u32>,
 }
 
-/// Requests that were begun and not handed over yet.
+/// Requests that were started and not added to a queue yet.
 #[derive(Debug, Default)]
 pub(super) struct DiskRequests {
     pending: ByThread<VecDeque<DiskRequest>, MAX_THREADS>,
 }
 
 impl DiskRequests {
-    /// A thread begins a request. One without data is none here.
+    /// A thread starts a request. Requests without data are ignored.
     pub(super) fn begin(&mut self, key: ThreadKey, request: DiskRequest) {
         if request.bytes == 0 {
             return;
@@ -43,8 +43,8 @@ impl DiskRequests {
         pending_requests.push_back(request);
     }
 
-    /// A thread hands a buffer to a queue of a disk: the bytes that were not recorded of it are those of the oldest request
-    /// that it may be. The disk that this one is for.
+    /// A thread adds a buffer to a disk's queue: missing lengths are taken from the oldest request that fits.
+    /// Returns the request's disk.
     pub(super) fn complete(&mut self, key: ThreadKey, buffer: &mut AddedBuffer) -> Option<u32> {
         let [out, in_] = buffer.lists;
         if out.saturating_add(in_) != LISTS {
@@ -58,7 +58,8 @@ impl DiskRequests {
                 buffer.has_list_of(request.bytes)
             }
         };
-        // One that has been given up is not handed over. Of another kind, such as to discard sectors, bytes are not its data's.
+        // Requests before the fitting one were abandoned. If none fits, for example for a discard whose data list
+        // is shorter than its byte count, the oldest request is used.
         let before = pending_requests.iter().position(fits).unwrap_or(0);
         pending_requests.drain(..before);
         let request = pending_requests.pop_front();
@@ -71,7 +72,7 @@ impl DiskRequests {
         request?.disk
     }
 
-    /// Events of a recording are missing: what comes next may not be what was begun.
+    /// Drops started requests after a loss.
     pub(super) fn lost(&mut self, recording: u16) {
         self.pending.lost(recording);
     }
@@ -87,7 +88,7 @@ mod tests {
         DiskRequest { bytes, disk: Some(254 << 20) }
     }
 
-    /// A read: a head, data of which the first parts have this many bytes, and whether those are all; a byte of status.
+    /// A read: header, data of which the first parts have `recorded` bytes, and a status byte.
     fn read(recorded: u64, is_whole: bool) -> AddedBuffer {
         AddedBuffer::made([1, 2], [Some((16, true)), Some((recorded, is_whole)), Some((1, true))])
     }
@@ -107,7 +108,7 @@ mod tests {
         assert_eq!(completed(&mut requests, read(8192, false)), (65_537, false));
         assert_eq!(completed(&mut requests, read(4096, true)), (4097, false));
         assert_eq!(completed(&mut requests, read(4096, false)), (131_073, false));
-        // None is left that it could be.
+        // No request is left that fits.
         assert_eq!(completed(&mut requests, read(4096, false)), (4097, true));
         assert_eq!(requests.pending.values().count(), 1);
     }
@@ -115,10 +116,10 @@ mod tests {
     #[test]
     fn what_does_not_fit_completes_nothing() {
         let mut requests = DiskRequests::default();
-        // The first was given up; what fits is the second.
+        // The first request was abandoned; the second one fits.
         [4096, 12_288].into_iter().for_each(|bytes| requests.begin(KEY, request_of(bytes)));
         assert_eq!(completed(&mut requests, read(8192, false)), (12_289, false));
-        // A request to discard a gigabyte has sixteen bytes of data: it is the one that began, and no other has its bytes.
+        // A discard of a gigabyte has 16 bytes of data: it is the oldest request, and no other has its size.
         [1 << 30, 65_536].into_iter().for_each(|bytes| requests.begin(KEY, request_of(bytes)));
         assert_eq!(completed(&mut requests, read(24, true)), (25, false));
         assert_eq!(completed(&mut requests, read(8192, false)), (65_537, false));

@@ -1,4 +1,4 @@
-//! The events of `@virtio`, and how they are put together (`crates/record/agent/src/probe_sets/virtio.rs` makes them).
+//! Events of `@virtio`, and how they are combined (`crates/record/agent/src/probe_sets/virtio.rs` creates them).
 
 use ftrace::eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
@@ -6,55 +6,55 @@ use timeline::trace_events::{EventRequest, MAX_FIELDS, TraceEvent};
 
 use super::by_thread::ByThread;
 
-/// What is read of a buffer that is handed over. Fields come [`MAX_FIELDS`] at a time.
+/// Fields to read of an added buffer. Each event has at most [`MAX_FIELDS`] of them.
 pub(super) const ADD_FIELDS: &[&str] = &[
     "vq", "token", "parts", "out", "in", "n0", "n1", "d0", "d1", "none", "ma0", "ma1", "ma2",
     "ma3", "ma4", "ma5", "a0", "a1", "a2", "a3", "a4", "a5", "mb0", "mb1", "mb2", "mb3", "mb4",
     "mb5", "b0", "b1", "b2", "b3", "b4", "b5", "mc0", "c0",
 ];
-/// Events that those come in.
+/// Number of events per added buffer.
 const ADD_EVENTS: u16 = ADD_FIELDS.len().div_ceil(MAX_FIELDS) as u16;
 
-/// Calls that are open at once in a thread: interrupts within interrupts.
+/// Max open calls per thread: interrupts can nest.
 const MAX_OPEN: usize = 8;
-/// Threads that are remembered in a call.
+/// Max threads with open calls.
 const MAX_THREADS: usize = 1 << 16;
 
-/// A function of which both the call and the return are events.
+/// A function with events for call and return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Call {
-    /// A buffer is taken back: its token, or 0.
+    /// A buffer is returned: its token, or 0.
     Get,
-    /// Whether the host has to be notified: then it is. Some callers have `virtqueue_notify` within them.
+    /// Whether the host must be notified; if so, it is. Some callers call `virtqueue_notify` inside.
     KickPrepare,
-    /// Whether an interrupt was the queue's.
+    /// Whether an interrupt belonged to the queue.
     Interrupt,
 }
 
-/// What an event is.
+/// Kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Add,
     Call(Call),
     Return(Call),
-    /// A driver of a disk begins a request: its bytes, and the disk's number.
+    /// A disk driver starts a request: its bytes, and the disk's device number.
     DiskRequest,
-    /// A packet in several places of memory goes to a network's driver: its bytes, and those of them that are not in the first.
+    /// A network driver receives a packet in several fragments: its bytes, and those outside the first fragment.
     Packet,
 }
 
 const CALLS: [Call; 3] = [Call::Get, Call::KickPrepare, Call::Interrupt];
-/// The first tag after those of buffers: calls, then their returns.
+/// The first tag after those of added buffers: calls, then their returns.
 const CALL_TAG: u16 = ADD_EVENTS;
 const RETURN_TAG: u16 = CALL_TAG + CALLS.len() as u16;
 const DISK_TAG: u16 = RETURN_TAG + CALLS.len() as u16;
-/// Says how many bytes a request to a disk has.
+/// Has the byte count of a disk request.
 const DISK_EVENT: &str = "block_rq_issue";
 const PACKET_TAG: u16 = DISK_TAG + 1;
-/// Says how many bytes a packet has.
+/// Has the byte count of a packet.
 const PACKET_EVENT: &str = "net_dev_start_xmit";
 
-/// What is read of an event.
+/// The fields to read of an event.
 pub(super) fn wanted(format: &EventFormat) -> Option<EventRequest> {
     let name = format.name();
     let (function, is_return) = match name.strip_suffix("_return") {
@@ -80,7 +80,7 @@ pub(super) fn wanted(format: &EventFormat) -> Option<EventRequest> {
         .iter()
         .position(|known_call| *known_call == call)
         .and_then(|at| u16::try_from(at).ok())?;
-    // Of what a return has, only the first is always there.
+    // Only the first field of a return always exists.
     let (tag, fields): (_, &'static [&'static str]) = if is_return {
         (RETURN_TAG + at, &["token|needed|handled", "len"])
     } else {
@@ -95,7 +95,7 @@ pub(super) fn is_of_queue(format: &EventFormat) -> bool {
     wanted(format).is_some_and(|wanted_event| wanted_event.tag < DISK_TAG)
 }
 
-/// What an event of that tag is.
+/// Kind of an event with this tag.
 pub(super) fn kind(tag: u16) -> Option<Kind> {
     let call = |from: u16| CALLS.get(usize::from(tag.checked_sub(from)?)).copied();
     match tag {
@@ -108,20 +108,20 @@ pub(super) fn kind(tag: u16) -> Option<Kind> {
     }
 }
 
-/// The numbers of [`ADD_FIELDS`], each where the event has it.
+/// Values of [`ADD_FIELDS`]; `None` if the event lacks the field.
 pub(super) type AddFields = [Option<u64>; ADD_FIELDS.len()];
 
-/// Events that are not complete.
+/// Incomplete events.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
-    /// By recording and CPU: a buffer of which not all fields have come.
+    /// Buffers by recording and CPU that lack some fields.
     added: FxHashMap<(u16, u16), AddFields>,
-    /// Calls that have not returned, and their queues.
+    /// Open calls with their queues.
     open: ByThread<Vec<(Call, u64)>, MAX_THREADS>,
 }
 
 impl Parts {
-    /// Takes some fields of a buffer; all of them, when these are the last.
+    /// Adds an event's fields of a buffer; returns all fields after the last event.
     pub(super) fn complete(&mut self, event: &TraceEvent) -> Option<AddFields> {
         let key = (event.recording, event.cpu);
         let fields = self.added.entry(key).or_insert([None; ADD_FIELDS.len()]);
@@ -139,13 +139,14 @@ impl Parts {
     pub(super) fn call(&mut self, event: &TraceEvent, call: Call, vq: u64) {
         let open = self.open.get_or_default((event.recording, event.thread));
         if open.len() >= MAX_OPEN {
-            // A return that is missing: the kernel follows only as many calls at once.
+            // Drops the oldest call, whose return is missing: the kernel limits the number of concurrent calls
+            // that it follows.
             open.remove(0);
         }
         open.push((call, vq));
     }
 
-    /// The queue of the call that returns.
+    /// The queue of a returning call.
     pub(super) fn returned(&mut self, event: &TraceEvent, call: Call) -> Option<u64> {
         let open = self.open.get_mut((event.recording, event.thread))?;
         let at = open.iter().rposition(|(open_call, _)| *open_call == call)?;
@@ -154,7 +155,7 @@ impl Parts {
         Some(vq)
     }
 
-    /// Events of a recording are missing.
+    /// Drops open calls after a loss.
     pub(super) fn lost(&mut self, recording: u16) {
         self.open.lost(recording);
     }

@@ -1,4 +1,4 @@
-//! The queues: sums of each, and the buffers that it has.
+//! Sums per queue, and its buffers in the device.
 
 use std::collections::BTreeMap;
 
@@ -11,94 +11,92 @@ use super::events::Call;
 use crate::by_recording::ByRecording;
 use crate::distribution::Distribution;
 
-/// Queues that are kept apart, of all guests together.
+/// Max queues of all guests together.
 const MAX_QUEUES: usize = 1 << 14;
-/// Buffers that are remembered while the device has them, of all queues together: times of others are not known.
+/// Max buffers in devices, of all queues together: further ones have no times.
 const MAX_BUFFERS: usize = 1 << 20;
 
-/// Disks of one queue that are told apart.
+/// Max disks per queue.
 const MAX_DISKS: usize = 64;
 
-/// A queue: its recording, and the lower half of its address in the guest.
+/// A queue: index of its recording, and the lower half of its address in the guest.
 type QueueKey = (u16, u64);
 
-/// What a queue did.
+/// Activity of a queue.
 #[derive(Clone, Debug, Default)]
 pub struct VirtQueue {
     /// Index of the guest's recording.
     pub recording: usize,
-    /// The device's name in the guest (`virtio0`), where that was recorded.
+    /// The device's name in the guest (`virtio0`), if it was recorded.
     pub device: Option<String>,
-    /// The name that the driver gave the queue (`input.0`).
+    /// The driver's name of the queue (`input.0`).
     pub name: Option<String>,
-    /// The disks that it is of, as the guest's kernel calls them (`vda`); none: it is of none, or that was not recorded.
+    /// Names of its disks in the guest (`vda`); empty if it has none, or if they were not recorded.
     pub disks: Vec<String>,
     /// Lower half of its address in the guest.
     pub vq: u64,
-    /// Buffers that were handed to the device, each of one or more lists of parts.
+    /// Buffers added to the queue, each with one or more lists of parts.
     pub added: u64,
-    /// Lists that the device reads, and that it writes.
+    /// Numbers of out and in lists.
     pub lists: [u64; 2],
-    /// Bytes of those; `None`: not recorded.
+    /// Bytes of out and in lists; `None` if they were not recorded.
     pub bytes: Option<[u64; 2]>,
-    /// Buffers some of whose bytes were not recorded: then `bytes` are too few.
+    /// Buffers with incomplete lengths: their missing bytes are not in `bytes`.
     pub cut: u64,
-    /// Buffers that were taken back.
+    /// Buffers that the device returned.
     pub taken_back: u64,
-    /// Bytes that the device says it wrote into those; `None`: not recorded.
+    /// Bytes that the device wrote according to its used ring; `None` if they were not recorded.
     pub written: Option<u64>,
-    /// Notifications of the host.
     pub kicks: u64,
-    /// Times that the host didn't have to be notified though there was something new.
+    /// New buffers without a notification, because the host did not need one.
     pub kicks_avoided: u64,
-    /// Interrupts that were the queue's.
+    /// Interrupts of this queue.
     pub interrupts: u64,
-    /// From handing a buffer over to taking it back.
+    /// Times from adding a buffer to its return.
     pub latencies: Distribution,
-    /// Buffers that the device has at a time; `None` where events were lost.
+    /// Number of buffers in the device; `None` after a loss.
     pub depth: Option<VirtQueueDepth>,
 }
 
-/// Buffers that a device has at a time.
+/// Number of buffers in the device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VirtQueueDepth {
-    /// On average over time.
+    /// Average over time.
     pub mean: f64,
-    /// At most.
     pub max: u64,
 }
 
-/// Whose queue it is, where a layer above the driver says how many bytes it is given.
+/// Kind of a queue's driver, for queues with byte counts from a layer above the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Driver {
     Disk,
     Network,
 }
 
-/// What a call returned.
+/// Return of a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Returned {
     pub(super) call: Call,
-    /// The token of the buffer that is taken back, or whether it was so.
+    /// Token of the returned buffer, or the call's boolean result.
     pub(super) value: u64,
-    /// Bytes of that buffer that the device says it wrote.
+    /// Bytes that the device wrote into that buffer.
     pub(super) written: Option<u64>,
 }
 
-/// A queue whose events still come.
+/// A queue during the pass.
 #[derive(Debug, Default)]
 struct Live {
     sums: VirtQueue,
-    /// Numbers of the disks that its requests were for, and how many.
+    /// Number of requests by disk.
     disks: BTreeMap<u32, u64>,
-    /// Buffers more than at the beginning, of which nothing is known but what comes back.
+    /// Buffers in the device, relative to the unknown number at the start.
     level: i64,
     greatest: i64,
-    /// The level over time: its sum, and since when.
+    /// Integral of the level over time; its start is `first_ns`.
     level_ns: i128,
     first_ns: Option<u64>,
     last_ns: u64,
-    /// Buffers that came back though they were not seen going: the device had them at the beginning.
+    /// Buffers that returned without an addition: the device had them at the start.
     before: u64,
     /// Losses of its recording before its first event.
     losses_before: u64,
@@ -116,15 +114,15 @@ impl Live {
         self.greatest = self.greatest.max(self.level);
     }
 
-    /// A request was for that disk.
+    /// Counts a request for a disk.
     fn for_disk(&mut self, disk: u32) {
         if self.disks.len() < MAX_DISKS || self.disks.contains_key(&disk) {
             *self.disks.entry(disk).or_default() += 1;
         }
     }
 
-    /// Names of its disks. A queue of virtio-blk has one: that of most requests, as a thread may begin some of several
-    /// disks before it hands them over.
+    /// Names of its disks. A virtio-blk queue has one disk: the most frequent one, because a thread can start
+    /// requests for several disks before it adds them.
     fn disks(&self) -> Vec<String> {
         let Some(queue) = &self.sums.name else { return Vec::new() };
         let most = self.disks.iter().max_by_key(|(_, count)| **count).map(|(disk, _)| *disk);
@@ -133,7 +131,7 @@ impl Live {
         disks.filter_map(|disk| disk_name(queue, disk)).collect()
     }
 
-    /// `losses`: how many its recording has.
+    /// `losses` is the number of losses of its recording.
     fn depth(&self, losses: u64) -> Option<VirtQueueDepth> {
         let over_ns = self.last_ns.saturating_sub(self.first_ns?);
         let mean = self.level_ns as f64 / (over_ns as f64).max(1.0) + self.before as f64;
@@ -144,12 +142,12 @@ impl Live {
 
 #[derive(Debug)]
 pub(super) struct Queues {
-    /// By recording.
+    /// Byte orders by recording.
     orders: Vec<ByteOrder>,
     live: BTreeMap<QueueKey, Live>,
-    /// When buffers were handed over that the device has, by queue and token.
+    /// Addition times of buffers in devices, by queue and token.
     away: ByRecording<(u64, u64), u64>,
-    /// By recording, how often events of it were missing.
+    /// Number of losses by recording.
     losses: FxHashMap<u16, u64>,
 }
 
@@ -172,8 +170,7 @@ impl Queues {
         Some(self.live.entry(key).or_insert_with(new))
     }
 
-    /// Whose queue a buffer goes to, by the name that drivers give theirs: those of disks `req.0`, `request`, that of a
-    /// network `output.0`.
+    /// Kind of driver, by the name of the queue: disks have `req.0` or `request`, networks have `output.0`.
     pub(super) fn driver(&self, recording: u16, buffer: &AddedBuffer) -> Option<Driver> {
         let name = buffer.names.and_then(|[name, _]| text(name, self.order(recording)))?;
         if name.starts_with("req") {
@@ -186,7 +183,7 @@ impl Queues {
         self.orders.get(usize::from(recording)).copied().unwrap_or(ByteOrder::Little)
     }
 
-    /// A buffer is handed over, of a request for that disk.
+    /// A buffer is added to a queue, for a request of `disk`.
     pub(super) fn add(
         &mut self,
         recording: u16,
@@ -214,7 +211,7 @@ impl Queues {
         }
     }
 
-    /// A call returned for a queue.
+    /// A call for a queue returns.
     pub(super) fn returned(&mut self, key: QueueKey, at_ns: u64, returned: Returned) {
         let Returned { call, value, written } = returned;
         let since_ns = match call {
@@ -242,13 +239,13 @@ impl Queues {
         }
     }
 
-    /// Events of a recording are missing: which buffers devices have is not known from here on.
+    /// Handles a loss: afterwards the buffers in devices are unknown.
     pub(super) fn lost(&mut self, recording: u16) {
         self.away.forget(recording);
         *self.losses.entry(recording).or_default() += 1;
     }
 
-    /// The queues that did anything, by recording, device and name.
+    /// Active queues by recording, device and name.
     pub(super) fn finish(self) -> Vec<VirtQueue> {
         let queue = |((recording, vq), live): (QueueKey, Live)| {
             let losses = self.losses.get(&recording).copied().unwrap_or(0);
@@ -274,7 +271,7 @@ fn add_to(sums: &mut [u64; 2], more: [u64; 2]) {
     sums.iter_mut().zip(more).for_each(|(sum, addend)| *sum = sum.saturating_add(addend));
 }
 
-/// A name of at most 16 characters that is given as two numbers.
+/// A name of at most 16 characters from two numbers.
 fn text(numbers: [u64; 2], order: ByteOrder) -> Option<String> {
     let bytes = numbers.map(|number| match order {
         ByteOrder::Little => number.to_le_bytes(),
