@@ -1,17 +1,17 @@
-//! What a VMM's thread is at between two of its events, by its system calls and the signals that it handles.
+//! Activity of a VMM's thread between two of its events, by its system calls and signal handlers.
 
 use super::calls::{CallKind, CallNumbers};
 
-/// A system call that is under way.
+/// A system call in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Call {
     pub(super) number: u32,
     pub(super) kind: CallKind,
     /// See [`CallNumbers::asks`].
     pub(super) asks: u32,
-    /// The address that a futex call is about; 0: it is none.
+    /// The address of a futex call; 0 for other calls.
     pub(super) futex: u64,
-    /// Only threads of the process wait at that address (`FUTEX_PRIVATE_FLAG`).
+    /// Only threads of the same process wait at that address (`FUTEX_PRIVATE_FLAG`).
     pub(super) is_private: bool,
 }
 
@@ -32,23 +32,23 @@ impl Call {
     }
 }
 
-/// What a thread is at.
+/// Activity of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Activity {
-    /// No event has said so yet.
+    /// No event has shown it yet.
     #[default]
     Unknown,
     /// An exit goes to user space: the `ioctl` is about to return.
     Returning,
-    /// It runs the VMM's own code.
+    /// The VMM's own code.
     Code,
-    /// It runs a handler of a signal.
+    /// A signal handler.
     Handler,
-    /// It is in a system call.
+    /// A system call.
     Call(Call),
 }
 
-/// What a thread is at, and how many handlers of signals it is in.
+/// Activity of a thread, and its number of nested signal handlers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
     pub(super) activity: Activity,
@@ -57,7 +57,8 @@ pub(super) struct Progress {
 
 impl Progress {
     pub(super) fn enters(&mut self, call: Call) {
-        // A handler that was left by a jump has not returned; none enters a guest, or waits for files.
+        // A handler that was left by a longjmp does not return. Handlers never enter a guest or poll, so these
+        // calls reset the nesting.
         if matches!(call.kind, CallKind::Run | CallKind::Poll) {
             self.handlers = 0;
         }
@@ -80,12 +81,11 @@ impl Progress {
         self.activity = Activity::Returning;
     }
 
-    /// Events were lost.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }
 
-    /// The futex that it is about, if any.
+    /// The futex call in progress, if any.
     pub(super) fn futex(&self) -> Option<Call> {
         match self.activity {
             Activity::Call(call) if call.futex != 0 => Some(call),
@@ -94,17 +94,17 @@ impl Progress {
     }
 }
 
-/// A moment from which on a thread was at something else.
+/// A change of a thread's activity.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
     pub(super) at_ns: u64,
     pub(super) activity: Activity,
 }
 
-/// Cuts an interval at marks, which are in order of time: what the thread was at, and from when to when.
+/// Splits an interval at marks, which are in the order of time, and calls `each` with activity and range.
 ///
-/// The way back from `KVM_RUN` ends where the call is left. Where that was not recorded, where it ends is not known,
-/// and neither is what came after.
+/// The return from `KVM_RUN` lasts until the call is left. If that was not recorded, the end is unknown, and so is
+/// the activity after it.
 pub(super) fn cut(
     marks: &[Mark],
     (from_ns, to_ns): (u64, u64),
@@ -128,7 +128,7 @@ pub(super) fn cut(
     }
 }
 
-/// What a thread was at that was at something else next.
+/// The activity until the next one begins.
 fn until(activity: Option<Activity>, next: Option<Activity>) -> Activity {
     match activity {
         None => Activity::Unknown,
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(pieces(&marks, (5, 11)), [(Unknown, 5), (Returning, 1)]);
         assert_eq!(pieces(&marks, (20, 30)), [(Handler, 10)]);
         assert_eq!(pieces(&[], (1, 3)), [(Unknown, 2)]);
-        // Two marks at one moment: the second one counts.
+        // Of two marks at the same time, the second one counts.
         assert_eq!(pieces(&[(1, Handler), (1, Code)], (1, 3)), [(Code, 2)]);
     }
 
@@ -185,7 +185,7 @@ mod tests {
         progress.enters(call(15));
         progress.leaves();
         assert_eq!(progress.activity, Activity::Code);
-        // One that was left by a jump.
+        // A handler that was left by a longjmp.
         progress.handler();
         progress.enters(call(271));
         progress.leaves();

@@ -1,21 +1,21 @@
-//! Numbers of system calls, and of what KVM is asked for by `ioctl`: what they are called, and what they are for.
+//! Numbers of system calls and of KVM's `ioctl` requests, with their names and kinds.
 
 use timeline::arch::Isa;
 
 use CallKind::{Futex, HandlerEnds, Io, Other, Poll, Signals};
 
-/// What a system call is for, in a VMM.
+/// Purpose of a system call in a VMM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum CallKind {
-    /// Waits for files, timers and signals that are files.
+    /// Waits for files, including timers and signals that are files.
     Poll,
-    /// Moves data, or has the kernel move it.
+    /// Moves data.
     Io,
-    /// Waits for another thread, or lets it go on.
+    /// Waits for another thread, or wakes it.
     Futex,
-    /// Changes or reads which signals are let through.
+    /// Changes or reads signal masks.
     Signals,
-    /// Returns from a handler of signals.
+    /// Returns from a signal handler.
     HandlerEnds,
     /// `ioctl` of [`KVM_RUN`].
     Run,
@@ -23,19 +23,19 @@ pub(super) enum CallKind {
     Other,
 }
 
-/// How a machine numbers its system calls.
+/// System call numbers of an architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallNumbers {
     /// `arch/x86/entry/syscalls/syscall_64.tbl`.
     X86,
-    /// `include/uapi/asm-generic/unistd.h`, of architectures that came after it.
+    /// `include/uapi/asm-generic/unistd.h`, which newer architectures use.
     Generic,
-    /// Others: calls have numbers, no names.
+    /// Other architectures: calls have numbers, but no names.
     Unknown,
 }
 
 impl CallNumbers {
-    /// Those of a machine whose exits are of this instruction set.
+    /// Numbers for a machine whose exits have this instruction set.
     pub(super) fn for_isa(isa: Isa) -> Self {
         match isa {
             Isa::Vmx | Isa::Svm => Self::X86,
@@ -53,18 +53,18 @@ impl CallNumbers {
         })
     }
 
-    /// What a call is for, whose first arguments are these.
+    /// Kind of a call with these first arguments.
     pub(super) fn kind(self, number: u32, arguments: [u64; 3]) -> CallKind {
         match self.find(number) {
             Some(("ioctl", ..)) if arguments[1] & u64::from(u32::MAX) == KVM_RUN => CallKind::Run,
-            // An architecture whose numbers are not known: nothing else is asked for by this one.
+            // On architectures with unknown numbers, this argument value is unique to KVM_RUN.
             None if self == Self::Unknown && arguments[1] == KVM_RUN => CallKind::Run,
             Some((.., kind)) => *kind,
             None => Other,
         }
     }
 
-    /// What tells calls of one number apart: of `ioctl` the request, of a write of 8 bytes that length.
+    /// Distinguishes calls with the same number: the request of an `ioctl`, the length of a write of 8 bytes.
     pub(super) fn asks(self, number: u32, arguments: [u64; 3]) -> u32 {
         match self.find(number) {
             Some(("ioctl", ..)) => arguments[1] as u32,
@@ -73,7 +73,7 @@ impl CallNumbers {
         }
     }
 
-    /// A call as people read it.
+    /// Display name of a call.
     pub(super) fn name(self, number: u32, asks: u32) -> String {
         let Some((name, ..)) = self.find(number) else { return format!("system call {number}") };
         match (*name, asks) {
@@ -84,7 +84,7 @@ impl CallNumbers {
                     None => format!("ioctl {request:#x}"),
                 }
             }
-            // What is written to an eventfd has 8 bytes; that the file is one, no event says.
+            // Writes to an eventfd have 8 bytes; no event shows whether the file is an eventfd.
             ("write", 8) => "write 8 bytes".to_owned(),
             (name, _) => name.to_owned(),
         }
@@ -94,8 +94,8 @@ impl CallNumbers {
 /// The `ioctl` that enters a guest (`include/uapi/linux/kvm.h`).
 const KVM_RUN: u64 = 0xae80;
 
-/// Requests to KVM that VMMs make while they handle exits, by `_IOC_TYPE` and `_IOC_NR`, of those whose numbers
-/// no other request shares.
+/// KVM requests that VMMs make while they handle exits, by `_IOC_TYPE` and `_IOC_NR`; only numbers that no other
+/// request shares.
 const KVM_REQUESTS: [(u32, &str); 17] = [
     (0xae80, "KVM_RUN"),
     (0xae46, "KVM_SET_USER_MEMORY_REGION"),
@@ -116,13 +116,13 @@ const KVM_REQUESTS: [(u32, &str); 17] = [
     (0xae9a, "KVM_NMI"),
 ];
 
-/// No call of that name on the architecture.
+/// The architecture has no call with that name.
 const NONE: u32 = u32::MAX;
 
-/// Name, number on x86-64, number where numbers are generic, what it is for.
+/// Name, number on x86-64, generic number, kind.
 type Call = (&'static str, u32, u32, CallKind);
 
-/// System calls that VMMs make.
+/// System calls of VMMs.
 const CALLS: &[Call] = &[
     ("read", 0, 63, Io),
     ("write", 1, 64, Io),

@@ -1,4 +1,4 @@
-//! Which code ran while VMMs had exits in hand: the functions in which their threads were sampled.
+//! Code that ran while VMMs handled exits: functions in samples of their threads.
 
 use std::collections::BTreeMap;
 
@@ -6,22 +6,23 @@ use super::exits::SampledCode;
 use super::split::{ExitSplit, VmmPart};
 use crate::profile::StackFunctions;
 
-/// A function that ran while a VMM had exits in hand.
+/// A function that ran while a VMM handled exits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VmmCode {
-    /// The exits, by their place in [`Vmm::exits`](super::Vmm::exits).
+    /// The exits, as index in [`Vmm::exits`](super::Vmm::exits).
     pub exits: usize,
-    /// The part of their time.
+    /// The part of the exits' time.
     pub part: VmmPart,
-    /// The innermost function, or the file of one without a name; `None`: not known.
+    /// The innermost function, or its file if it has no name; `None` if unknown.
     pub function: Option<String>,
-    /// Samples that saw it.
+    /// Number of samples.
     pub samples: u64,
     /// Its share of the part's time, by samples.
     pub time_ns: u64,
 }
 
-/// The functions of the exits at a place: of each part that was sampled, times that add up to it but for their rounding.
+/// Functions of a group of exits. The times of a sampled part's functions add up to the part's time, except for
+/// rounding.
 pub(super) fn of_exits(
     exits: usize,
     split: &ExitSplit,

@@ -1,15 +1,15 @@
-//! Which device of a guest is at an address: what guests' agents said of their own.
+//! Devices by address, as guests' agents reported them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
 
 use timeline::Detail;
 
-/// Devices of VMs, by the process of the VMM.
+/// Devices by the process of their VM's VMM.
 #[derive(Clone, Debug, Default)]
 pub struct VmDevices(HashMap<u32, Places>);
 
-/// By the first address the last, and the device's name.
+/// By first address: the last address, and the device's name.
 type Ranges = BTreeMap<u64, (u64, String)>;
 
 #[derive(Clone, Debug, Default)]
@@ -19,14 +19,14 @@ struct Places {
 }
 
 impl VmDevices {
-    /// A device of this process's VM is at these guest physical addresses, or ports.
+    /// Adds guest physical addresses, or ports, of a device in this process's VM.
     pub fn add(&mut self, process: u32, name: &str, ports: bool, at: RangeInclusive<u64>) {
         let places = self.0.entry(process).or_default();
         let ranges = if ports { &mut places.ports } else { &mut places.memory };
         ranges.entry(*at.start()).or_insert_with(|| (*at.end(), name.to_owned()));
     }
 
-    /// The device that an exit of a guest of the host was about.
+    /// The device that an exit of level 1 accessed.
     pub(super) fn name_at(&self, process: u32, (detail, value): (Detail, u64)) -> Option<&str> {
         let places = self.0.get(&process)?;
         let ranges = match detail {

@@ -1,4 +1,4 @@
-//! Which events show what a VMM's threads do, and what each means.
+//! Events that show the activity of a VMM's threads, and their meanings.
 
 use ftrace::eventfmt::EventFormat;
 use sources::Recording;
@@ -13,34 +13,34 @@ const ENTERS: u16 = OWN_TAGS;
 const LEAVES: u16 = OWN_TAGS + 1;
 /// Tag of `signal:signal_deliver`.
 const SIGNAL: u16 = OWN_TAGS + 2;
-/// The first tag of what exits were about: one a [`Detail`].
+/// The first tag of details of exits: one tag per [`Detail`].
 const DETAILS: u16 = OWN_TAGS + 0x10;
 
 /// Fields of an event tagged [`ENTERS`].
 const ENTERS_FIELDS: &[&str] = &["id", "args[0]", "args[1]", "args[2]"];
 
-/// What an event says of a thread.
+/// Meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VmmEvent {
-    /// It enters the kernel: number of the call, its first arguments.
+    /// The thread enters a system call: its number and first arguments.
     Enters(u32, [u64; 3]),
-    /// It leaves it again.
+    /// The thread leaves a system call.
     Leaves,
-    /// A handler of a signal runs next.
+    /// A signal handler runs next.
     Handler,
     /// An exit goes to the VMM.
     ReturnToUser,
-    /// It runs a vCPU, whose guest it has just left.
+    /// The vCPU's thread left its guest.
     Exits,
-    /// What the exit is about.
+    /// Detail of the exit.
     About(Detail, u64),
-    /// Another thread is woken by it.
+    /// The thread wakes another thread.
     Wakes(u32),
-    /// It leaves its CPU, to sleep or because others run; the thread that comes.
+    /// The thread leaves its CPU, to sleep or preempted; `to` is the next thread.
     Switches { from: u32, sleeps: bool, to: u32 },
-    /// A thread ends.
+    /// The thread with this id exits.
     Ends(u32),
-    /// Something that concerns exits alone.
+    /// An event that only concerns exits.
     Other,
 }
 
@@ -63,7 +63,7 @@ pub(super) fn wanted(recording: &Recording, format: &EventFormat) -> Option<Even
     VcpuCycles::wanted(format, recording.is_nanoseconds())
 }
 
-/// Whether an event of this tag is for [`VcpuCycles`].
+/// Whether events with this tag are for [`VcpuCycles`].
 pub(super) fn concerns_cycles(tag: u16) -> bool {
     tag < OWN_TAGS
 }
@@ -73,7 +73,7 @@ pub(super) fn is_call(format: &EventFormat) -> bool {
     format.system() == "raw_syscalls"
 }
 
-/// What an event says.
+/// Meaning of an event.
 #[inline]
 pub(super) fn sign(event: &TraceEvent) -> VmmEvent {
     match event.tag {
@@ -83,7 +83,7 @@ pub(super) fn sign(event: &TraceEvent) -> VmmEvent {
             VmmEvent::Enters(number, [argument(1), argument(2), argument(3)])
         }
         LEAVES => VmmEvent::Leaves,
-        // 0 and 1 are what the kernel does by itself (`SIG_DFL`), and nothing (`SIG_IGN`).
+        // 0 (`SIG_DFL`) and 1 (`SIG_IGN`) are no handlers.
         SIGNAL if event.value(0).is_some_and(|handler| handler > 1) => VmmEvent::Handler,
         SWITCH_TAG => switch(event).unwrap_or(VmmEvent::Other),
         tag => match tag.checked_sub(DETAILS) {

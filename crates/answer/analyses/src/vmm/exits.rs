@@ -1,5 +1,4 @@
-//! Splits the time that a VMM has exits in hand: what the cycles of vCPUs say of it, cut where their threads' own
-//! events say that they were at something else.
+//! Splits the time in which VMMs handle exits: vCPU cycles, split at the events of the vCPU's thread.
 
 use rustc_hash::FxHashMap;
 use timeline::cycles::{CycleEnd, CycleSink, Interval, VcpuCycle};
@@ -11,25 +10,24 @@ use super::split::{ExitSplit, VmmPart};
 use super::sums::{CallKey, CallSum, LockKey, LockSum, Waiter};
 use crate::profile::{StackNumber, ThreadSamples};
 
-/// Marks of one thread that are kept before they are worked off.
+/// Max marks of one thread before its cycle is processed early.
 const MAX_MARKS: usize = 1 << 14;
 
-/// Groups of exits by address that are kept: which addresses there are, guests choose.
+/// Max groups of exits by address, because guests choose the addresses.
 const MAX_GROUPS: usize = 1 << 16;
 
-/// Kinds of calls that are kept of one exit, and of a group.
+/// Max kinds of calls per exit, and per group.
 const MAX_CALLS: usize = 1024;
 
-/// Waits that are kept of one exit, and futexes of all.
+/// Max waits per exit, and max futexes.
 const MAX_WAITS: usize = 1 << 16;
 
-/// How often code was sampled, by the part of the exit's time and the stack.
+/// Number of samples by part and stack.
 pub(super) type SampledCode = FxHashMap<(VmmPart, StackNumber), u64>;
 
-/// What exits have in common whose times are added up.
+/// Exits with equal keys form a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct GroupKey {
-    /// Index of the vCPU.
     pub(super) vcpu: usize,
     pub(super) level: u8,
     pub(super) isa: u8,
@@ -37,7 +35,6 @@ pub(super) struct GroupKey {
     pub(super) about: Option<(Detail, u64)>,
 }
 
-/// Sums over exits.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GroupSum {
     pub(super) exits: u64,
@@ -53,7 +50,7 @@ struct Release {
     by: Option<u32>,
 }
 
-/// An exit that is not at its end.
+/// An exit in progress.
 #[derive(Clone, Debug, Default)]
 struct Open {
     split: ExitSplit,
@@ -63,18 +60,18 @@ struct Open {
     code: Vec<(VmmPart, StackNumber)>,
 }
 
-/// A vCPU's thread: what its cycle is cut at.
+/// State of a vCPU's thread: the marks that split its cycle.
 #[derive(Clone, Debug, Default)]
 struct Log {
     marks: Vec<Mark>,
-    /// Marks before this have been counted as calls.
+    /// Marks before this index are already counted as calls.
     counted: usize,
     releases: Vec<Release>,
     about: Option<(Detail, u64)>,
     open: Open,
 }
 
-/// Takes cycles of all vCPUs of a recording.
+/// Receives the cycles of all vCPUs of a recording.
 #[derive(Debug)]
 pub(super) struct ExitSplitter<'s> {
     pub(super) samples: ThreadSamples<'s>,
@@ -93,20 +90,20 @@ impl<'s> ExitSplitter<'s> {
         }
     }
 
-    /// The thread has left its guest.
+    /// The thread left its guest.
     pub(super) fn exits(&mut self, thread: u32) {
         self.logs.entry(thread).or_default().about = None;
     }
 
-    /// What the open exit is about, as `exits` has it.
+    /// Sets the detail of the exit in progress, with the rules of `exits`.
     pub(super) fn about(&mut self, thread: u32, detail: Detail, value: u64) {
         if let Some(log) = self.logs.get_mut(&thread) {
             detail.note(&mut log.about, value);
         }
     }
 
-    /// The thread is at something else from now on. Returns whether marks are more than are kept: then its cycle has to be
-    /// worked off before it is over.
+    /// The thread changes its activity. Returns whether there are too many marks, so that the cycle must be
+    /// processed before its end.
     pub(super) fn mark(&mut self, thread: u32, at_ns: u64, activity: Activity) -> bool {
         let Some(log) = self.logs.get_mut(&thread) else { return false };
         let at_ns = log.marks.last().map_or(at_ns, |last| last.at_ns.max(at_ns));
@@ -114,7 +111,7 @@ impl<'s> ExitSplitter<'s> {
         log.marks.len() > MAX_MARKS
     }
 
-    /// Drops a thread's marks: its cycle up to them is done, or it has none, so nothing will be cut there.
+    /// Drops a thread's processed marks.
     pub(super) fn forget_marks(&mut self, thread: u32) {
         if let Some(log) = self.logs.get_mut(&thread) {
             log.count_calls();
@@ -137,7 +134,7 @@ impl<'s> ExitSplitter<'s> {
         if !was_in_vmm && exit.handler != Handler::User {
             return;
         }
-        // What cycles have no interval of is not known.
+        // Time that no interval of a cycle covers is unknown.
         split.not_split_ns += exit.parts.user_ns.saturating_sub(split.user_ns());
         let mut key = GroupKey { vcpu, level: exit.level, isa: exit.isa, code: exit.code, about };
         if self.groups.len() >= MAX_GROUPS && !self.groups.contains_key(&key) {
@@ -188,7 +185,7 @@ impl CycleSink for ExitSplitter<'_> {
 }
 
 impl Log {
-    /// Takes an interval; `sampled` has the next sample in a span of it.
+    /// Adds an interval; `sampled` returns the next sample in a range.
     fn interval(
         &mut self,
         interval: &Interval,
@@ -227,7 +224,7 @@ impl Log {
         }
     }
 
-    /// Calls that began since the last cycle, or piece of one.
+    /// Counts calls that began since the last processed part of the cycle.
     fn count_calls(&mut self) {
         for mark in self.marks.get(self.counted..).unwrap_or_default() {
             self.open.call(mark.activity, |sum| sum.count += 1);
@@ -235,7 +232,7 @@ impl Log {
         self.counted = self.marks.len();
     }
 
-    /// What comes next goes on from the last mark.
+    /// Keeps the last mark, because the following time continues its activity.
     fn forget_marks(&mut self) {
         let past = self.marks.len().saturating_sub(1);
         self.marks.drain(..past);
@@ -245,7 +242,7 @@ impl Log {
 }
 
 impl Open {
-    /// Changes the sum of a call; of none, where the thread is in none, or on its way into the guest.
+    /// Updates the sum of a call; ignores other activities, and `KVM_RUN`.
     fn call(&mut self, activity: Activity, change: impl FnOnce(&mut CallSum)) {
         let Activity::Call(call) = activity else { return };
         if call.kind == CallKind::Run {

@@ -1,26 +1,27 @@
-//! Which threads belong to which VMM: by the recorder's list, and by futexes that only threads of one process share.
+//! Assigns threads to VMMs: by the recorder's list, and by private futexes, which only threads of one process
+//! share.
 
 use std::collections::HashMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use timeline::Vm;
 
-/// Pairs of threads that are kept.
+/// Max pairs of threads.
 const MAX_PAIRS: usize = 1 << 16;
 
-/// Pairs of threads that share memory.
+/// Pairs of threads of the same process.
 #[derive(Debug, Default)]
 pub(super) struct ProcessGroups(FxHashSet<(u32, u32)>);
 
 impl ProcessGroups {
-    /// One thread woke another by a futex that is private to their process.
+    /// One thread woke another by a private futex.
     pub(super) fn share(&mut self, thread: u32, other: u32) {
         if self.0.len() < MAX_PAIRS {
             self.0.insert((thread.min(other), thread.max(other)));
         }
     }
 
-    /// By thread, the VM whose VMM it belongs to, by its place among `vms`; `processes` has the processes of threads.
+    /// Indexes of VMs in `vms` by thread of their VMM; `processes` has the processes of threads.
     pub(super) fn owners(
         &self,
         vms: &[Vm],
@@ -32,7 +33,7 @@ impl ProcessGroups {
         let mut owners: FxHashMap<u32, usize> = vcpus.collect();
         let of_process: FxHashMap<u32, usize> =
             owners.iter().filter_map(|(thread, vm)| Some((*processes.get(thread)?, *vm))).collect();
-        // The first thread of a process has its id.
+        // The main thread of a process has the process id.
         let known = |thread: u32| of_process.get(processes.get(&thread).unwrap_or(&thread));
         let listed: Vec<(u32, usize)> =
             threads.filter_map(|thread| Some((thread, *known(thread)?))).collect();
@@ -43,7 +44,7 @@ impl ProcessGroups {
         owners
     }
 
-    /// A thread that shares memory with a VMM's thread belongs to the VMM as well.
+    /// A thread of the same process as a VMM's thread belongs to the VMM as well.
     fn spread(&self, owners: &mut FxHashMap<u32, usize>) {
         let mut pairs: Vec<(u32, u32)> = self.0.iter().copied().collect();
         pairs.sort_unstable();

@@ -1,9 +1,9 @@
-//! Where time goes in a VMM: of exits that it handles, and of its other threads. Parts add up to the whole, exactly.
+//! Time in a VMM by part, for exits and for other threads. Parts add up exactly.
 
 use super::activity::Activity;
 use super::calls::CallKind;
 
-/// A part of the time for which a VMM runs while it has exits in hand; the names are those of [`ExitSplit`].
+/// A CPU-time part of exits that a VMM handles; see the fields of [`ExitSplit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum VmmPart {
     /// See [`ExitSplit::return_ns`].
@@ -23,7 +23,7 @@ pub enum VmmPart {
 }
 
 impl VmmPart {
-    /// Its name in documents, which is that of the time without its unit.
+    /// Name in documents: the field's name without its unit.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl VmmPart {
         }
     }
 
-    /// The part that a running thread is in.
+    /// The part of a running thread's activity.
     pub(super) const fn from_activity(activity: Activity) -> Self {
         match activity {
             Activity::Unknown => Self::NotSplit,
@@ -54,35 +54,35 @@ impl VmmPart {
     }
 }
 
-/// Where the time of exits went while the VMM had them.
+/// Time by part while the VMM handled exits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExitSplit {
-    /// From the exit to user space to the return of the `ioctl`.
+    /// CPU time from the exit to user space to the return of the `ioctl`.
     pub return_ns: u64,
-    /// Handlers of signals, and calls about which signals are let through.
+    /// CPU time in signal handlers, and in calls that change signal masks.
     pub signals_ns: u64,
-    /// The VMM's own code.
+    /// CPU time in the VMM's own code.
     pub device_ns: u64,
-    /// Running in futex calls.
+    /// CPU time in futex calls.
     pub lock_ns: u64,
-    /// Running in other system calls.
+    /// CPU time in other system calls.
     pub calls_ns: u64,
-    /// From the `ioctl` of `KVM_RUN` to where KVM has loaded the guest's state.
+    /// CPU time from the `ioctl` of `KVM_RUN` until KVM has loaded the guest's state.
     pub back_ns: u64,
-    /// Running, and what for is not known.
+    /// CPU time with an unknown activity.
     pub not_split_ns: u64,
-    /// Asleep in futex calls.
+    /// Sleep in futex calls.
     pub lock_wait_ns: u64,
-    /// Asleep in other system calls.
+    /// Sleep in other system calls.
     pub call_wait_ns: u64,
-    /// Asleep elsewhere: in page faults, say.
+    /// Sleep elsewhere, for example in page faults.
     pub blocked_ns: u64,
-    /// Without a CPU though it could have run.
+    /// Run-queue wait.
     pub run_queue_ns: u64,
 }
 
 impl ExitSplit {
-    /// The sum of the running parts: `user_ns` of the exits.
+    /// Sum of the CPU-time parts: `user_ns` of the exits.
     #[must_use]
     pub const fn user_ns(&self) -> u64 {
         self.return_ns
@@ -94,13 +94,13 @@ impl ExitSplit {
             + self.not_split_ns
     }
 
-    /// The sum of the others.
+    /// Sum of the other parts.
     #[must_use]
     pub const fn waited_ns(&self) -> u64 {
         self.lock_wait_ns + self.call_wait_ns + self.blocked_ns + self.run_queue_ns
     }
 
-    /// The time of a running part.
+    /// Time of a CPU-time part.
     #[must_use]
     pub const fn running(&self, part: VmmPart) -> u64 {
         match part {
@@ -137,7 +137,7 @@ impl ExitSplit {
         } += ns;
     }
 
-    /// All parts, those of running first.
+    /// All parts, CPU-time parts first.
     #[must_use]
     pub const fn all(&self) -> [u64; 11] {
         let Self { return_ns, signals_ns, device_ns, lock_ns, calls_ns, back_ns, .. } = *self;
@@ -175,7 +175,7 @@ impl ExitSplit {
 }
 
 impl std::ops::AddAssign for ExitSplit {
-    /// Times of a damaged recording may be anything: sums saturate.
+    /// Saturates: times of a damaged recording can have any value.
     fn add_assign(&mut self, other: Self) {
         for (sum, more) in self.all_mut().into_iter().zip(other.all()) {
             *sum = sum.saturating_add(more);
@@ -183,41 +183,41 @@ impl std::ops::AddAssign for ExitSplit {
     }
 }
 
-/// Where the time of a VMM's thread went that runs no vCPU.
+/// Time by part of a VMM's thread that is not a vCPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadSplit {
-    /// Asleep in calls that wait for something to do (`ppoll`, `epoll_wait`, …).
+    /// Sleep in calls that wait for work (`ppoll`, `epoll_wait`, …).
     pub idle_ns: u64,
-    /// Running in those.
+    /// CPU time in these calls.
     pub poll_ns: u64,
-    /// The VMM's own code.
+    /// CPU time in the VMM's own code.
     pub dispatch_ns: u64,
-    /// Running in calls that move data, or have the kernel move it (`writev`, `io_uring_enter`, …).
+    /// CPU time in calls that move data (`writev`, `io_uring_enter`, …).
     pub submit_ns: u64,
-    /// Asleep in those.
+    /// Sleep in these calls.
     pub submit_wait_ns: u64,
-    /// Running in futex calls.
+    /// CPU time in futex calls.
     pub lock_ns: u64,
-    /// Asleep in those.
+    /// Sleep in futex calls.
     pub lock_wait_ns: u64,
-    /// Handlers of signals, and calls about which signals are let through.
+    /// CPU time in signal handlers, and in calls that change signal masks.
     pub signals_ns: u64,
-    /// Running in other system calls.
+    /// CPU time in other system calls.
     pub calls_ns: u64,
-    /// Asleep in those.
+    /// Sleep in other system calls.
     pub call_wait_ns: u64,
-    /// Asleep elsewhere.
+    /// Sleep elsewhere.
     pub blocked_ns: u64,
-    /// Without a CPU though it could have run.
+    /// Run-queue wait.
     pub run_queue_ns: u64,
-    /// Running, and what for is not known.
+    /// CPU time with an unknown activity.
     pub not_split_ns: u64,
-    /// Whether it ran is not known.
+    /// Time with an unknown CPU state.
     pub unknown_ns: u64,
 }
 
 impl ThreadSplit {
-    /// From the thread's first event to its end, or that of the recording: all parts.
+    /// Sum of all parts: from the thread's first event to its end, or to the end of the recording.
     #[must_use]
     pub const fn wall_ns(&self) -> u64 {
         self.cpu_ns()
@@ -230,7 +230,7 @@ impl ThreadSplit {
             + self.unknown_ns
     }
 
-    /// The parts of running.
+    /// Sum of the CPU-time parts.
     #[must_use]
     pub const fn cpu_ns(&self) -> u64 {
         self.poll_ns

@@ -1,22 +1,21 @@
-//! What is added up of system calls and of locks.
+//! Sums over system calls and locks.
 
 use std::collections::BTreeSet;
 
-/// A system call by its number, and what it asks for.
+/// A system call by its number and request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct CallKey {
     pub(super) number: u32,
     pub(super) asks: u32,
 }
 
-/// Sums over calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallSum {
-    /// How many began.
+    /// Number of calls that began.
     pub count: u64,
-    /// Running in them.
+    /// CPU time in the calls.
     pub running_ns: u64,
-    /// Asleep in them.
+    /// Sleep in the calls.
     pub waited_ns: u64,
 }
 
@@ -35,19 +34,16 @@ pub(super) struct LockKey {
     pub(super) holder: Option<u32>,
 }
 
-/// The thread that waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Waiter {
-    /// A vCPU, by its index, while its exit was handled.
+    /// A vCPU, by its index, during an exit.
     Vcpu(usize),
-    /// Another thread.
     Thread(u32),
 }
 
-/// Threads that are told apart among those that waited for one futex.
+/// Max distinct waiters of one futex.
 const MAX_WAITERS: usize = 1024;
 
-/// Sums over waits.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LockSum {
     pub(super) waits: u64,

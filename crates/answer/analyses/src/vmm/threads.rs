@@ -1,4 +1,4 @@
-//! What threads do that run no vCPU: poll for work, dispatch it, submit it, wait for locks.
+//! Activity of threads that are not vCPUs: polling for work, dispatching it, submitting it, waiting for locks.
 
 use rustc_hash::FxHashMap;
 
@@ -8,37 +8,37 @@ use super::split::ThreadSplit;
 use super::sums::{CallKey, CallSum, LockKey, LockSum, Waiter};
 use crate::loss_log::LossLog;
 
-/// Kinds of calls that are told apart of one thread.
+/// Max kinds of calls per thread.
 const MAX_CALLS: usize = 256;
-/// Futexes that are told apart of one thread.
+/// Max futexes per thread.
 const MAX_LOCKS: usize = 1024;
 
-/// Whether a thread runs.
+/// CPU state of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Cpu {
-    /// No event says so.
+    /// No event shows it.
     #[default]
     Unknown,
     Running,
-    /// It could run.
+    /// Runnable, without a CPU.
     Queued,
     Asleep,
-    /// It has ended.
+    /// It has exited.
     Gone,
 }
 
-/// One thread while the recording is read.
+/// State of a thread during the pass.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ThreadClock {
     pub(super) progress: Progress,
     cpu: Cpu,
-    /// The CPU on which it was seen last.
+    /// The CPU of its last event.
     on: u16,
-    /// Up to here its time is accounted for.
+    /// End of the time that is already accounted for.
     since_ns: u64,
-    /// When it fell asleep in a futex call.
+    /// Start of its last sleep.
     asleep_since_ns: u64,
-    /// How many losses it has seen.
+    /// Number of losses that were already applied.
     losses_seen: usize,
     pub(super) split: ThreadSplit,
     pub(super) calls: FxHashMap<CallKey, CallSum>,
@@ -46,12 +46,12 @@ pub(super) struct ThreadClock {
 }
 
 impl ThreadClock {
-    /// A thread that is first seen after that many losses.
+    /// A thread that is first seen after `losses` losses.
     pub(super) fn new(now_ns: u64, losses: usize) -> Self {
         Self { since_ns: now_ns, losses_seen: losses, ..Self::default() }
     }
 
-    /// It does something on a CPU: so it runs.
+    /// An event on a CPU shows that the thread runs.
     pub(super) fn runs(&mut self, now_ns: u64, cpu: u16) {
         self.account(now_ns);
         (self.cpu, self.on) = (Cpu::Running, cpu);
@@ -64,12 +64,12 @@ impl ThreadClock {
     }
 
     pub(super) fn gets_cpu(&mut self, thread: u32, now_ns: u64, cpu: u16) {
-        // A wake-up that was not recorded.
+        // The wake-up was not recorded.
         self.wake(thread, now_ns, None);
         self.runs(now_ns, cpu);
     }
 
-    /// The thread that held the resource wakes it.
+    /// The thread is woken, by the holder of a lock if it is known.
     pub(super) fn wake(&mut self, thread: u32, now_ns: u64, holder: Option<u32>) {
         self.account(now_ns);
         if self.cpu != Cpu::Asleep {
@@ -85,7 +85,6 @@ impl ThreadClock {
         }
     }
 
-    /// It enters a system call.
     pub(super) fn enters(&mut self, call: Call) {
         self.progress.enters(call);
         self.call(|sum| sum.count += 1);
@@ -97,8 +96,8 @@ impl ThreadClock {
         self.progress.forget();
     }
 
-    /// Takes in losses since the thread's last event: what it does is unknown from the first one on a CPU on which it
-    /// was, or may have been.
+    /// Applies losses since the thread's last event: its activity is unknown from the first loss on its CPU, or on
+    /// any CPU if it was not running.
     pub(super) fn catch_up(&mut self, losses: &LossLog) {
         let seen = std::mem::replace(&mut self.losses_seen, losses.count());
         if seen == self.losses_seen || self.cpu == Cpu::Gone {
