@@ -1,5 +1,5 @@
-//! Boots and shutdowns to be compared: how long each phase lasts, and what it costs the host. A run has
-//! each phase once: several runs a side show what varies.
+//! Compares boots and shutdowns: duration and host cost of each phase. A run has each phase once, so only several
+//! runs per side show variation.
 
 use sources::Collected;
 
@@ -11,7 +11,7 @@ use super::series::{Series, Sums};
 use crate::boot::{BootMarks, BootedMachine, Phase, PhaseKind, boot};
 use crate::contents;
 
-/// Groups of all phases up to the mark, and of all on the way down.
+/// Names of the groups of all boot phases up to the mark, and of all shutdown phases.
 const BOOT: &str = "boot";
 const SHUTDOWN: &str = "shutdown";
 
@@ -24,7 +24,7 @@ const USER: usize = 5;
 const OFF_CPU: usize = 6;
 const EVENTS: usize = 7;
 
-/// `hyperscope diff boot`.
+/// The question of `hyperscope diff boot`.
 pub(super) const QUESTION: Question = Question {
     name: "boot",
     columns: &["vm", "phase"],
@@ -46,12 +46,12 @@ const METRICS: [Metric; 7] = [
     metric("off_cpu_ns", "off_cpu", Unit::Time, Estimator::Per(OFF_CPU, COUNT)),
     metric("events", "events", Unit::Times, Estimator::Per(EVENTS, COUNT)),
 ];
-/// The bit of the metric that is made of a sum: they stand in one order.
+/// The bit of the metric of a sum: metrics and sums have the same order.
 const fn metric_of(sum: usize) -> u32 {
     1 << (sum - 1)
 }
 
-/// Bits of the metrics that take a host's recording, and of the one that takes the guest's.
+/// Bits of the metrics that need the host's recording, and of the metric that needs the guest's.
 const OF_HOST: u32 = metric_of(EXITS)
     | metric_of(EXIT_TIME)
     | metric_of(KERNEL)
@@ -61,7 +61,7 @@ const OF_GUEST: u32 = metric_of(EVENTS);
 
 fn measure(input: RunInput<'_>, progress: &(dyn Fn(u64) + Sync)) -> Run {
     let RunInput { view, .. } = input;
-    // A file that can't be read adds nothing; `boot` says so.
+    // An unreadable file adds nothing; `boot` reports it.
     let collected: Vec<_> = view
         .recordings
         .iter()
@@ -89,7 +89,7 @@ fn measure(input: RunInput<'_>, progress: &(dyn Fn(u64) + Sync)) -> Run {
         let events = lost.map(|guest| guest.weight.lost).fold(0, u64::saturating_add);
         run.lost = run.lost.with(Lost { events, places: 0 });
     }
-    // Where no machine boots, recordings were not read for it.
+    // If no machine boots, the recordings were not read for losses.
     let read_again = || view.recordings.iter().filter_map(contents::losses).collect::<Vec<_>>();
     let losses = if found.losses.is_empty() { read_again() } else { found.losses };
     run.lost = run.lost.with(Lost::from_losses(&losses));
@@ -97,7 +97,7 @@ fn measure(input: RunInput<'_>, progress: &(dyn Fn(u64) + Sync)) -> Run {
 }
 
 fn groups(machine: &BootedMachine, vm: usize) -> Vec<MeasuredGroup> {
-    // Phases of one name, such as steps of a shutdown that a mark and the kernel call the same, are one.
+    // Phases with the same name are merged, such as a shutdown step that a mark and the kernel name alike.
     let mut named: Vec<(String, Vec<&Phase>)> = Vec::new();
     for phase in &machine.phases {
         let name = name(phase);
@@ -115,7 +115,7 @@ fn groups(machine: &BootedMachine, vm: usize) -> Vec<MeasuredGroup> {
         )
     };
     let boot_phases: Vec<&Phase> = machine.phases.iter().filter(is_boot).collect();
-    // User space without a mark lasts as long as it was recorded, and so says nothing of the boot.
+    // Without a mark, user space lasts until the end of the recording, which says nothing about the boot.
     if machine.mark.is_some() {
         groups.push(group(BOOT, &boot_phases, vm));
     }
@@ -127,12 +127,12 @@ fn groups(machine: &BootedMachine, vm: usize) -> Vec<MeasuredGroup> {
     groups
 }
 
-/// What a phase is called in every run: texts of marks may differ.
+/// A name that is equal in all runs: texts of marks may differ.
 fn name(phase: &Phase) -> String {
     match phase.kind {
         PhaseKind::Running => "after the mark".into(),
         PhaseKind::Shutdown => format!("down: {}", phase.name),
-        // A guest may call its levels and programs what it wants.
+        // Guests choose the names of levels and programs, so reserved names are quoted.
         _ if [BOOT, SHUTDOWN].contains(&phase.name.as_str()) => format!("{:?}", phase.name),
         _ => phase.name.clone(),
     }

@@ -1,5 +1,5 @@
-//! Compares the runs of two sides: one run a side by what varies within each, several by what
-//! varies between them.
+//! Compares the runs of two sides: single runs by the variation within them, several runs by the variation between
+//! them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,87 +14,80 @@ use super::matching::Matching;
 use super::moved::{Moved, moved};
 use super::question::{Estimator, KeyValue, Lost, MeasuredGroup, Metric, Question, Run};
 
-/// How runs are compared.
+/// Parameters of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Differences that are none may be a share of this among those called significant; intervals
-    /// hold the true value with the confidence that is left.
+    /// Max share of false positives among significant differences; intervals have the confidence `1 - alpha`.
     pub alpha: f64,
-    /// What resamples are drawn from.
+    /// Seed of the resampling.
     pub seed: u64,
 }
 
-/// What a side says of a metric.
+/// Values of a metric on one side.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Values {
-    /// The value, of several runs the mean; none where it was not recorded.
+    /// The value, or the mean of several runs; `None` if it was not recorded.
     pub value: Option<f64>,
     /// Standard deviation between runs.
     pub sd: Option<f64>,
-    /// Runs that have a value.
+    /// Number of runs with a value.
     pub runs: usize,
 }
 
-/// A metric of a group on both sides.
+/// A metric of a group, compared between both sides.
 #[derive(Clone, Debug)]
 pub struct DiffRow {
-    /// The group: a value for each of [`Question::columns`], VMs by their place in [`Diff::vms`]. All rows
-    /// of a group have it together: there may be hundreds of thousands of rows.
+    /// The group: one value per column in [`Question::columns`], with VMs as indexes into [`Diff::vms`]. Rows of
+    /// the same group share it, because there can be hundreds of thousands of rows.
     pub key: Arc<[KeyValue]>,
-    /// Place in [`Question::metrics`].
+    /// Index in [`Question::metrics`].
     pub metric: usize,
-    /// The first side.
     pub a: Values,
-    /// The second side.
     pub b: Values,
-    /// What b is of a; none where either is zero or has no value.
+    /// `b` divided by `a`; `None` if either is zero or missing.
     pub ratio: Option<f64>,
-    /// The interval, and what it is of. None where the runs do not give one.
+    /// Confidence interval and its scale; `None` if the runs do not give one.
     pub interval: Option<(Scale, f64, f64)>,
-    /// Chance of such a difference where there is none.
+    /// P-value: probability of such a difference by chance.
     pub p: Option<f64>,
-    /// The same after Benjamini and Hochberg, over all rows that have one.
+    /// P-value after the Benjamini-Hochberg correction over all rows.
     pub p_adjusted: Option<f64>,
-    /// The same by parting the runs again, where both sides have several.
+    /// Permutation test, if both sides have several runs.
     pub permutation: Option<Permutation>,
-    /// The sides differ.
+    /// Whether the difference is significant.
     pub significant: bool,
-    /// How much more of the recording's time the group takes on the second side, in its own weight.
+    /// Difference of the group's weight per second, the second side minus the first.
     pub effect: f64,
 }
 
-/// The comparison of two sides.
 #[derive(Debug)]
 pub struct Diff {
-    /// What was compared.
     pub question: &'static Question,
-    /// All groups with all metrics that either side has, the groups with the greatest effect first.
+    /// All metrics of all groups on either side; groups with the largest effect first.
     pub rows: Vec<DiffRow>,
-    /// Names of the VMs, as in the first run that has each.
+    /// Names of the VMs, from the first run of each.
     pub vms: Vec<String>,
-    /// Functions that others call on the second side than on the first.
+    /// Functions whose callers changed from the first side to the second.
     pub moved: Vec<Moved>,
-    /// VMs that were taken for one another though their names differ.
+    /// Matched VMs with different names.
     pub renamed: Vec<(String, String)>,
-    /// Runs of either side.
+    /// Number of runs per side.
     pub runs: (usize, usize),
-    /// Seconds that the runs of either side lasted.
+    /// Durations of the runs per side, in seconds.
     pub seconds: (Vec<f64>, Vec<f64>),
-    /// What the runs of either side lost.
+    /// Losses of the runs per side.
     pub lost: (Lost, Lost),
-    /// The smallest p that parting the runs again can give.
+    /// Smallest p-value that the permutation test can give.
     pub least_p: Option<f64>,
     /// Whether times are nanoseconds.
     pub nanoseconds: bool,
-    /// As asked for.
     pub options: Options,
 }
 
-/// A group's place in each run that has it.
+/// Groups by key, with their index in each run.
 type Groups = BTreeMap<Arc<[KeyValue]>, Vec<Option<usize>>>;
 
-/// Compares the runs of `b` with those of `a`. All have to be on clocks of one kind; those of
-/// others are left out of nothing, so that is for the caller to see to.
+/// Compares the runs of `b` with those of `a`. All runs must use the same kind of clock, which the caller checks.
 #[must_use]
 pub fn diff(question: &'static Question, a: &[Run], b: &[Run], options: Options) -> Diff {
     let runs: Vec<&Run> = a.iter().chain(b).collect();
@@ -105,7 +98,7 @@ pub fn diff(question: &'static Question, a: &[Run], b: &[Run], options: Options)
         runs.iter().enumerate().map(|(at, run)| Resampled::new(run, part(at))).collect();
     let mut rows = Vec::with_capacity(most_rows(question, &runs, &groups));
     for (key, places) in &groups {
-        // A copy of one group at a time: a recording may have thousands.
+        // Copies one group at a time, because a recording can have thousands.
         let of_run = |(run, place): (&&Run, &Option<usize>)| run.groups.get((*place)?).cloned();
         let mut of_runs: Vec<_> = runs.iter().zip(places).map(of_run).collect();
         let mut present: Vec<&mut MeasuredGroup> = of_runs.iter_mut().flatten().collect();
@@ -114,7 +107,8 @@ pub fn diff(question: &'static Question, a: &[Run], b: &[Run], options: Options)
         rows.extend(group.rows(key, &mut resampled));
     }
     correct(&mut rows, options.alpha);
-    // No two rows are equal; a sort that is stable would take half as much memory again.
+    // An unstable sort suffices, because no two rows are equal; a stable sort would need half as much memory
+    // again.
     rows.sort_unstable_by(|row, other| {
         let by_effect = other.effect.abs().total_cmp(&row.effect.abs());
         by_effect.then_with(|| row.key.cmp(&other.key)).then(row.metric.cmp(&other.metric))
@@ -137,7 +131,7 @@ pub fn diff(question: &'static Question, a: &[Run], b: &[Run], options: Options)
     }
 }
 
-/// Where the groups of all runs are, under keys that mean the same in all of them.
+/// Indexes of the groups of all runs, with VM indexes unified across runs.
 fn gathered(runs: &[&Run], matching: &Matching) -> Groups {
     let mut groups = Groups::new();
     for (at, run) in runs.iter().enumerate() {
@@ -158,8 +152,8 @@ fn gathered(runs: &[&Run], matching: &Matching) -> Groups {
     groups
 }
 
-/// How many rows the groups have at most: one for each metric that a run recorded. Memory for rows that are
-/// added one by one would be twice as much at its end.
+/// Max number of rows: one per group and recorded metric. Preallocating it halves the peak memory, compared with a
+/// growing vector.
 fn most_rows(question: &Question, runs: &[&Run], groups: &Groups) -> usize {
     let all = u32::MAX.checked_shl(question.metrics.len() as u32).map_or(u32::MAX, |bits| !bits);
     let of_group = |places: &Vec<Option<usize>>| {
@@ -174,7 +168,7 @@ fn most_rows(question: &Question, runs: &[&Run], groups: &Groups) -> usize {
 struct Group<'g> {
     question: &'static Question,
     of_runs: &'g [Option<MeasuredGroup>],
-    /// Runs of the first side.
+    /// Number of runs of the first side.
     first: usize,
     options: &'g Options,
 }
@@ -193,7 +187,7 @@ impl Group<'_> {
             .collect()
     }
 
-    /// A sum per second in every run of either side.
+    /// A sum per second in every run, by side.
     fn rates(&self, sum: usize, resampled: &[Resampled<'_>]) -> (Vec<f64>, Vec<f64>) {
         let seconds = resampled.iter().map(Resampled::seconds);
         let rates = self.of_runs.iter().zip(seconds).map(|(group, seconds)| {
@@ -205,7 +199,7 @@ impl Group<'_> {
         (of_a, of_b)
     }
 
-    /// The group in a run, unless the run has no events for the metric.
+    /// The group in a run; `None` if the run has no events for the metric, `Some(None)` if it has no such group.
     fn recorded(&self, run: usize, metric: usize) -> Option<Option<&MeasuredGroup>> {
         match self.of_runs.get(run)?.as_ref() {
             Some(group) if group.unrecorded >> metric & 1 == 1 => None,
@@ -214,7 +208,7 @@ impl Group<'_> {
     }
 
     fn row(&self, at: usize, metric: &Metric, resampled: &mut [Resampled<'_>]) -> Option<DiffRow> {
-        // A metric that no run has the events for says nothing.
+        // A metric without events in any run gives no row.
         let has = |run: usize| matches!(self.recorded(run, at), Some(Some(_)));
         let mut recorded = (0..self.of_runs.len()).filter(|run| has(*run)).peekable();
         recorded.peek()?;
@@ -259,7 +253,7 @@ impl Group<'_> {
         Some(row)
     }
 
-    /// Both sides by what varies within the one run of each that has a value.
+    /// Both sides, by the variation within the only run of each that has a value.
     fn within(
         &self,
         at: usize,
@@ -274,7 +268,7 @@ impl Group<'_> {
         sides.next()?.zip(sides.next()?)
     }
 
-    /// A p-value that knows of what the test it comes from does not.
+    /// Corrects a p-value for conditions that its test does not consider.
     fn judged(
         &self,
         metric: &Metric,
@@ -284,15 +278,13 @@ impl Group<'_> {
         b: &Side,
         resampled: &[Resampled<'_>],
     ) -> f64 {
-        // Sides that do not vary at all: constants differ, but it takes some values to call a
-        // number a constant.
+        // Neither side varies. Constants differ, but several values are needed to assume a constant.
         let p = if a.error == 0.0 && b.error == 0.0 && p < 1.0 {
             0.5f64.powf(a.freedom + b.freedom)
         } else {
             p
         };
-        // Few events are not normally distributed: as rare as they are on both sides together, how
-        // often would they fall on the sides as they did?
+        // Few events are not normally distributed: tests the probability of their distribution over both sides.
         if let Some(samples) = metric.samples {
             return p.max(self.chance_of_counts(samples, resampled));
         }
@@ -327,8 +319,8 @@ impl Values {
     }
 }
 
-/// Both sides by what varies between their runs. Two runs hardly show how much runs vary, and one
-/// does not at all: a side with one or two is assumed to vary as much, in proportion, as the other.
+/// Both sides, by the variation between their runs. One or two runs do not show it well, so a side with so few
+/// runs is assumed to vary as much as the other one, in proportion to its value.
 fn between(of_a: &[f64], of_b: &[f64]) -> Option<(Side, Side)> {
     let (a, b) = (Side::of_runs(of_a)?, Side::of_runs(of_b)?);
     if a.freedom > 1.0 && b.freedom > 1.0 {
@@ -342,14 +334,14 @@ fn between(of_a: &[f64], of_b: &[f64]) -> Option<(Side, Side)> {
     };
     let pooled = (variance(of_a, &a) + variance(of_b, &b)) / freedom;
     let runs = 1.0 / (a.freedom + 1.0) + 1.0 / (b.freedom + 1.0);
-    // All of the error stands on one side, so that its freedom counts once.
+    // All of the error is on one side, so that its degrees of freedom count once.
     let error = (pooled * runs).sqrt() * if ratio { a.value } else { 1.0 };
     (freedom > 0.0)
         .then_some((Side { error, freedom, ..a }, Side { error: 0.0, freedom: 1.0, ..b }))
 }
 
-/// Says which rows differ: those whose p stands all comparisons, and that parting the runs again
-/// does not contradict, where there are enough runs for it to be able to agree.
+/// Marks rows as significant if their adjusted p-value is small enough, and the permutation test does not
+/// contradict. With too few runs the permutation test cannot contradict.
 fn correct(rows: &mut [DiffRow], alpha: f64) {
     let p: Vec<f64> = rows.iter().filter_map(|row| row.p).collect();
     let mut adjusted = benjamini_hochberg(&p).into_iter();
@@ -364,7 +356,7 @@ fn correct(rows: &mut [DiffRow], alpha: f64) {
 }
 
 impl DiffRow {
-    /// Parting the runs again agrees, or could not.
+    /// Whether the permutation test agrees, or has too few runs to contradict.
     #[must_use]
     pub fn not_contradicted(&self, alpha: f64) -> bool {
         self.permutation.is_none_or(|test| test.least > alpha || test.p <= alpha)

@@ -1,44 +1,43 @@
-//! Conditions on a comparison, as continuous integration states them: `exits.p99 > +10%`.
+//! Conditions on comparisons for continuous integration: `exits.p99 > +10%`.
 //!
 //! ```text
 //!  [report.][reason:]metric  OP  [+|-]N[%|x|ns|us|ms|s]
 //! ```
-//! With `%`, `x` or a sign the change from the first side to the second is compared, else the value
-//! of the second side.
+//! With `%`, `x` or a sign, a condition applies to the change from the first side to the second, otherwise to the
+//! value of the second side.
 
 use super::QUESTIONS;
 use super::compare::{Diff, DiffRow};
 use super::question::{KeyValue, Metric, Question, Unit};
 
-/// A condition on rows of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
-    /// As it was written.
+    /// The original text.
     pub text: String,
-    /// Name of the report, where one was given.
+    /// Name of the report, if the condition has one.
     pub report: Option<String>,
-    /// Only rows of this reason, or of a group with this name anywhere in its key.
+    /// Only matches rows with this reason, or with this name anywhere in the group's key.
     pub reason: Option<String>,
     metric: String,
-    /// Where the name of the metric is within the text.
+    /// Position of the metric's name in the text.
     metric_at: usize,
     above: bool,
     or_equal: bool,
     limit: Limit,
 }
 
-/// What a condition holds numbers against.
+/// The limit of a condition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Limit {
-    /// b over a.
+    /// Of b / a.
     Ratio(f64),
-    /// b less a.
+    /// Of b - a; the flag is set if it has a unit of time.
     Change(f64, bool),
-    /// b.
+    /// Of b; the flag is set if it has a unit of time.
     Value(f64, bool),
 }
 
-/// A condition that can't be read.
+/// A syntax error in a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionError {
     text: String,
@@ -56,33 +55,32 @@ impl std::fmt::Display for ConditionError {
     }
 }
 
-/// A row that a condition holds for.
+/// A row that satisfies a condition.
 #[derive(Clone, Debug)]
 pub struct MatchingRow<'d> {
-    /// The row.
     pub row: &'d DiffRow,
-    /// Its p, adjusted by Holm for all rows that conditions look at.
+    /// P-value with Holm's correction over all rows that conditions apply to.
     pub p: Option<f64>,
 }
 
-/// What became of a condition.
+/// Result of a condition.
 #[derive(Debug)]
 pub struct Judged<'d> {
-    /// The condition.
     pub condition: &'d Condition,
-    /// Rows that it is about.
+    /// Number of rows that it applies to.
     pub rows: usize,
-    /// Rows whose numbers are beyond the limit, whether or not by chance.
+    /// Number of rows beyond the limit, significant or not.
     pub beyond: usize,
-    /// Rows that it holds for.
+    /// Rows that satisfy it.
     pub holds: Vec<MatchingRow<'d>>,
 }
 
 impl Condition {
-    /// Reads a condition.
+    /// Parses a condition.
     ///
     /// # Errors
-    /// When it is not of the form above, or names a metric that no report has.
+    ///
+    /// On a syntax error, or if no report has the metric.
     pub fn parse(text: &str) -> Result<Self, ConditionError> {
         let condition = Self::read(text)?;
         let error = |at: usize, what: String| ConditionError { text: text.to_owned(), at, what };
@@ -90,10 +88,11 @@ impl Condition {
         Ok(condition)
     }
 
-    /// Reads a condition on metrics that may have any name.
+    /// Parses a condition without checking the metric's name.
     ///
     /// # Errors
-    /// When it is not of the form above.
+    ///
+    /// On a syntax error.
     pub fn read(text: &str) -> Result<Self, ConditionError> {
         let error = |at: usize, what: String| ConditionError { text: text.to_owned(), at, what };
         let op_at = text.find(['<', '>', '=', '!']).ok_or_else(|| {
@@ -125,7 +124,7 @@ impl Condition {
         })
     }
 
-    /// The metric that it is about.
+    /// Name of the metric.
     #[must_use]
     pub fn metric(&self) -> &str {
         &self.metric
@@ -148,10 +147,11 @@ impl Condition {
         Err(error(self.metric_at, format!("no metric {:?}: {names}", self.metric)))
     }
 
-    /// Checks that the condition is one on this report.
+    /// Checks that the condition applies to this report.
     ///
     /// # Errors
-    /// When it names another one, or a metric that this one hasn't.
+    ///
+    /// If it names another report, or a metric that this report lacks.
     pub fn check_for(&self, question: &Question) -> Result<(), ConditionError> {
         let error = |at, what| Err(ConditionError { text: self.text.clone(), at, what });
         if !self.is_of(question) {
@@ -176,10 +176,11 @@ impl Condition {
         })
     }
 
-    /// Checks that the limit is a time where a time is compared, and none where none is.
+    /// Checks that the limit has a unit of time if, and only if, the metric is a time.
     ///
     /// # Errors
-    /// Where the unit goes wrong, and a sentence that says how to write it.
+    ///
+    /// The position of the wrong unit, and an explanation.
     pub fn check_unit(&self, is_time: bool) -> Result<(), (usize, String)> {
         let (Limit::Change(_, has_unit) | Limit::Value(_, has_unit)) = self.limit else {
             return Ok(());
@@ -199,7 +200,7 @@ impl Condition {
         Err((self.text.trim_end().len() - number.len(), what))
     }
 
-    /// The limit as it was written.
+    /// Text of the limit.
     fn limit_text(&self) -> &str {
         let at = self.text.rfind(['<', '>', '=']).map_or(0, |at| at + 1);
         self.text.get(at..).unwrap_or("").trim()
@@ -214,7 +215,7 @@ impl Condition {
         question.metrics.iter().position(named)
     }
 
-    /// Whether the row is one that the condition is about.
+    /// Whether the condition applies to a row.
     fn looks_at(&self, row: &DiffRow, diff: &Diff) -> bool {
         let Some(reason) = &self.reason else {
             return self.find_metric(diff.question) == Some(row.metric);
@@ -225,13 +226,13 @@ impl Condition {
             && (row.key.iter().any(named) || (is_all && reason == "all"))
     }
 
-    /// Whether the numbers of a row lie beyond the limit; none where there are none.
+    /// Whether a row is beyond the limit; `None` without values.
     fn is_beyond(&self, row: &DiffRow, unit: Unit) -> Option<bool> {
         self.is_beyond_of((row.a.value, row.b.value?), unit)
     }
 
-    /// Whether two values lie beyond the limit; `is_time` says whether they are nanoseconds. `None` where that
-    /// does not fit the limit's unit.
+    /// Whether two values are beyond the limit; `is_time` means nanoseconds. `None` if that contradicts the
+    /// limit's unit.
     #[must_use]
     pub fn is_beyond_values(&self, (a, b): (f64, f64), is_time: bool) -> Option<bool> {
         self.is_beyond_of((Some(a), b), if is_time { Unit::Time } else { Unit::Times })
@@ -247,7 +248,7 @@ impl Condition {
             Limit::Value(limit, is_time) => (b, scaled(limit, is_time)?),
             Limit::Change(limit, is_time) => (b - a?, scaled(limit, is_time)?),
             Limit::Ratio(limit) => match a? {
-                // From nothing to something is more than any ratio.
+                // A change from zero exceeds any ratio.
                 0.0 if b > 0.0 => (f64::INFINITY, limit),
                 0.0 => (1.0, limit),
                 a => (b / a, limit),
@@ -257,8 +258,7 @@ impl Condition {
         Some(beyond || (self.or_equal && number == limit))
     }
 
-    /// Whether chance may have brought the row beyond the limit: it is a change that is compared,
-    /// or a value.
+    /// Whether the condition applies to a change, so that significance matters, or to a value.
     #[must_use]
     pub const fn is_on_change(&self) -> bool {
         !matches!(self.limit, Limit::Value(..))
@@ -269,7 +269,7 @@ fn metric_names(question: &Question) -> String {
     question.metrics.iter().map(|metric| metric.short).collect::<Vec<_>>().join(", ")
 }
 
-/// Report, reason, and where the metric begins. Reasons may hold dots, metrics hold none.
+/// Report, reason, and position of the metric. Reasons can contain dots, metrics cannot.
 fn split_name(name: &str) -> (Option<&str>, Option<&str>, usize) {
     let report = name.split_once('.').map(|(report, _)| report.trim());
     let report = report.filter(|report| !report.contains(':'));
@@ -281,7 +281,7 @@ fn split_name(name: &str) -> (Option<&str>, Option<&str>, usize) {
     (report, reason, metric_at + (metric.len() - metric.trim_start().len()))
 }
 
-/// The limit, or where it goes wrong and why.
+/// Parses the limit; on an error, returns its position and an explanation.
 fn limit_of(text: &str) -> Result<Limit, (usize, &'static str)> {
     const WANTED: &str = "invalid limit: write a number such as +10%, 1.2x, +5us or 300";
     let digits_from = text.len() - text.trim_start_matches(['+', '-']).len();
@@ -312,8 +312,8 @@ fn limit_of(text: &str) -> Result<Limit, (usize, &'static str)> {
     }
 }
 
-/// Judges conditions: a change beyond a limit holds if the sides differ, too, after Holm's
-/// adjustment for all rows that the conditions look at. With `by_estimate` chance is not asked.
+/// Evaluates conditions. A change must be beyond the limit and also significant, after Holm's correction over all
+/// rows that conditions apply to. `by_estimate` skips the significance test.
 #[must_use]
 pub fn judge<'d>(
     diff: &'d Diff,

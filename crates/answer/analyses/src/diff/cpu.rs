@@ -1,5 +1,4 @@
-//! The use of CPUs to be compared: vCPUs by what they do, threads of the host by the part they play
-//! for VMs.
+//! Compares CPU usage: vCPUs by state, host threads by their role for VMs.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -20,7 +19,7 @@ use crate::vms::VmsByVcpu;
 const COUNT: usize = 0;
 const TIME: usize = 1;
 
-/// `hyperscope diff cpu`.
+/// The question of `hyperscope diff cpu`.
 pub(super) const QUESTION: Question = Question {
     name: "cpu",
     columns: &["vm", "part", "state"],
@@ -40,9 +39,9 @@ const METRICS: [Metric; 4] = [
     metric("p99_ns", "p99", Unit::Time, Estimator::Quantile(990)),
 ];
 
-/// Threads kept apart until their parts are known; those of a host that has more count together.
+/// Max threads until their roles are known; further threads are counted together.
 const MAX_THREADS: usize = 1024;
-/// All threads that are too many: none that the kernel numbers.
+/// Pseudo id of all threads beyond [`MAX_THREADS`].
 const OTHERS: u32 = u32::MAX;
 
 #[derive(Debug, Default)]
@@ -89,7 +88,7 @@ fn measure(input: RunInput<'_>, progress: &(dyn Fn(u64) + Sync)) -> Run {
     }
 }
 
-/// Under which a vCPU's states and threads' running are put together.
+/// Group of a vCPU state or of running threads: VM, role, state.
 type Key = (Option<usize>, Part, &'static str);
 
 fn groups(states: &States, sums: &CpuSeries) -> Vec<MeasuredGroup> {

@@ -1,8 +1,8 @@
-//! A metric of one group in one run, and how well one run determines it.
+//! Estimates a metric of one group in one run, with its standard error.
 //!
-//! The run's slices of time are resampled in blocks; how much the metric varies over the resamples
-//! is its standard error. What the error itself is known from is counted in degrees of freedom:
-//! blocks, fewer if a few of them make up most of the variation.
+//! The run's slices of time are resampled in blocks; the standard deviation over the resamples is the standard
+//! error. The degrees of freedom of the error are the number of blocks, or fewer if a few blocks dominate the
+//! variation.
 
 use std::collections::HashMap;
 
@@ -12,39 +12,37 @@ use super::grid::Grid;
 use super::histogram::{Cumulative, coarseness};
 use super::question::{Estimator, MeasuredGroup, Metric, Run};
 
-/// Resamples drawn: the error itself is known within 3%.
+/// Number of resamples: determines the error within 3%.
 const RESAMPLES: usize = 500;
 
-/// A quantile has an error only if at least this many values lie beyond it: what the greatest of a
-/// few values could as well have been, they do not show.
+/// Min values beyond a quantile for an error: the maximum of a few values says nothing about its own variation.
 const MIN_BEYOND: f64 = 10.0;
 
-/// Slices that hold something, at least, for an error to be given.
+/// Min non-empty slices for an error.
 const MIN_SLICES: usize = 4;
 
-/// A run that is resampled.
 #[derive(Debug)]
 pub(super) struct Resampled<'r> {
     run: &'r Run,
     grid: Grid,
-    /// How long each slice lasts.
+    /// Duration of each slice.
     slice_seconds: Vec<f64>,
     seed: u64,
     drawn: HashMap<(usize, usize), Drawn>,
 }
 
-/// Resamples, and how long each of them lasts: all rates of a run are over that.
+/// Resamples with their durations, which all rates of a run share.
 #[derive(Debug)]
 struct Drawn {
     resamples: Resamples,
     seconds: Vec<f64>,
 }
 
-/// What a sum is divided by.
+/// Divisor of a ratio.
 enum Divisor<'d> {
-    /// The time of the run's slices.
+    /// Durations of the run's slices.
     Seconds,
-    /// Another sum, by slice.
+    /// Another sum by slice.
     Sum(&'d [f64]),
 }
 
@@ -59,11 +57,11 @@ impl<'r> Resampled<'r> {
 
     pub(super) fn seconds(&self) -> f64 {
         let ticks = self.run.span_ns.1.saturating_sub(self.run.span_ns.0) as f64;
-        // Of a clock without nanoseconds, a "second" is 1e9 ticks.
+        // On a clock without nanoseconds, a "second" is 1e9 ticks.
         ticks / 1e9
     }
 
-    /// The metric's value in this run; zero where it is a rate and the run has no such group.
+    /// The metric's value in this run; a rate is zero if the run has no such group.
     pub(super) fn value(&self, metric: &Metric, group: Option<&MeasuredGroup>) -> Option<f64> {
         let seconds = self.seconds();
         match (metric.estimator, group) {
@@ -86,11 +84,11 @@ impl<'r> Resampled<'r> {
         }
     }
 
-    /// The same with its error, if the run gives one.
+    /// The value with its error; `None` if the run does not determine them.
     pub(super) fn side(&mut self, metric: &Metric, group: Option<&MeasuredGroup>) -> Option<Side> {
         let value = self.value(metric, group)?;
         let Some(group) = group else {
-            // Nothing at all varies in no way; the other side says how far that is from it.
+            // A missing group has no variation; the other side determines the error.
             return Some(Side { value, error: 0.0, freedom: 1.0 });
         };
         match metric.estimator {
@@ -112,7 +110,7 @@ impl<'r> Resampled<'r> {
         }
     }
 
-    /// A sum over a sum, both by slice.
+    /// Ratio of two sums by slice.
     fn ratio(&mut self, numerators: &[f64], divisor: &Divisor<'_>) -> Option<Side> {
         let per = match divisor {
             Divisor::Seconds => self.slice_seconds.as_slice(),
@@ -151,7 +149,7 @@ impl<'r> Resampled<'r> {
         Some(Side { value, error, freedom: spread.freedom })
     }
 
-    /// All metrics of as many slices in as long blocks share their resamples.
+    /// Resamples for a number of slices and a block length, shared by all metrics.
     fn drawn(&mut self, slices: usize, block: usize) -> &Drawn {
         let part = (slices as u64) << 32 | block as u64;
         let chance = Chance::of_part(self.seed, part);
@@ -163,10 +161,10 @@ impl<'r> Resampled<'r> {
     }
 }
 
-/// How a metric's variation is spread over the slices.
+/// Distribution of a metric's variation over slices.
 #[derive(Clone, Copy, Debug)]
 struct Spread {
-    /// Slices in a block.
+    /// Slices per block.
     block: usize,
     blocks: f64,
     /// See [`Blocks::missing`].
@@ -175,8 +173,8 @@ struct Spread {
 }
 
 impl Spread {
-    /// `pull`: what each slice adds to the metric's deviation; zero in sum. `holding`: slices that
-    /// hold anything that the metric is of.
+    /// `pull` has the contribution of each slice to the metric's deviation; its sum is zero. `holding` is the
+    /// number of slices with data.
     fn from_pull(pull: &[f64], holding: usize) -> Option<Self> {
         let slices = pull.len();
         if holding.min(slices) < MIN_SLICES {
@@ -188,16 +186,15 @@ impl Spread {
             |power| pull.iter().map(|deviation| deviation.powi(power)).sum::<f64>() / slices as f64;
         let (second, fourth) = (event(2), event(4));
         let kurtosis = if second > 0.0 { fourth / second.powi(2) } else { 3.0 };
-        // Means of blocks are nearer to the normal distribution than slices are.
+        // Means of blocks are closer to a normal distribution than slices.
         let kurtosis = 3.0 + (kurtosis - 3.0) / block as f64;
-        // A variance from n values is as well known as one from 2n / (kurtosis - 1) normal ones.
+        // A variance of n values has the precision of one of 2n / (kurtosis - 1) normal values.
         let effective = 2.0 * blocks / (kurtosis - 1.0).max(1.0);
         let freedom = effective.min(blocks - 1.0).min(holding as f64 - 1.0).max(1.0);
         Some(Self { block, blocks, missing, freedom })
     }
 
-    /// What the standard deviation of resamples is too small by: one block of all blocks, and what
-    /// reaches from block to block.
+    /// Corrects the standard deviation of resamples for the number of blocks, and for correlation between blocks.
     fn correction(&self) -> f64 {
         (self.missing * self.blocks / (self.blocks - 1.0).max(1.0)).sqrt()
     }

@@ -1,4 +1,4 @@
-//! Exits to be compared: by VM, level and reason, and all together.
+//! Compares exits by VM, level and reason, and in total.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -26,7 +26,7 @@ const OFF_CPU: usize = 5;
 const HALT_POLL: usize = 6;
 const COST: usize = 7;
 
-/// `hyperscope diff exits`.
+/// The question of `hyperscope diff exits`.
 pub(super) const QUESTION: Question = Question {
     name: "exits",
     columns: &["vm", "level", "isa", "reason"],
@@ -39,7 +39,7 @@ pub(super) const QUESTION: Question = Question {
     settle,
 };
 
-// Places of metrics that not every recording has events for.
+// Indexes of metrics that need optional events.
 const SHARE: usize = 1;
 const KERNEL_PART: usize = 7;
 const USER_PART: usize = 8;
@@ -71,7 +71,7 @@ pub(super) const fn metric(
     Metric { name, short, unit, estimator, samples: None }
 }
 
-/// What exits are told apart by while VMs are not known yet.
+/// A preliminary group, because VMs are only known at the end.
 type Key = (usize, u8, u8, u64);
 
 #[derive(Debug, Default)]
@@ -80,14 +80,14 @@ struct ExitSeries {
     span: Span,
 }
 
-/// What must be known of a group to say which parts of its time are.
+/// Facts about a group that determine which parts of its time are known.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flags {
     user_return_unseen: bool,
     poll_unknown: bool,
 }
 
-/// From the first moment to the last.
+/// First and last time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span(u64, u64);
 
@@ -162,7 +162,7 @@ fn measure(input: RunInput<'_>, progress: &(dyn Fn(u64) + Sync)) -> Run {
             add(&mut all, &series, flags);
         }
         match groups.entry((key, waiting)) {
-            // Most often the only vCPU: there may be many, so nothing is copied.
+            // Usually the only vCPU of its group; moves the series, because there can be many.
             Entry::Vacant(place) => _ = place.insert((series, flags)),
             Entry::Occupied(mut place) => add(place.get_mut(), &series, flags),
         }
@@ -190,7 +190,7 @@ fn add((total, known): &mut (Series, Flags), series: &Series, flags: Flags) {
     known.poll_unknown |= flags.poll_unknown;
 }
 
-/// A group, with the parts of its time that the recording has.
+/// A group with its recorded parts.
 fn group(
     key: Vec<KeyValue>,
     (series, flags): (Series, Flags),
@@ -215,9 +215,8 @@ fn group(
     MeasuredGroup { key, series, whole_index, unrecorded }
 }
 
-/// What one run can't tell apart must not be told apart in the others: time polled stays in the
-/// kernel's part where a run does not know it. Where a run lacks other parts, its own are not
-/// comparable with anything, and the others' stand alone.
+/// Makes groups comparable. If one run lacks halt polling, it is merged into the kernel's part in all runs. If
+/// runs differ in other parts, these are not compared.
 fn settle(groups: &mut [&mut MeasuredGroup]) {
     let lacks = |group: &MeasuredGroup, part: usize| group.unrecorded >> part & 1 == 1;
     if groups.iter().any(|group| lacks(group, HALT_POLL_PART)) {

@@ -1,26 +1,26 @@
-//! Slices of time: as narrow as a fixed number of them allows, whatever lies between the first
-//! moment and the last.
+//! A grid of time slices: as narrow as possible for a fixed max number of slices between the first and the last
+//! event.
 //!
-//! Edges of slices are multiples of a power of two of the recording's own time, so that two grids
-//! always have a common coarser one.
+//! Boundaries of slices are multiples of a power of two of the recording's clock, so two grids always have a
+//! common coarser grid.
 
-/// Slices at most; a stretch that needed more is cut into slices twice as wide. Between half as
-/// many and as many are in use, unless the clock has too few ticks.
+/// Max slices; beyond that, slices become twice as wide. At least half of them are in use, unless the clock has
+/// too few ticks.
 pub const MAX_SLICES: usize = 128;
 
-/// A stretch of time cut into slices of one width.
+/// A time range in slices of equal width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grid {
-    /// A slice is `1 << shift` ns wide.
+    /// Slice width as a power of two in nanoseconds.
     shift: u32,
     /// Number of the first slice; slice 0 begins at time 0.
     first: u64,
-    /// Slices.
+    /// Number of slices.
     len: usize,
 }
 
 impl Grid {
-    /// The grid that holds this moment alone.
+    /// A grid that only contains this time.
     pub(crate) const fn at(at_ns: u64) -> Self {
         Self { shift: 0, first: at_ns, len: 1 }
     }
@@ -29,13 +29,13 @@ impl Grid {
         self.len
     }
 
-    /// The slice that a moment lies in, if any does.
+    /// The slice of a time; `None` outside the grid.
     pub(crate) fn slice_of(&self, at_ns: u64) -> Option<usize> {
         let slice = (at_ns >> self.shift).checked_sub(self.first)?;
         usize::try_from(slice).ok().filter(|slice| *slice < self.len)
     }
 
-    /// The narrowest grid that holds this one and all of another.
+    /// The narrowest grid that contains both grids.
     pub(crate) fn joined(&self, other: &Self) -> Self {
         let mut shift = self.shift.max(other.shift);
         loop {
@@ -52,13 +52,13 @@ impl Grid {
         }
     }
 
-    /// The slice of a coarser grid that a slice of this one lies in.
+    /// The slice of a coarser grid that contains a slice of this grid.
     pub(crate) fn slice_in(&self, coarser: &Self, slice: usize) -> usize {
         let number = (self.first + slice as u64) >> coarser.shift.saturating_sub(self.shift);
         number.saturating_sub(coarser.first) as usize
     }
 
-    /// How much of each slice lies between two moments.
+    /// Overlap of each slice with a time range.
     pub(crate) fn widths(&self, from_ns: u64, to_ns: u64) -> Vec<u64> {
         let last = self.len - 1;
         (0..self.len)
@@ -66,7 +66,7 @@ impl Grid {
                 let number = u128::from(self.first) + slice as u128;
                 let begin = u64::try_from(number << self.shift).unwrap_or(u64::MAX);
                 let end = u64::try_from((number + 1) << self.shift).unwrap_or(u64::MAX);
-                // What began in the last slice may end after it.
+                // The range can extend beyond the last slice, because an event in it can end later.
                 let end = if slice == last { end.max(to_ns) } else { end };
                 end.min(to_ns).saturating_sub(begin.max(from_ns))
             })

@@ -1,5 +1,4 @@
-//! How many values of which size each slice of time holds: what quantiles of resampled time are
-//! made of, in bounded memory.
+//! Counts of values by size and slice of time, in bounded memory, for quantiles of resampled time.
 
 use std::collections::BTreeMap;
 
@@ -8,20 +7,20 @@ use stats::weighted_sum;
 use super::grid::Grid;
 use crate::distribution::{bucket, upper_end};
 
-/// Entries kept one by one before each bucket gets a row of slices.
+/// Max single values before buckets are used.
 const MAX_LOOSE: usize = 4096;
 
 /// Counts by bucket and slice.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SlicedHistogram {
-    /// Single values: few groups have more.
+    /// Single values by bucket and slice; few groups have more.
     loose: Vec<(u16, u8)>,
-    /// Of groups with many: for each bucket, how many in each slice.
+    /// Counts by bucket and slice, for groups with many values.
     rows: BTreeMap<u16, Vec<u32>>,
 }
 
 impl SlicedHistogram {
-    /// Counts a value. There are `slices`.
+    /// Counts a value; `slices` is the number of slices.
     pub(crate) fn add(&mut self, value: u64, slice: usize, slices: usize) {
         let bucket = bucket(value) as u16;
         if self.rows.is_empty() && self.loose.len() < MAX_LOOSE {
@@ -48,7 +47,7 @@ impl SlicedHistogram {
         }
     }
 
-    /// Goes over to a coarser grid.
+    /// Converts to a coarser grid.
     pub(crate) fn regrid(&mut self, from: &Grid, to: &Grid) {
         for (_, slice) in &mut self.loose {
             *slice = from.slice_in(to, usize::from(*slice)) as u8;
@@ -64,7 +63,7 @@ impl SlicedHistogram {
         }
     }
 
-    /// Adds the counts of another one on the same grid.
+    /// Adds the counts of another histogram on the same grid.
     pub(crate) fn merge(&mut self, other: &Self, slices: usize) {
         if self.rows.is_empty()
             && other.rows.is_empty()
@@ -84,7 +83,7 @@ impl SlicedHistogram {
         }
     }
 
-    /// The counts added up from the smallest bucket on, for quantiles of many resamples.
+    /// Cumulative counts by bucket, for quantiles of many resamples.
     pub(crate) fn cumulative(&self, slices: usize) -> Cumulative {
         let mut rows = self.rows.clone();
         for (bucket, slice) in &self.loose {
@@ -106,7 +105,7 @@ impl SlicedHistogram {
     }
 }
 
-/// Counts of values up to each bucket, by slice.
+/// Cumulative counts by bucket and slice.
 #[derive(Debug)]
 pub(crate) struct Cumulative {
     buckets: Vec<u16>,
@@ -114,8 +113,7 @@ pub(crate) struct Cumulative {
 }
 
 impl Cumulative {
-    /// The quantile of the slices taken together, each as often as `weights` says, and within its
-    /// bucket where the rank says. None where they hold nothing.
+    /// Quantile over all slices with weights, interpolated within the bucket. `None` without values.
     pub(crate) fn quantile(&self, weights: &[u16], per_mille: u64) -> Option<f64> {
         let weighted = |at: usize| self.sums.get(at).map_or(0, |sums| weighted_sum(sums, weights));
         let all = weighted(self.buckets.len().checked_sub(1)?);
@@ -139,8 +137,8 @@ impl Cumulative {
         Some(min + (max - min) * ((rank - below as f64) / within as f64).clamp(0.0, 1.0))
     }
 
-    /// For each slice, how many more of its values are at most `value` than a share of
-    /// `per_mille` would be: what the slice pulls the quantile by.
+    /// By slice: number of values up to `value`, minus the expected number for the quantile `per_mille`. This is
+    /// the slice's contribution to the deviation.
     pub(crate) fn pull(&self, value: u64, per_mille: u64) -> Vec<f64> {
         let at = self
             .buckets
@@ -159,8 +157,8 @@ fn ends(bucket: usize) -> (f64, f64) {
     (min, upper_end(bucket) as f64 + 1.0)
 }
 
-/// What a quantile near `value` may be off because values are counted in buckets: the standard
-/// deviation of an even spread over its bucket.
+/// Standard error of a quantile near `value` because of buckets: the standard deviation of a uniform distribution
+/// over its bucket.
 pub(crate) fn coarseness(value: u64) -> f64 {
     let (min, max) = ends(bucket(value));
     (max - min) / 12f64.sqrt()
@@ -173,7 +171,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The oracle is the distribution of all values of the slices that were drawn.
+        /// The oracle is the distribution of all values in the drawn slices.
         #[test]
         fn quantiles_are_those_of_the_values_drawn(
             values in prop::collection::vec((1u64..1_000_000_000, 0usize..16), 1..6000),
@@ -189,7 +187,7 @@ mod tests {
             let found = histogram.cumulative(16).quantile(&weights, per_mille);
             prop_assert_eq!(found.is_some(), drawn.count() > 0);
             if let (Some(found), [Some(known)]) = (found, drawn.percentiles([per_mille])) {
-                // Both are within the bucket of the value with that rank.
+                // Both are in the bucket of the value with this rank.
                 prop_assert!((found / known as f64 - 1.0).abs() <= 1.0 / 128.0 || (found - known as f64).abs() <= 1.0, "{} {}", found, known);
             }
         }

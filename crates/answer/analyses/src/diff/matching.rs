@@ -1,17 +1,17 @@
-//! Which VM of one run is which VM of another.
+//! Matches VMs between runs.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::question::{Run, RunVm};
 
-/// VMs of all runs, each VM once.
+/// Distinct VMs of all runs.
 #[derive(Debug, Default)]
 pub(super) struct Matching {
-    /// The VMs under the names they had where they were first seen.
+    /// The VMs, with the names from the first run of each.
     pub(super) vms: Vec<RunVm>,
-    /// For each run, where its VMs are in that list.
+    /// By run: indexes of its VMs in `vms`.
     pub(super) places: Vec<Vec<usize>>,
-    /// VMs that were taken for one another though their names differ.
+    /// Matched VMs with different names.
     pub(super) renamed: Vec<(String, String)>,
 }
 
@@ -24,8 +24,8 @@ impl Matching {
         matching
     }
 
-    /// VMs that are alone in their runs are the same. Others are found by name; those left, by their
-    /// order among VMs with as many vCPUs.
+    /// Matches VMs: single VMs of runs are the same VM. Others match by name, and the rest by their order among
+    /// VMs with the same number of vCPUs.
     fn add(&mut self, vms: &[RunVm]) {
         let known = self.vms.len();
         let mut places: Vec<Option<usize>> = match (vms, known) {
@@ -38,7 +38,7 @@ impl Matching {
                 vms.iter().map(|vm| by_name.get(vm.name.as_str()).copied()).collect()
             }
         };
-        // VMs that none is known to be, by how many vCPUs they have, the first one last.
+        // Unmatched VMs by number of vCPUs, the first one last.
         let taken_places: FxHashSet<usize> = places.iter().copied().flatten().collect();
         let mut free: FxHashMap<_, Vec<usize>> = FxHashMap::default();
         for (at, vm) in

@@ -1,48 +1,46 @@
-//! Functions that others call on the second side than on the first: work that moved as a whole, such as that of a
-//! network from the VMM to vhost.
+//! Functions whose callers differ between the sides: work that moved as a whole, for example network processing
+//! from the VMM to vhost.
 
 use std::collections::BTreeMap;
 
 use super::question::{CallTime, Run};
 
-/// Minimum of samples of a function per side: fewer do not show its callers reliably.
+/// Min samples of a function per side: fewer do not show its callers reliably.
 const MIN_SAMPLES: u64 = 40;
-/// Of a function that moved at most this share of its time is called by the same on both sides.
+/// Max share of a moved function's time with the same callers on both sides.
 const MAX_SHARED: f64 = 0.25;
-/// Within a side at least this share is called by the same in every second block of time as in the others: what an
-/// interrupt brings is called by whatever runs, and moves all the time.
+/// Min share of a function's time with the same callers in alternating blocks of one side. Work in interrupts has
+/// arbitrary callers, so it seems to move all the time.
 const MIN_STEADY: f64 = 0.6;
-/// Functions that are named, of those that moved: those that take longest.
+/// Max listed functions: those with the longest times.
 const MOST: usize = 10;
 
-/// A function that moved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moved {
     pub function: String,
-    /// The most frequent caller, on the first side and on the second.
+    /// The most frequent caller on the first side.
     pub from: MovedFrom,
-    /// See `from`.
+    /// The most frequent caller on the second side.
     pub to: MovedFrom,
 }
 
-/// The most frequent caller of a function on a side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MovedFrom {
-    /// The caller; empty: it is where stacks begin.
+    /// The caller; empty at the root of stacks.
     pub below: String,
-    /// What most of its threads are, or their vCPUs do.
+    /// Role of most of its threads, or state of most of its vCPUs.
     pub part: String,
     /// Time per second in the function, for all callers.
     pub ns_per_s: f64,
 }
 
-/// A function on one side.
+/// Callers of a function on one side.
 #[derive(Debug, Default)]
 struct Callers<'r> {
     samples: u64,
     time_ns: u64,
     halves_ns: [u64; 2],
-    /// By caller: the time, and the part that most of it is in.
+    /// By caller: the time, and the part with most of it.
     by_caller: BTreeMap<&'r str, ByCaller<'r>>,
 }
 
@@ -60,7 +58,7 @@ impl Callers<'_> {
         time_ns as f64 / (self.time_ns as f64).max(1.0)
     }
 
-    /// How much of its time is called by the same in both halves.
+    /// Share of its time with the same callers in both halves.
     fn steady(&self) -> f64 {
         let share = |by: &ByCaller<'_>, half: usize| {
             let half_of = |all: &[u64; 2]| all.get(half).copied().unwrap_or(0) as f64;
@@ -76,7 +74,7 @@ impl Callers<'_> {
     }
 }
 
-/// Functions that moved from side `a` to side `b`, those first that take longest.
+/// Functions that moved from side `a` to side `b`, the longest times first.
 pub(super) fn moved(a: &[Run], b: &[Run]) -> Vec<Moved> {
     let (seconds_a, seconds_b) = (seconds(a), seconds(b));
     if seconds_a <= 0.0 || seconds_b <= 0.0 {
@@ -143,7 +141,7 @@ fn callers(runs: &[Run]) -> BTreeMap<&str, Callers<'_>> {
 mod tests {
     use super::*;
 
-    /// A run of a second; calls by function, caller, part and samples of a millisecond.
+    /// A run of one second; calls by function, caller, part and number of samples of a millisecond.
     fn run(calls: &[(&str, &str, &str, u64)]) -> Run {
         let call = |&(function, below, part, samples): &(&str, &str, &str, u64)| CallTime {
             function: function.to_owned(),

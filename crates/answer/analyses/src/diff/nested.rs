@@ -1,5 +1,4 @@
-//! Exits of nested guests to be compared: what each reason costs, and the exits of level 1 that
-//! each of them brings about.
+//! Compares exits of nested guests: cost of each reason, and its ancillary exits.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +18,7 @@ use crate::vms::VmsByVcpu;
 const COUNT: usize = 0;
 const REFLECTED: usize = 1;
 const ANCILLARY: usize = 2;
-/// Exits of level 2 and those of level 1 that they brought about.
+/// Exits of level 2 with their ancillary exits.
 const ALL: usize = 3;
 const TIME: usize = 4;
 const PAIRED: usize = 5;
@@ -27,7 +26,7 @@ const OWN_TIME: usize = 6;
 const ROUND_TRIPS: usize = 7;
 const ROUND_TRIP_TIME: usize = 8;
 
-/// `hyperscope diff nested`.
+/// The question of `hyperscope diff nested`.
 pub(super) const QUESTION: Question = Question {
     name: "nested",
     columns: &["vm", "level", "isa", "reason", "ancillary"],
@@ -57,10 +56,10 @@ const METRICS: [Metric; 9] = [
     metric("time_ns_per_s", "time", Unit::TimePerSecond, Estimator::PerSecond(TIME)),
 ];
 
-/// The metric of a level-1 reason under one of level 2.
+/// Index of the metric of ancillary reasons.
 const PER_EXIT: usize = 2;
 
-/// A reason of level 2 on one vCPU.
+/// A level-2 reason on one vCPU.
 #[derive(Debug, Default)]
 struct Reason {
     series: Series,
@@ -88,7 +87,7 @@ impl ExitSink for NestedSeries {
     }
 }
 
-/// Adds what an exit is to the reason that it belongs to, at the moment of the exit of level 2.
+/// Adds an exit to its reason, at the time of the level-2 exit.
 fn take(reasons: &mut BTreeMap<RawReason, Reason>, span: &ExitSpan, step: Step) {
     let raw_reason = (span.isa, span.code);
     let paired_ns = (span.outcome == Outcome::Paired).then(|| span.duration_ns());
@@ -162,7 +161,7 @@ fn measure(input: RunInput<'_>, progress: &(dyn Fn(u64) + Sync)) -> Run {
     }
 }
 
-/// The groups, those of level 1 with the reflected exits that they are counted against.
+/// All groups; those of ancillary reasons include the number of reflected exits, to which they relate.
 fn measured(groups: &BTreeMap<Vec<KeyValue>, Series>) -> Vec<MeasuredGroup> {
     groups
         .iter()

@@ -1,4 +1,4 @@
-//! Ways of requests to be compared: by VM and by what they begin with, as a whole and step by step.
+//! Compares paths of requests by VM and first step, in total and by step.
 
 use rustc_hash::FxHashMap;
 use timeline::Vm;
@@ -14,7 +14,7 @@ use crate::path::{Actor, Label, Request, RequestPass, RequestSink, each_request}
 const COUNT: usize = 0;
 const TIME: usize = 1;
 
-/// `hyperscope diff path`.
+/// The question of `hyperscope diff path`.
 pub(super) const QUESTION: Question = Question {
     name: "path",
     columns: &["vm", "start", "step", "on"],
@@ -36,10 +36,10 @@ const METRICS: [Metric; 6] = [
     metric("time_ns_per_s", "time", Unit::TimePerSecond, Estimator::PerSecond(TIME)),
 ];
 
-/// Groups kept; a guest that accesses everything has more.
+/// Max groups: a guest can access any address.
 const MAX_GROUPS: usize = 1024;
 
-/// Requests that begin alike, all of them or one of their steps.
+/// Requests with the same first step; all of a request, or one of its steps.
 type Key = (Option<u16>, Label, Option<(Label, Actor)>);
 
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-//! Profiles to be compared: time per second in each function, by itself and with all that it calls; and who calls it.
+//! Compares profiles: time per second in each function, self and total; and callers of functions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,28 +14,28 @@ use super::stacks::Stacks;
 use crate::profile::{CodeFrame, TimedSample, each_sample};
 use crate::states::States;
 
-/// Samples that saw a function run, and the time that they stand for.
+/// Indexes of sums: samples in the function itself, and the time that they represent.
 const COUNT: usize = 0;
 const SELF: usize = 1;
-/// The same of what it called.
+/// Samples and time including callees.
 const STACK_COUNT: usize = 2;
 const TOTAL: usize = 3;
 
-/// Samples on both sides together that a function needs to be compared.
+/// Min samples of a function over both sides.
 const MIN_SAMPLES: u64 = 20;
-/// Two to the power of this is a quarter of a second, in nanoseconds.
+/// Block length as a power of two in nanoseconds: about a quarter of a second.
 const BLOCK_SHIFT: u32 = 28;
-/// Functions that are compared, those that take longest; all others are one.
+/// Max functions: those with the longest times; all others are merged.
 const MAX_FUNCTIONS: usize = 2000;
-/// What those are called.
+/// Name of all functions beyond [`MAX_FUNCTIONS`].
 const OTHERS: &str = "[other functions]";
-/// The place of a program's code in its page: programs are loaded at the beginning of a page, so it is the same in each run.
-/// Functions begin at multiples of 16 bytes.
+/// Bits of an address that identify code within its page. Programs are loaded at page boundaries, so these bits
+/// are equal in each run. Functions are aligned to 16 bytes.
 const PLACE_IN_PAGE: u64 = 0xff0;
-/// Calls that are kept, of all functions.
+/// Max calls of all functions.
 const MAX_CALLS: usize = 1 << 18;
 
-/// `hyperscope diff profile`.
+/// The question of `hyperscope diff profile`.
 pub(super) const QUESTION: Question = Question {
     name: "profile",
     columns: &["vm", "state", "function"],
@@ -58,7 +58,7 @@ const fn sampled(name: &'static str, short: &'static str, time: usize, samples: 
     Metric { samples: Some(samples), ..rate }
 }
 
-/// A function in a state of a VM's vCPUs, or in its threads.
+/// A function by VM, and vCPU state or thread role.
 type Key = (Option<usize>, &'static str, String);
 
 #[derive(Debug, Default)]
@@ -82,7 +82,7 @@ impl Functions {
             self.stacks.add_sample(sample, &names);
             let mut sums = Sums::default();
             (sums[STACK_COUNT], sums[TOTAL]) = (1, sample.time_ns);
-            // One that calls itself counts once.
+            // A recursive function counts once.
             for name in names.iter().collect::<BTreeSet<_>>() {
                 self.series_of(sample, name).add(sample.at_ns, &sums, None);
             }
@@ -115,8 +115,8 @@ impl Functions {
     }
 }
 
-/// Leaves functions out that few samples saw: nothing can be said of them, and each comparison costs others their
-/// significance.
+/// Ignores functions with few samples: they cannot be significant, and each comparison makes others less
+/// significant.
 fn settle(groups: &mut [&mut MeasuredGroup]) {
     for (metric, sum) in
         METRICS.iter().enumerate().filter_map(|(at, metric)| Some((at, metric.samples?)))
@@ -129,12 +129,12 @@ fn settle(groups: &mut [&mut MeasuredGroup]) {
     }
 }
 
-/// Whether a time is in every second block of a quarter of a second or in the others.
+/// Alternating blocks of a quarter of a second: 0 or 1.
 fn block(at_ns: u64) -> usize {
     usize::from(at_ns >> BLOCK_SHIFT & 1 == 1)
 }
 
-/// What the frames of a stack are of. Code of one file that nothing names is one frame where it follows each other.
+/// Names of a stack's frames. Consecutive frames without a symbol in the same file are merged.
 fn names(stack: &[CodeFrame]) -> Vec<String> {
     let mut frames: Vec<&CodeFrame> = stack.iter().collect();
     frames.dedup_by(|frame, other| frame.symbol.is_none() && frame.function() == other.function());
@@ -143,13 +143,13 @@ fn names(stack: &[CodeFrame]) -> Vec<String> {
     names
 }
 
-/// Where in its page the code of a program is that nothing names, so that two runs of it can be compared.
+/// The position in its page of a program's code without a symbol, so that runs can be compared.
 fn place(frame: &CodeFrame) -> Option<String> {
     let address = frame.address.filter(|_| frame.is_user_address())?;
     Some(format!("{} at …{:03x}", frame.function(), address & PLACE_IN_PAGE))
 }
 
-/// From the first event of the first recording to its last; of samples without events, from the first of them.
+/// First and last event of the first recording; without events, first and last sample.
 fn span_ns(input: &RunInput<'_>, states: &States) -> (u64, u64) {
     let events = states.pass.spans_ns.first().copied().flatten();
     let sampled = || {
@@ -204,7 +204,7 @@ mod tests {
         names(&[leaf])
     }
 
-    /// Wherever a program was loaded; two functions of it are two places, and both are below the program's code.
+    /// Load addresses of programs do not matter; two functions have two names, both below the program's frame.
     #[test]
     fn places_in_programs_are_the_same_in_each_run() {
         assert_eq!(names_at(0x40_1136), ["[user]", "[user] at …130"]);

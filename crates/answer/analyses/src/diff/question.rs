@@ -1,5 +1,4 @@
-//! What a report says of itself to be compared: its key columns, its metrics, and how one run is
-//! measured. A report that can be compared is one [`Question`].
+//! Description of a comparable report, a [`Question`]: key columns, metrics, and the measurement of one run.
 
 use sources::Samples;
 use timeline::Losses;
@@ -8,120 +7,118 @@ use super::series::Series;
 use super::stacks::Stacks;
 use crate::view::View;
 
-/// A report whose runs can be compared.
+/// A comparable report.
 #[derive(Debug)]
 pub struct Question {
-    /// The name of the report, as on the command line.
+    /// Name of the report on the command line.
     pub name: &'static str,
-    /// What tells its groups apart, in the order of [`MeasuredGroup::key`].
+    /// Names of key columns, in the order of [`MeasuredGroup::key`].
     pub columns: &'static [&'static str],
-    /// What is compared of each group.
+    /// Metrics of each group.
     pub metrics: &'static [Metric],
-    /// The sum that says how much a group matters: differences of its rate order the groups.
+    /// Index of the sum that orders groups: by the difference of its rate.
     pub weight: usize,
-    /// The sum that counts what a group is of: rare groups are judged by it.
+    /// Index of the sum that counts events: it determines the significance of rare groups.
     pub count: usize,
-    /// Guests' recordings must be on their hosts' clocks before they are measured.
+    /// Whether guests' recordings must be aligned before the measurement.
     pub aligned: bool,
-    /// It is about samples.
+    /// Whether it needs samples.
     pub sampled: bool,
-    /// Measures one run.
     pub measure: Measure,
-    /// Makes the same group of all runs comparable, where some were recorded with fewer events.
+    /// Makes a group comparable in all runs, if some runs recorded fewer events.
     pub settle: fn(&mut [&mut MeasuredGroup]),
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct RunInput<'r> {
-    /// Its recordings, the host's first, with guests as they were aligned, if they were.
+    /// Its recordings, the host's first, with applied alignments of guests.
     pub view: View<'r>,
-    /// By recording, samples that were taken with it, where the question is about those.
+    /// Samples by recording, if the question needs them.
     pub samples: &'r [Option<Samples>],
 }
 
-/// Measures one run; receives the number of bytes read.
+/// Measures one run; the function argument receives the number of bytes read.
 pub type Measure = fn(RunInput<'_>, &(dyn Fn(u64) + Sync)) -> Run;
 
-/// A number that is compared.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
-    /// Its name; a time's ends with its unit, `_ns`, or has it within (`time_ns_per_s`).
+    /// Name; names of times contain their unit (`_ns`, `time_ns_per_s`).
     pub name: &'static str,
     /// A shorter name for conditions.
     pub short: &'static str,
-    /// What its values are.
+    /// Unit of its values.
     pub unit: Unit,
-    /// How it is made of the sums and durations.
+    /// Estimator from sums and durations.
     pub estimator: Estimator,
-    /// The sum that counts what it is made of, where that decides how sure it is: a time that samples stand for.
+    /// Index of the sum that counts samples, if samples determine its precision.
     pub samples: Option<usize>,
 }
 
-/// What values of a metric are.
+/// Unit of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Nanoseconds, or ticks of a clock that has none.
+    /// Nanoseconds, or ticks of a clock without nanoseconds.
     Time,
     TimePerSecond,
     /// Events per second.
     CountPerSecond,
-    /// A share of a whole, from 0 to 1.
+    /// From 0 to 1.
     Share,
-    /// This many for each.
+    /// A ratio of two counts.
     Times,
 }
 
-/// How a metric is made of a group's sums (by their place in [`super::Sums`]) and durations.
+/// Computes a metric from a group's sums (by index in [`super::Sums`]) and durations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Estimator {
-    /// A sum over the seconds that the run lasted.
+    /// A sum divided by the run's seconds.
     PerSecond(usize),
-    /// A sum over that of the group's whole.
+    /// A sum divided by the total's.
     Share(usize),
-    /// A sum over another one of the group.
+    /// A sum divided by another sum of the group.
     Per(usize, usize),
     /// A quantile of the durations, in thousandths.
     Quantile(u64),
 }
 
-/// One run as measured for a question.
+/// The measurement of one run.
 #[derive(Debug)]
 pub struct Run {
-    /// The VMs it has, for those of two runs to be matched.
+    /// VMs, to match them between runs.
     pub vms: Vec<RunVm>,
-    /// First moment and last.
+    /// First and last time.
     pub span_ns: (u64, u64),
     pub groups: Vec<MeasuredGroup>,
-    /// What shares are of.
+    /// Totals that shares refer to.
     pub wholes: Vec<Series>,
     /// Whether times are nanoseconds; else they are ticks of the recording's clock.
     pub nanoseconds: bool,
-    /// What its recordings lost.
+    /// Losses of its recordings.
     pub lost: Lost,
     /// Callers and callees, if the question needs them.
     pub calls: Vec<CallTime>,
-    /// The stacks, where the question is about that.
+    /// Stacks, if the question needs them.
     pub stacks: Stacks,
 }
 
-/// What a run, or all runs of a side, lost.
+/// Losses of a run, or of all runs of a side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// Events that are not in the recordings, as far as that is known.
+    /// Known number of missing events.
     pub events: u64,
-    /// Places that could not be read.
+    /// Number of unreadable places.
     pub places: u64,
 }
 
 impl Lost {
-    /// What recordings lost.
+    /// Sums losses of recordings.
     pub(super) fn from_losses<'l>(losses: impl IntoIterator<Item = &'l Losses>) -> Self {
         let of_one =
             |loss: &Losses| Self { events: loss.events_gone(), places: loss.pages_damaged() };
         losses.into_iter().map(of_one).fold(Self::default(), Self::with)
     }
 
-    /// Both together.
+    /// Sum of both.
     pub(super) fn with(self, other: Self) -> Self {
         Self {
             events: self.events.saturating_add(other.events),
@@ -129,32 +126,32 @@ impl Lost {
         }
     }
 
-    /// Whether anything is missing.
+    /// Whether there are any losses.
     #[must_use]
     pub fn is_any(self) -> bool {
         self != Self::default()
     }
 }
 
-/// Time in a function that was called by another one.
+/// Time in a function with one caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallTime {
     pub function: String,
-    /// Its caller; empty: it is where the stack begins.
+    /// Its caller; empty at the root of a stack.
     pub below: String,
-    /// What the thread is, or what the vCPU does.
+    /// Role of the thread, or state of the vCPU.
     pub part: String,
-    /// The time, in it and in what it calls: of every second block of the run, and of the others.
+    /// Time in the function and its callees, by alternating blocks of the run.
     pub time_ns: [u64; 2],
     pub samples: u64,
 }
 
-/// A VM as far as it matters for finding it in another run.
+/// A VM's properties for matching.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunVm {
-    /// Its name; may be made of a thread's id, and so another one in each run.
+    /// Name; it can contain a thread id, which differs in each run.
     pub name: String,
-    /// Its vCPUs.
+    /// Number of vCPUs.
     pub vcpus: usize,
 }
 
@@ -162,23 +159,20 @@ pub struct RunVm {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KeyValue {
     None,
-    /// The VM, by its place in [`Run::vms`].
+    /// A VM, as index in [`Run::vms`].
     Vm(usize),
     Number(u64),
-    /// A name.
     Text(String),
 }
 
 /// The measurements of one group in one run.
 #[derive(Clone, Debug)]
 pub struct MeasuredGroup {
-    /// Its properties, one for each of [`Question::columns`].
+    /// One value per column in [`Question::columns`].
     pub key: Vec<KeyValue>,
-    /// Its measurements.
     pub series: Series,
-    /// What its shares are of: a place in [`Run::wholes`].
+    /// Index in [`Run::wholes`] of the total for its shares.
     pub whole_index: Option<usize>,
-    /// A metric that this run has no events for is left out: a bit for each of
-    /// [`Question::metrics`].
+    /// Bits of metrics in [`Question::metrics`] that this run has no events for.
     pub unrecorded: u32,
 }

@@ -1,28 +1,28 @@
-//! What is measured of one group over time: sums and durations, slice by slice.
+//! Measurements of one group over time: sums and durations by slice.
 
 use super::grid::Grid;
 use super::histogram::SlicedHistogram;
 use crate::distribution::Distribution;
 
-/// Sums that a group may have.
+/// Max sums of a group.
 pub const SUMS: usize = 10;
 
-/// The sums of one slice; what each of them is of is for the report to say.
+/// The sums of one slice; each report defines their meanings.
 pub type Sums = [u64; SUMS];
 
-/// One group's measurements in slices of time.
+/// Measurements of one group by slices of time.
 #[derive(Clone, Debug, Default)]
 pub struct Series {
-    /// None while nothing was added.
+    /// `None` while empty.
     grid: Option<Grid>,
-    /// By slice, in their order, of those that have any: a group of two events may last for all of a recording.
+    /// Non-empty slices, ascending: a group of two events can span the whole recording.
     sums: Vec<(usize, Sums)>,
     histogram: SlicedHistogram,
     durations: Distribution,
 }
 
 impl Series {
-    /// Adds sums at a moment, and a duration where there is one.
+    /// Adds sums and an optional duration at a time.
     pub fn add(&mut self, at_ns: u64, sums: &Sums, duration_ns: Option<u64>) {
         let slice = match self.grid.and_then(|grid| grid.slice_of(at_ns)) {
             Some(slice) => slice,
@@ -38,7 +38,7 @@ impl Series {
         }
     }
 
-    /// Adds all of another group.
+    /// Adds the measurements of another group.
     pub fn merge(&mut self, other: &Self) {
         let Some(theirs) = other.grid else { return };
         self.widen(&theirs);
@@ -50,7 +50,7 @@ impl Series {
         self.histogram.merge(&other.histogram, grid.len());
     }
 
-    /// Adds one sum of another group to one of this, over all time that either has.
+    /// Adds one sum of another group to a sum of this group.
     pub fn merge_sum(&mut self, other: &Self, from: usize, into: usize) {
         let sums = other.sums.iter().map(|(slice, sums)| {
             let mut into_sums = Sums::default();
@@ -79,7 +79,7 @@ impl Series {
         }
     }
 
-    /// Makes room for a stretch of time.
+    /// Extends the grid to a time range.
     fn widen(&mut self, range: &Grid) {
         let old = self.grid.unwrap_or(*range);
         let wider = old.joined(range);
@@ -97,12 +97,12 @@ impl Series {
         self.grid
     }
 
-    /// The sums by slice of its own grid: from the first moment of the group to the last.
+    /// Sums by slice of its own grid: from the first to the last time of the group.
     pub(crate) fn sums(&self) -> Vec<Sums> {
         self.grid.map(|grid| self.sums_on(&grid)).unwrap_or_default()
     }
 
-    /// The sums by slice of a coarser grid.
+    /// Sums by slice of a coarser grid.
     pub(crate) fn sums_on(&self, grid: &Grid) -> Vec<Sums> {
         let mut all = vec![Sums::default(); grid.len()];
         let Some(own_grid) = &self.grid else { return all };
@@ -123,7 +123,7 @@ impl Series {
         &self.durations
     }
 
-    /// One of the sums, over all time.
+    /// Total of a sum over all slices.
     #[must_use]
     pub fn total(&self, sum: usize) -> u64 {
         self.sums
@@ -132,7 +132,7 @@ impl Series {
             .fold(0, |all, value| all.saturating_add(*value))
     }
 
-    /// Moves one sum of every slice into another.
+    /// Moves a sum into another one in every slice.
     pub fn fold(&mut self, from: usize, into: usize) {
         for (_, sums) in &mut self.sums {
             let moved = sums.get_mut(from).map_or(0, std::mem::take);
@@ -178,7 +178,7 @@ mod tests {
         }
     }
 
-    /// Two events that are far from each other: slices between them take no memory.
+    /// Two distant events: slices between them need no memory.
     #[test]
     fn slices_without_events_are_not_kept() {
         let series = series_of(&[(0, 1), (1 << 40, 2)]);

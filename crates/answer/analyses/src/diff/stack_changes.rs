@@ -1,5 +1,5 @@
-//! Which stacks take more time on the second side than on the first: all of both in one tree, each frame judged with all
-//! that it calls.
+//! Stacks whose time differs between the sides: all stacks in one tree, and a comparison of each frame with its
+//! callees.
 
 use std::collections::HashMap;
 
@@ -9,17 +9,18 @@ use super::question::{Estimator, KeyValue, MeasuredGroup, Metric, Question, Run,
 use super::series::{Series, Sums};
 use super::stacks::StackFrame;
 
-/// Frames that are judged, those that take longest. Each costs some 2 KB a run, and others some significance.
+/// Max compared frames: those with the longest times. Each costs some 2 KB per run, and makes others less
+/// significant.
 const MAX_JUDGED: usize = 1000;
-/// Samples of both sides together that a frame needs to be judged.
+/// Min samples of a compared frame over both sides.
 const MIN_SAMPLES: u64 = 20;
-/// Share of all that it needs: a narrower one is hardly seen, and costs others their significance.
+/// Min share of a compared frame: narrower frames are hardly visible, and make others less significant.
 const MIN_SHARE: f64 = 0.001;
 
 const COUNT: usize = 0;
 const TIME: usize = 1;
 
-/// Time that samples stand for, and time that events say: of that nothing was drawn.
+/// A metric for times from samples, and one for times from events, which have no sampling error.
 const METRICS: [Metric; 2] = [Metric { samples: Some(COUNT), ..KNOWN }, KNOWN];
 const KNOWN: Metric = Metric {
     name: "ns_per_s",
@@ -29,7 +30,7 @@ const KNOWN: Metric = Metric {
     samples: None,
 };
 
-/// What frames are compared as. Nothing is measured for it: [`changes`] makes its groups.
+/// Question of the frames' comparison. It measures nothing, because [`changes`] builds its groups.
 static QUESTION: Question = Question {
     name: "stacks",
     columns: &["frame"],
@@ -42,34 +43,34 @@ static QUESTION: Question = Question {
     settle: |_| (),
 };
 
-/// A frame on both sides.
+/// A frame with its times on both sides.
 #[derive(Clone, Debug)]
 pub struct ChangedStack {
-    /// Its caller, by its place among all; callers come before what they call.
+    /// Index of its caller; callers come before callees.
     pub caller: Option<usize>,
-    /// What it is. VMs by their place in [`StackChanges::vms`].
+    /// The frame, with VMs as indexes into [`StackChanges::vms`].
     pub frame: StackFrame,
-    /// Time per second in it and in what it calls, on the first side and on the second: of several runs the mean.
+    /// Time per second including callees, on the first and the second side; the mean of several runs.
     pub ns_per_s: [f64; 2],
-    /// The same without what it calls.
+    /// Time per second without callees.
     pub own_ns_per_s: [f64; 2],
-    /// Samples of both sides.
+    /// Number of samples on both sides.
     pub samples: u64,
-    /// Whether the sides differ, where there is enough to say.
+    /// The comparison, if the frame has enough time and samples.
     pub judged: Option<DiffRow>,
 }
 
-/// All stacks of both sides.
+/// Stacks of both sides in one tree.
 #[derive(Clone, Debug)]
 pub struct StackChanges {
-    /// The frames; callers come before what they call.
+    /// Frames; callers come before callees.
     pub stacks: Vec<ChangedStack>,
-    /// Names of the VMs, as in the first run that has each.
+    /// Names of the VMs, from the first run of each.
     pub vms: Vec<String>,
 }
 
 impl StackChanges {
-    /// Time per second in all stacks, on either side.
+    /// Time per second of all stacks on each side.
     #[must_use]
     pub fn ns_per_s(&self) -> [f64; 2] {
         let roots = self.stacks.iter().filter(|stack| stack.caller.is_none());
@@ -106,12 +107,12 @@ pub fn stack_changes(a: &[Run], b: &[Run], options: Options) -> StackChanges {
 struct Union {
     stacks: Vec<ChangedStack>,
     known: HashMap<(Option<usize>, StackFrame), usize>,
-    /// For each run, where its frames are in `stacks`.
+    /// By run: indexes of its frames in `stacks`.
     places: Vec<Vec<usize>>,
 }
 
 impl Union {
-    /// Adds a run's stacks to `side`; `vms` are the places of its VMs among all.
+    /// Adds a run's stacks to `side`; `vms` maps its VMs to the common list.
     fn add(&mut self, run: &Run, vms: &[usize], side: usize, runs: [usize; 2]) {
         let mut places: Vec<usize> = Vec::with_capacity(run.stacks.nodes.len());
         for (caller, frame) in &run.stacks.nodes {
@@ -157,7 +158,7 @@ impl Union {
         place
     }
 
-    /// By frame, whether it is judged, and by which of the metrics.
+    /// By frame: the metric for its comparison; `None` if it is not compared.
     fn heaviest(&self) -> Vec<Option<usize>> {
         let time = |stack: &ChangedStack| stack.ns_per_s[0] + stack.ns_per_s[1];
         let roots = self.stacks.iter().filter(|stack| stack.caller.is_none());
@@ -179,7 +180,7 @@ impl Union {
         metrics
     }
 
-    /// A run of which each frame that is judged is a group.
+    /// Converts a run: each compared frame becomes a group.
     fn run(&self, run: &Run, places: &[usize], judged: &[Option<usize>]) -> Run {
         let mut series: HashMap<usize, Series> = HashMap::new();
         for time in &run.stacks.times {
@@ -197,7 +198,7 @@ impl Union {
             key: vec![KeyValue::Number(place as u64)],
             series,
             whole_index: None,
-            // The other metric isn't this one's.
+            // The group does not have the other metric.
             unrecorded: if judged.get(place) == Some(&Some(0)) { 2 } else { 1 },
         };
         Run {

@@ -1,45 +1,44 @@
-//! The stacks of a run: what was on top of what, and when, as it takes to compare and to draw them.
+//! Stacks of a run with their times, for comparing and drawing.
 
 use std::collections::HashMap;
 
 use crate::profile::TimedSample;
 
-/// Frames that are kept apart, of all stacks; what is above others is counted to its caller.
+/// Max frames of all stacks; the time of further frames counts for their callers.
 const MAX_NODES: usize = 1 << 17;
 
-/// What a frame of a stack stands for.
+/// A frame of a stack.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum StackFrame {
-    /// A VM, by its place in [`super::Run::vms`].
+    /// A VM, as index in [`super::Run::vms`].
     Vm(usize),
-    /// What a vCPU did, what a thread is, the exit that was handled, or the level of a guest inside the guest.
+    /// State of a vCPU, role of a thread, exit reason, or nested level.
     Part(String),
-    /// A function, else the file that it is in.
+    /// A function, or the file if the function is unknown.
     Code(String),
 }
 
-/// A time at the end of a stack.
+/// Time at the end of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StackTime {
-    /// Place in [`Stacks::nodes`].
+    /// Index in [`Stacks::nodes`].
     pub(super) node: usize,
     pub(super) at_ns: u64,
     pub(super) time_ns: u64,
-    /// Events say how long it was, and no sample.
+    /// The time is known from events, not from samples.
     pub(super) is_known: bool,
 }
 
-/// The stacks of one run, as a tree: callers come before what they call.
+/// Stacks of one run as a tree: callers come before callees.
 #[derive(Clone, Debug, Default)]
 pub struct Stacks {
-    /// The caller's place, none at the root of a stack; and the frame.
+    /// Index of the caller, `None` at the root; and the frame.
     pub(super) nodes: Vec<(Option<usize>, StackFrame)>,
     places: HashMap<(Option<usize>, StackFrame), usize>,
     pub(super) times: Vec<StackTime>,
 }
 
 impl Stacks {
-    /// Adds time at the end of a stack.
     pub fn add(
         &mut self,
         stack: impl IntoIterator<Item = StackFrame>,
@@ -66,11 +65,11 @@ impl Stacks {
         }
     }
 
-    /// Adds a sample whose functions are called `names`, from the root on.
+    /// Adds a sample with the function names of its stack, from the root.
     pub(super) fn add_sample(&mut self, sample: &TimedSample<'_>, names: &[String]) {
         let part = |name: &str| StackFrame::Part(name.to_owned());
         let level = (sample.level > 1).then(|| part("level 2"));
-        // On the way into the guest, or out of it.
+        // Host code on the way into the guest or out of it.
         let host = (sample.host_code && sample.part.starts_with("guest")).then(|| part("host"));
         let vm = sample.vm.map(StackFrame::Vm);
         let parts = [vm, level, Some(part(sample.part)), sample.reason.map(part), host];
