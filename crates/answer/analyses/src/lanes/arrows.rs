@@ -1,7 +1,7 @@
-//! Arrows between lanes: the thread that woke the running thread, and the source of the interrupt that a vCPU enters with.
+//! Arrows between lanes: from the waker to the woken thread, and from the source of an interrupt to the vCPU.
 //!
-//! A recording of hours has more of them than a page can hold: beyond what there is room for those are left out
-//! that took least time, and how many that were is kept.
+//! A recording of hours has more arrows than a page can hold: beyond the limit, the shortest ones are dropped and
+//! counted.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -12,30 +12,29 @@ use crate::path::{Actor, Handover, HandoverKind, HandoverSink, Place};
 use crate::states::States;
 use crate::vms::VmsByVcpu;
 
-/// Arrows that there is room for at least.
+/// Min arrows that always fit.
 const MIN_ARROWS: usize = 64;
 
 /// An arrow between two lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrow {
-    /// What it says.
     pub kind: HandoverKind,
-    /// Number of the lane where it begins.
+    /// Number of the lane at its start.
     pub from_lane: u32,
-    /// When it begins.
+    /// Start time.
     pub from_ns: u64,
-    /// Number of the lane where it ends.
+    /// Number of the lane at its end.
     pub to_lane: u32,
-    /// When it ends.
+    /// End time.
     pub to_ns: u64,
 }
 
-/// Which lane shows what happens where.
+/// Lanes by place of an event.
 #[derive(Clone, Debug, Default)]
 pub struct LanePlaces {
-    /// By recording and thread.
+    /// Lanes by recording and thread.
     threads: FxHashMap<(u16, u32), u32>,
-    /// By recording and CPU; a guest's is the vCPU that it is.
+    /// Lanes by recording and CPU; a guest's CPU maps to its vCPU's lane.
     cpus: FxHashMap<(u16, u16), u32>,
 }
 
@@ -54,7 +53,7 @@ impl LanePlaces {
                 Some(Subject::Vcpu(vcpu)) => {
                     let home = homes.get(usize::from(vcpu.recording));
                     if let Some((_, found)) = home.and_then(|all| all.find(vcpu.index as usize)) {
-                        // A thread that runs several vCPUs is shown as the first of them.
+                        // A thread that ran several vCPUs has the lane of the first one.
                         places.threads.entry((vcpu.recording, found.thread)).or_insert(at);
                     }
                 }
@@ -76,15 +75,14 @@ impl LanePlaces {
         }
     }
 
-    /// The lane of what happened there: that of its thread, in an interrupt that of its CPU; `None` where that
-    /// is shown by none.
+    /// The lane of an event: of its thread, or of its CPU for an interrupt; `None` if no lane shows it.
     #[must_use]
     pub fn lane(&self, place: Place, on: Actor) -> Option<u32> {
         let cpu = || self.cpus.get(&(place.recording, place.cpu)).copied();
         let thread = || self.threads.get(&(place.recording, place.thread)).copied();
         match on {
             Actor::Interrupt => cpu(),
-            // What interrupts an idle guest stands where its CPU does.
+            // An interrupt of an idle guest is shown in the lane of its CPU.
             Actor::Guest if place.thread == 0 => cpu(),
             _ => thread(),
         }
@@ -97,7 +95,7 @@ impl LanePlaces {
     }
 }
 
-/// The first lane of each name among those of a VM's vCPUs.
+/// The first lane with each name among a VM's vCPUs.
 fn vcpu_lanes<'s>(set: &'s LaneSet, vm: &str) -> FxHashMap<&'s str, u32> {
     let mut by_name = FxHashMap::default();
     for (at, lane) in (0u32..).zip(set.lanes()) {
@@ -108,22 +106,22 @@ fn vcpu_lanes<'s>(set: &'s LaneSet, vm: &str) -> FxHashMap<&'s str, u32> {
     by_name
 }
 
-/// All arrows of a page's lanes.
+/// Arrows between a page's lanes.
 #[derive(Clone, Debug, Default)]
 pub struct Arrows {
-    /// In the order of their ends.
+    /// Ordered by end time.
     pub list: Vec<Arrow>,
-    /// Those that took less than this may be left out; 0: none is.
+    /// Shorter arrows may be missing; 0: none are.
     pub left_out_below_ns: u64,
-    /// Those that are left out because they took least.
+    /// Number of dropped arrows, which were the shortest.
     pub left_out: u64,
-    /// Those of which one end is in no lane, or at no time that the lane shows.
+    /// Number of arrows with an end outside of all lanes or of a lane's spans.
     pub without_lane: u64,
-    /// Which lane shows what.
+    /// Lanes by place.
     pub places: LanePlaces,
 }
 
-/// Gathers hand-overs, no more than there is room for.
+/// Stores hand-overs up to a limit.
 #[derive(Debug)]
 pub(crate) struct ArrowSink {
     all: Vec<Handover>,
@@ -133,13 +131,13 @@ pub(crate) struct ArrowSink {
 }
 
 impl ArrowSink {
-    /// Takes no more than `bytes` of memory.
+    /// `bytes` is the max memory.
     pub(crate) fn new(bytes: usize) -> Self {
         let max = (bytes / size_of::<Handover>()).max(MIN_ARROWS);
         Self { all: Vec::new(), most: max, below_ns: 0, left_out: 0 }
     }
 
-    /// Takes out half of them, those that took least time.
+    /// Drops the shorter half.
     fn thin_out(&mut self) {
         let took_ns = |handover: &Handover| handover.to_ns - handover.from_ns;
         let mut times: Vec<u64> = self.all.iter().map(took_ns).collect();
@@ -190,8 +188,8 @@ impl HandoverSink for ArrowSink {
     }
 }
 
-/// For each arrow, whether both of its ends lie within spans of their lanes; an interrupt may also hit a CPU
-/// that was idle between two spans.
+/// For each arrow: whether both ends are within spans of their lanes. Interrupts can also hit an idle CPU between
+/// two spans.
 fn shown_in(set: &LaneSet, list: &[Arrow]) -> Vec<bool> {
     let mut ends: Vec<(u32, u64, usize)> = list
         .iter()
@@ -213,7 +211,7 @@ fn shown_in(set: &LaneSet, list: &[Arrow]) -> Vec<bool> {
     shown
 }
 
-/// Of ends in one lane, in the order of time, the arrows whose end the lane doesn't show.
+/// Arrows of one lane, in the order of time, whose end the lane does not show.
 fn outside(set: &LaneSet, ends: &[(u32, u64, usize)]) -> Vec<usize> {
     let Some(lane) = ends.first().and_then(|end| set.lanes().get(end.0 as usize)) else {
         return Vec::new();

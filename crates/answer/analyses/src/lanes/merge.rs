@@ -1,4 +1,4 @@
-//! How a lane keeps its spans few: short neighbours become one, and what was in them is summed.
+//! Limits the spans of a lane: merges short neighbours and sums their times.
 
 use std::collections::VecDeque;
 
@@ -6,38 +6,38 @@ use super::Span;
 use super::packed::{BEGINS, COLUMNS, Chunk, Packed, Sums};
 use super::state::State;
 
-/// A span, or several that were merged.
+/// A span, or several merged spans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// First moment.
+    /// Start.
     pub from_ns: u64,
-    /// How long it lasts.
+    /// Duration.
     pub length_ns: u64,
-    /// The state; `None`: several spans, see the lane's [`Lane::merged`].
+    /// The state; `None` for merged spans, see the lane's [`Lane::merged`].
     pub state: Option<State>,
-    /// Number of the label of a span; 0 of merged ones.
+    /// Number of the span's label; 0 for merged spans.
     pub label: u32,
 }
 
 impl Item {
-    /// First moment after it.
+    /// End, exclusive.
     #[must_use]
     pub const fn to_ns(&self) -> u64 {
         self.from_ns.saturating_add(self.length_ns)
     }
 }
 
-/// What was merged into one item. Where its states don't add up to its length there were gaps.
+/// Sums of merged spans. If the states' times are less than the item's length, there were gaps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Merged {
-    /// Spans in it.
+    /// Number of spans.
     pub count: u64,
-    /// Time by state, in the order of [`State::ALL`].
+    /// Times by state, in the order of [`State::ALL`].
     pub state_ns: [u64; State::COUNT],
 }
 
 impl Merged {
-    /// Adds what another item holds; `sums` is what was merged into that, if it is not a single span.
+    /// Adds an item; `sums` has the item's own sums if it is merged.
     fn add(&mut self, item: &Item, sums: Sums<'_>) {
         match item.state {
             Some(state) => {
@@ -57,39 +57,36 @@ impl Merged {
     }
 }
 
-/// A span may come this many spans late: that many of a lane are not packed yet.
+/// Max delay of a span, in spans: this many spans of a lane stay unpacked.
 const LATEST: usize = 4096;
 
-/// Spans that are packed at a time.
+/// Number of spans to pack at once.
 const PACKED_AT_ONCE: usize = 512;
 
-/// The items of a lane in time order: the newest as they are, among which late ones are put, those
-/// before packed.
+/// Items of a lane by time: recent ones are unpacked, so that late spans can be inserted; older ones are packed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Items {
     packed: Packed,
     recent: VecDeque<Item>,
-    /// What was merged into each recent item that is not a single span, but for the last item.
+    /// Sums of the merged items in `recent`, except for the last item.
     recent_sums: VecDeque<Box<[u8]>>,
     sums_bytes: usize,
-    /// What was merged into the last item.
+    /// Sums of the last item.
     last_sums: Option<Box<Merged>>,
-    /// How long all of them last.
+    /// Total duration of all items.
     covered_ns: u64,
 }
 
 impl Items {
-    /// How long all of them last, together.
     pub(super) fn covered_ns(&self) -> u64 {
         self.covered_ns
     }
 
-    /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.packed.len() + self.recent.len()
     }
 
-    /// Bytes of memory that they take.
+    /// Memory in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.packed.bytes() + self.recent.capacity() * size_of::<Item>() + self.sums_bytes
     }
@@ -98,12 +95,11 @@ impl Items {
         self.recent.back()
     }
 
-    /// All of them.
     pub(super) fn iter(&self) -> impl Iterator<Item = Item> {
         self.packed.iter().map(|(item, _)| item).chain(self.recent.iter().copied())
     }
 
-    /// What was merged into those that are not single spans.
+    /// Sums of the merged items.
     #[cfg(test)]
     pub(super) fn merged(&self) -> impl Iterator<Item = Merged> {
         let packed = self.packed.iter().filter(|(item, _)| item.state.is_none());
@@ -111,11 +107,12 @@ impl Items {
         sums.map(Merged::unpacked).chain(self.last_sums.as_deref().copied())
     }
 
-    /// Gives `take` the bytes of all columns of a page, in order and piece by piece; the first one begins so long after
-    /// `origin_ns`.
+    /// Gives `take` the bytes of all columns in the page's format, in order and piece by piece. The first start
+    /// time is relative to `origin_ns`.
     ///
     /// # Errors
-    /// What `take` gives.
+    ///
+    /// Errors of `take`.
     pub(super) fn columns<E>(
         &self,
         origin_ns: u64,
@@ -140,7 +137,7 @@ impl Items {
         Ok(())
     }
 
-    /// Adds a span, merged with the one before if both are short; false if it is empty.
+    /// Adds a span, or merges it with the previous one if both are short; returns false for an empty span.
     pub(super) fn push(&mut self, span: Span, merge_below_ns: u64) -> bool {
         if self.last().is_some_and(|last| span.from_ns < last.from_ns) {
             return self.insert(span);
@@ -156,8 +153,7 @@ impl Items {
         true
     }
 
-    /// Adds a span that comes late: one vCPU reports a task that moved before the other does. It
-    /// is put in its place whole or, where there is no room, in part.
+    /// Inserts a late span: one vCPU can report a migrated task before the other vCPU does. Overlaps are cut off.
     fn insert(&mut self, span: Span) -> bool {
         let reached = self.recent.len().saturating_sub(LATEST);
         let at = self.recent.partition_point(|item| item.from_ns <= span.from_ns).max(reached);
@@ -177,7 +173,7 @@ impl Items {
         true
     }
 
-    /// Appends an item; `sums` is what is in it if it was merged before.
+    /// Appends an item; `sums` has its sums if it is merged.
     fn append(&mut self, item: Item, sums: Sums<'_>, merge_below_ns: u64) {
         let short = |length_ns| length_ns < merge_below_ns;
         if let Some(last) = self.recent.back_mut()
@@ -212,7 +208,7 @@ impl Items {
         self.pack_old();
     }
 
-    /// Packs those that nothing can be put among any more.
+    /// Packs items that no late span can precede.
     fn pack_old(&mut self) {
         if self.recent.len() < LATEST + PACKED_AT_ONCE {
             return;
@@ -224,8 +220,8 @@ impl Items {
         self.packed.push(&old);
     }
 
-    /// Merges what is shorter than this now. Of two neighbours one is long afterwards, or the gap
-    /// between them is, so that a lane of a length has a bounded number of items.
+    /// Merges items with a new threshold. Afterwards, of two neighbours and the gap between them, one is long, so
+    /// the number of items is bounded by the lane's length.
     pub(super) fn compact(&mut self, merge_below_ns: u64) {
         let Self { packed, recent, mut recent_sums, last_sums, .. } = std::mem::take(self);
         recent_sums.extend(last_sums.map(|merged| merged.packed()));
@@ -236,7 +232,7 @@ impl Items {
     }
 }
 
-/// Each item with what was merged into it: `sums` has that of those that are not single spans, in their order.
+/// Pairs items with their sums: `sums` has those of merged items, in order.
 fn with_sums<S>(
     items: impl Iterator<Item = Item>,
     mut sums: impl Iterator<Item = S>,
@@ -244,8 +240,7 @@ fn with_sums<S>(
     items.map(move |item| (item, if item.state.is_none() { sums.next() } else { None }))
 }
 
-/// Memory of what was merged into an item that is not packed yet: its bytes, the pointer to them, and
-/// what the allocator adds.
+/// Memory of an unpacked item's sums: the bytes, the pointer, and the allocator's overhead.
 fn sums_cost(sums: &[u8]) -> usize {
     sums.len() + 32
 }

@@ -1,7 +1,7 @@
-//! Lanes of the functions that threads were in: one for each depth of a thread's stack.
+//! Lanes of functions: one per thread and stack depth.
 //!
-//! Calls at one depth follow each other, so they are spans like all others; those at the next depth
-//! lie within them. What a stretch of time spent how deep is thus known at any zoom.
+//! Calls at one depth do not overlap, so they are spans like others; calls at the next depth are nested in them.
+//! This shows the depth over time at any zoom level.
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
@@ -12,16 +12,16 @@ use crate::calls::{
     CallQuestion, CallSink, Called, Function, RecordedCalls, calls, tracer_recorded,
 };
 
-/// Threads of a recording whose stacks are shown at first: those that made most calls.
+/// Max threads of a recording whose stacks are shown by default: those with most calls.
 const SHOWN_THREADS: usize = 12;
 
-/// Threads whose stacks are kept for later queries.
+/// Max threads whose stacks are stored for later queries.
 const MAX_THREADS: usize = 48;
 
-/// Depths of a stack that are kept; the kernel follows some fifty at most.
+/// Max stored stack depth; the kernel follows at most some fifty.
 const MAX_DEPTHS: i64 = 128;
 
-/// Adds the calls of those recordings that have any, as `pass` saw; returns them by recording.
+/// Adds the calls of recordings that have any, according to `pass`; returns them by recording.
 pub(super) fn add_calls(
     set: &mut LaneSet,
     recordings: &[Recording],
@@ -51,16 +51,16 @@ pub(super) fn add_calls(
     all
 }
 
-/// A thread with its calls.
+/// A thread with its lanes.
 struct Thread {
-    /// Its id and, if it idles, its CPU.
+    /// Its id, and the CPU if it is an idle thread.
     key: (u32, Option<u16>),
     count: u64,
-    /// By depth, the number of the lane.
+    /// Lane numbers by depth.
     lanes: Vec<Option<usize>>,
 }
 
-/// Makes spans of calls.
+/// Converts calls to spans.
 struct Stacks<'s> {
     set: &'s mut LaneSet,
     machine: &'s str,
@@ -98,7 +98,7 @@ impl CallSink for Stacks<'_> {
     }
 }
 
-/// Keeps the lanes from `first` on of those threads that made most calls, and names them.
+/// Keeps the lanes from `first` on for the threads with most calls, and names them.
 fn keep_busiest(set: &mut LaneSet, first: usize, mut threads: Vec<Thread>, calls: &RecordedCalls) {
     threads.sort_by_key(|thread| (u64::MAX - thread.count, thread.key));
     let left_out = threads.len().saturating_sub(MAX_THREADS);

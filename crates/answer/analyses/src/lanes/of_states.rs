@@ -1,5 +1,4 @@
-//! Makes lanes of the states that vCPUs, CPUs and tasks were in: one pass over all recordings, and one
-//! more over each that has calls.
+//! Lanes of states of vCPUs, CPUs and tasks: one pass over all recordings, and another one over each with calls.
 
 use std::collections::HashSet;
 
@@ -15,25 +14,25 @@ use crate::states::{GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRe
 use crate::view::View;
 use crate::vms::VmsByVcpu;
 
-/// Threads of a host and tasks of a guest that are shown at first: those that ran most.
+/// Max threads of a host, and tasks of a guest, that are shown by default: those with most running time.
 const SHOWN_THREADS: usize = 12;
 const SHOWN_TASKS: usize = 32;
 
-/// Threads of a host, and tasks of a guest, that are kept for later queries.
+/// Max threads of a host, and tasks of a guest, that are stored for later queries.
 const MAX_LANES_OF_A_KIND: usize = 300;
 
-/// What has to be known of a recording before its lanes are made.
+/// Facts about a recording's machine, known before its lanes are built.
 #[derive(Clone, Debug)]
 pub struct LaneMachine {
-    /// The machine's name.
     pub name: String,
-    /// It was made in a guest.
+    /// Whether it is a guest.
     pub is_guest: bool,
-    /// Threads that are vCPUs.
+    /// vCPU threads.
     pub vcpu_threads: HashSet<u32>,
 }
 
-/// By host's recording that of its guest, where it has one: then it is known whose tasks ran.
+/// The guest's recording by host's recording, for hosts with only one guest: only then the guest's tasks are
+/// unambiguous.
 fn only_guests(guests: &[GuestAlignment]) -> FxHashMap<u16, u16> {
     let mut only = FxHashMap::default();
     for alignment in guests.iter().filter(|alignment| alignment.chosen.is_some()) {
@@ -47,7 +46,7 @@ fn only_guests(guests: &[GuestAlignment]) -> FxHashMap<u16, u16> {
     only
 }
 
-/// What a lane is of.
+/// The subject of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Subject {
     Cpu(GuestCpu),
@@ -75,7 +74,7 @@ impl Subject {
     }
 }
 
-/// Makes spans of states.
+/// Converts states to spans.
 pub(crate) struct LaneSink<'m> {
     set: LaneSet,
     reasons: Vec<ReasonNames>,
@@ -100,8 +99,8 @@ impl<'m> LaneSink<'m> {
         }
     }
 
-    /// The lanes, once all states were taken, with the arrows between them, and those of calls, which are read
-    /// from recordings that have any.
+    /// The lanes after all states were received, arrows between them, and calls, which need another pass over
+    /// recordings that have any.
     pub(crate) fn answer(
         self,
         view: View<'_>,
@@ -139,7 +138,7 @@ impl<'m> LaneSink<'m> {
         label
     }
 
-    /// A thread's label: its number until the end, when names are known.
+    /// A thread's label: a placeholder until the end of the pass, when names are known.
     fn thread(&mut self, recording: u16, thread: u32) -> u32 {
         if let Some(&label) = self.thread_labels.get(&(recording, thread)) {
             return label;
@@ -149,7 +148,7 @@ impl<'m> LaneSink<'m> {
         label
     }
 
-    /// What a span of a vCPU is about: the exit that is handled, or the guest's thread.
+    /// Label of a vCPU's span: the exit's reason, or the guest's thread.
     fn about(&mut self, recording: u16, span: &StateSpan) -> u32 {
         match (span.exit, span.task, self.only_guest.get(&recording).copied()) {
             (Some(exit), ..) => self.reason(recording, exit.isa, exit.code),
@@ -158,7 +157,7 @@ impl<'m> LaneSink<'m> {
         }
     }
 
-    /// Names everything, and keeps those lanes that say most.
+    /// Sets all names, and drops lanes that show little.
     fn finish(mut self, states: &States) -> LaneSet {
         let named = |recording: u16, thread: u32| {
             let names = states.pass.names.get(usize::from(recording));
@@ -187,7 +186,7 @@ impl<'m> LaneSink<'m> {
             }
         }
         let vms: HashSet<String> = states.vms.iter().flatten().map(|vm| vm.name.clone()).collect();
-        // What a guest's CPU runs is in the lane of its vCPU, if its host was recorded.
+        // The vCPU's lane shows the activity of a guest's CPU, if the host was recorded.
         self.set.retain(|lane| lane.kind != LaneKind::Cpu || !vms.contains(&lane.machine));
         self.set.keep_busiest(LaneKind::Thread, SHOWN_THREADS, MAX_LANES_OF_A_KIND);
         self.set.keep_busiest(LaneKind::Task, SHOWN_TASKS, MAX_LANES_OF_A_KIND);
@@ -214,7 +213,7 @@ impl StateSink for LaneSink<'_> {
     }
 
     fn task(&mut self, guest: GuestCpu, task: u32, span: &StateSpan) {
-        // Where a guest idles says its vCPU; that nothing is known says no lane.
+        // The vCPU's lane shows idle time; unknown time is not shown.
         if task == 0 || span.state == VcpuState::Unknown {
             return;
         }

@@ -1,8 +1,8 @@
-//! Spans of a lane in few bytes each, as a page carries them: column by column, in chunks that are never moved.
+//! Packed spans of a lane in the page's format: columns, in chunks that are never moved.
 //!
-//! A page may hold millions of spans, and most are short and follow each other closely: as numbers of
-//! seven bits a byte they take 6 to 10 bytes in place of 24. Chunks are as long as what is in them: memory grows
-//! without the moment in which a vector doubles. What a page writes are these bytes, so they are not unpacked for it.
+//! A page can hold millions of spans, most of which are short and close to each other: as variable-length integers
+//! of seven bits per byte, they take 6 to 10 bytes instead of 24. Each chunk has its exact size, so memory never
+//! doubles temporarily as in a growing vector. The page contains these bytes unchanged.
 
 use std::collections::{VecDeque, vec_deque};
 
@@ -10,31 +10,31 @@ use super::merge::{Item, Merged};
 use super::state::State;
 use raw_bytes::seven_bits::{NUMBER_BYTES, put, take, take_byte};
 
-/// Columns of items, in the order of the page's: how long after the end of the one before it an item begins, its length,
-/// its state, its label, and what was merged into it.
+/// Columns in the page's order: distance from the previous item's end, length, state, label, and sums of merged
+/// spans.
 pub(super) const COLUMNS: usize = 5;
 pub(super) const BEGINS: usize = 0;
 
-/// Bytes of what was merged at most: a count of spans, one of states, and the time of each.
+/// Max bytes of the sums: number of spans, number of states, and the time of each.
 const MAX_IN_SUMS: usize = NUMBER_BYTES + 1 + State::COUNT * (1 + NUMBER_BYTES);
 
-/// In place of a state: several spans, merged.
+/// State number of merged spans.
 const SEVERAL: u8 = u8::MAX;
 
-/// What was merged into an item, as bytes; none for a single span.
+/// Packed sums of a merged item; empty for a single span.
 pub(super) type Sums<'p> = &'p [u8];
 
-/// Items that were packed together.
+/// A chunk of packed items.
 #[derive(Clone, Debug)]
 pub(super) struct Chunk {
     /// The columns, one after the other.
     bytes: Box<[u8]>,
-    /// Where each of them ends.
+    /// End offset of each column.
     ends: [u32; COLUMNS],
 }
 
 impl Chunk {
-    /// Packs items, the first of which follows one that ended at `end_ns`.
+    /// Packs items; the item before the first one ended at `end_ns`.
     pub(super) fn pack<'s>(items: impl Iterator<Item = (Item, Sums<'s>)>, mut end_ns: u64) -> Self {
         let mut columns = <[Vec<u8>; COLUMNS]>::default();
         let [begins, lengths, states, labels, merged] = &mut columns;
@@ -54,7 +54,7 @@ impl Chunk {
         Self { bytes: columns.concat().into_boxed_slice(), ends }
     }
 
-    /// Bytes of memory that it takes.
+    /// Memory in bytes.
     fn memory(&self) -> usize {
         self.bytes.len() + size_of::<Self>()
     }
@@ -65,7 +65,7 @@ impl Chunk {
         self.bytes.get(from..end(at)).unwrap_or_default()
     }
 
-    /// The column of begins with its first number for another moment that items follow: that number, and the others.
+    /// The column of starts for another origin: the new first number, and the remaining bytes.
     pub(super) fn begins_after(&self, origin_ns: u64) -> (Vec<u8>, &[u8]) {
         let (mut rest, mut first) = (self.column(BEGINS), Vec::new());
         if let Some(from_ns) = take(&mut rest) {
@@ -74,7 +74,7 @@ impl Chunk {
         (first, rest)
     }
 
-    /// Its items, the first of which follows one that ended at `end_ns`.
+    /// Iterates over the items; the item before the first one ended at `end_ns`.
     fn items(&self, end_ns: u64) -> ChunkItems<'_> {
         ChunkItems { rest: std::array::from_fn(|at| self.column(at)), end_ns }
     }
@@ -83,7 +83,7 @@ impl Chunk {
 /// See [`Chunk::items`].
 #[derive(Clone, Debug, Default)]
 struct ChunkItems<'c> {
-    /// What is left of each column.
+    /// Remaining bytes of each column.
     rest: [&'c [u8]; COLUMNS],
     end_ns: u64,
 }
@@ -104,7 +104,7 @@ impl<'c> Iterator for ChunkItems<'c> {
     }
 }
 
-/// What was merged into one item, at the beginning of `rest`.
+/// Splits off the sums of one item at the start of `rest`.
 fn take_sums<'p>(rest: &mut &'p [u8]) -> Option<Sums<'p>> {
     let all = *rest;
     take(rest)?;
@@ -115,7 +115,7 @@ fn take_sums<'p>(rest: &mut &'p [u8]) -> Option<Sums<'p>> {
     all.get(..all.len() - rest.len())
 }
 
-/// Items of a lane, in time order. Each is found only by those before it.
+/// Packed items of a lane by time. Items are relative to their predecessors, so access is sequential.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Packed {
     chunks: VecDeque<Chunk>,
@@ -125,23 +125,21 @@ pub(super) struct Packed {
 }
 
 impl Packed {
-    /// How many items there are.
     pub(super) const fn len(&self) -> usize {
         self.items
     }
 
-    /// Bytes of memory that they take.
+    /// Memory in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The moment that the last one ends.
+    /// End of the last item.
     pub(super) const fn end_ns(&self) -> u64 {
         self.end_ns
     }
 
-    /// Appends items that begin no earlier than the one before ends, each with what was merged into it, if it is not a
-    /// single span.
+    /// Appends items, with the sums of merged items. No item begins before its predecessor ends.
     pub(super) fn push(&mut self, items: &[(Item, Option<Box<[u8]>>)]) {
         let Some((last, _)) = items.last() else { return };
         let each = items.iter().map(|(item, sums)| (*item, sums.as_deref().unwrap_or_default()));
@@ -152,17 +150,16 @@ impl Packed {
         self.chunks.push_back(chunk);
     }
 
-    /// The chunks, in order.
     pub(super) fn chunks(&self) -> impl Iterator<Item = &Chunk> {
         self.chunks.iter()
     }
 
-    /// All items, with what was merged into each.
+    /// All items with their sums.
     pub(super) fn iter(&self) -> Items<'_> {
         Items { chunks: self.chunks.iter(), items: ChunkItems::default() }
     }
 
-    /// Gives all items away; each chunk is freed when its items have been taken.
+    /// Consumes all items; each chunk is freed after its items were taken.
     pub(super) fn drain(mut self, mut take: impl FnMut(Item, Sums<'_>)) {
         let mut end_ns = 0;
         while let Some(chunk) = self.chunks.pop_front() {
@@ -194,7 +191,6 @@ impl<'p> Iterator for Items<'p> {
 }
 
 impl Merged {
-    /// As bytes.
     pub(super) fn packed(&self) -> Box<[u8]> {
         let mut bytes = Vec::with_capacity(MAX_IN_SUMS);
         let states = || (0u8..).zip(self.state_ns).filter(|(_, ns)| *ns > 0);
@@ -207,7 +203,7 @@ impl Merged {
         bytes.into_boxed_slice()
     }
 
-    /// What [`Merged::packed`] made bytes of.
+    /// Reverses [`Merged::packed`].
     pub(super) fn unpacked(mut bytes: Sums<'_>) -> Self {
         let mut merged = Self { count: take(&mut bytes).unwrap_or(0), ..Self::default() };
         for _ in 0..take_byte(&mut bytes).unwrap_or(0) {

@@ -1,14 +1,14 @@
-//! The states that lanes are drawn in.
+//! States of lanes.
 
 use crate::calls::Function;
 use crate::states::VcpuState;
 
-/// What a vCPU, a CPU or a task was doing.
+/// State of a vCPU, a CPU, a task or a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum State {
-    /// A vCPU, or a task on it, did this.
+    /// A state of a vCPU, or of a task on it.
     Vcpu(VcpuState),
-    /// A guest of the guest ran.
+    /// A nested guest ran.
     NestedGuest,
     /// A vCPU's thread ran on this CPU.
     CpuVcpu,
@@ -16,15 +16,15 @@ pub enum State {
     CpuOther,
     /// The thread ran.
     Running,
-    /// The thread was in a function of the kernel itself.
+    /// The thread was in a function of the kernel image.
     KernelFunction,
     KvmFunction,
-    /// It was in a function of another module.
+    /// The thread was in a function of another module.
     ModuleFunction,
 }
 
 impl State {
-    /// All, in the order of their numbers.
+    /// All states in the order of their numbers.
     pub const ALL: [Self; 22] = [
         Self::Vcpu(VcpuState::GuestUser),
         Self::Vcpu(VcpuState::GuestKernel),
@@ -50,10 +50,9 @@ impl State {
         Self::ModuleFunction,
     ];
 
-    /// How many there are.
     pub(super) const COUNT: usize = Self::ALL.len();
 
-    /// That of a vCPU on which a guest of this level runs, or left by an exit.
+    /// State of a vCPU at a nesting level.
     #[must_use]
     pub const fn of_vcpu(state: VcpuState, level: u8) -> Self {
         if level > 1 && state.is_guest() {
@@ -62,7 +61,7 @@ impl State {
         Self::Vcpu(state)
     }
 
-    /// That of a thread in a function. KVM may be modules, or built into the kernel.
+    /// State of a thread in a function. KVM can be a module or built in.
     #[must_use]
     pub fn of_function(function: &Function) -> Self {
         let begins =
@@ -75,7 +74,7 @@ impl State {
         }
     }
 
-    /// Its place in [`State::ALL`].
+    /// Index in [`State::ALL`].
     #[must_use]
     pub const fn number(self) -> u8 {
         const NESTED: u8 = VcpuState::Guest as u8 + 1;
@@ -93,7 +92,7 @@ impl State {
         }
     }
 
-    /// The name that programs know it by.
+    /// Name for programs.
     #[must_use]
     pub const fn key(self) -> &'static str {
         match self {
@@ -108,7 +107,7 @@ impl State {
         }
     }
 
-    /// How people read it.
+    /// Name for people.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {

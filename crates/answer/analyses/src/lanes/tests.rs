@@ -1,4 +1,4 @@
-//! However few spans are kept, no time is lost or moved from one state to another.
+//! Tests that merging neither loses time nor moves it between states.
 
 use super::merge::Merged;
 use super::*;
@@ -29,7 +29,7 @@ fn sums(lane: &Lane) -> ([u64; State::COUNT], u64) {
     (sums, count)
 }
 
-/// The columns that a page has of a lane say what its items are.
+/// The columns for a page encode the lane's items.
 fn assert_columns(lane: &Lane, origin_ns: u64) {
     let mut bytes = Vec::new();
     let all = lane.columns(origin_ns, |piece| {
@@ -102,8 +102,7 @@ fn what_overlaps_is_cut_off() {
     assert_eq!((set.spans(), set.range_ns()), (4, Some((0, 30))));
 }
 
-/// However long a recording is and however its spans lie, their lanes take no more bytes, and no time
-/// is lost.
+/// Memory is bounded for any length of the recording and any order of spans, and no time is lost.
 #[test]
 fn lanes_stay_within_their_bytes() {
     const BYTES: usize = 1 << 20;
@@ -132,7 +131,7 @@ fn lanes_stay_within_their_bytes() {
     assert_eq!(all, expected);
 }
 
-/// What comes late is put among the newest spans, also when those before are packed.
+/// Late spans are inserted among recent ones, even if older ones are packed.
 #[test]
 fn late_spans_find_their_place_among_many() {
     let mut set = LaneSet::new(LaneRoom { spans: usize::MAX, bytes: usize::MAX });
@@ -140,7 +139,7 @@ fn late_spans_find_their_place_among_many() {
     let span = |from_ns, to_ns| Span { from_ns, to_ns, state: State::Running, label: 0 };
     for at in 1..=20_000u64 {
         set.push(lane, span(at * 100, at * 100 + 50));
-        // A quarter of them leaves a hole; some are filled later.
+        // A quarter of the spans leaves a gap after it; some gaps are filled later.
         if at > 4_000 && at.is_multiple_of(4) {
             let late = (at - 3_000) * 100 + 50;
             set.push(lane, span(late, late + 40));
