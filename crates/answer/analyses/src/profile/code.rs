@@ -1,4 +1,4 @@
-//! From places to code: the functions that addresses are in, of a guest's kernel and of its host's.
+//! Converts places to code: functions of addresses in a guest's kernel and in its host.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,39 +12,39 @@ use super::samples::{Place, is_kernel};
 use super::sums::Stratum;
 use crate::states::VcpuState;
 
-/// Frames of a stack that are shown: as many as the kernel's own limit for each half of it.
+/// Max shown frames of a stack: twice the kernel's limit, because a stack has a kernel part and a user part.
 const MAX_FRAMES: usize = 254;
 
-/// Symbols and mappings of a guest and of its host, and the stacks that samples of the host have.
+/// Symbols and mappings of a guest and its host, and the stacks of the host's samples.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Code<'r> {
     pub(super) guest: Option<&'r Machine<'r>>,
     pub(super) host: Option<&'r Machine<'r>>,
-    /// The kernel's symbols of the guest.
+    /// Symbols of the guest's kernel.
     pub(super) guest_kernel: Option<&'r Kallsyms>,
-    /// Those of the guest inside the guest.
+    /// Symbols of the nested guest's kernel.
     pub(super) nested: Option<&'r Kallsyms>,
-    /// The guest's threads, with their processes.
+    /// Processes by guest thread.
     pub(super) processes: Option<&'r HashMap<u32, u32>>,
     pub(super) names: &'r RefCell<Names>,
-    /// By number: frames, innermost first.
+    /// Stacks by number: frames, innermost first.
     pub(super) stacks: &'r [Box<[symbols::Place]>],
-    /// Code of kernels, where innermost frames are to have their instructions.
+    /// Code of kernels, if innermost frames need their instructions.
     pub(super) kept_code: Option<KeptCode<'r>>,
 }
 
-/// What a place says.
+/// Code at a place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CodeAt {
-    /// The state that the address shows, where the guest's recording doesn't.
+    /// The state that the address implies, if the guest's recording lacks it.
     pub(super) state: VcpuState,
     pub(super) host_code: bool,
-    /// From the root on.
+    /// Frames from the root.
     pub(super) stack: Vec<CodeFrame>,
 }
 
 impl Code<'_> {
-    /// The code at a place that a sample in a stratum saw.
+    /// The code at a sample's place in a stratum.
     pub(super) fn at(&self, stratum: &Stratum, place: Place) -> CodeAt {
         match place {
             Place::Guest(address) => self.of_guest(stratum, address),
@@ -66,21 +66,21 @@ impl Code<'_> {
         let in_kernel = Some(is_kernel(address)).filter(|_| address != 0);
         let frame = match stratum.level {
             1 => self.guest_frame(stratum, address),
-            // Of a guest inside this one, this one's symbols and code say nothing.
+            // The guest's symbols and code do not apply to a nested guest.
             _ => frame(address, self.nested, self.kept_code.map(KeptCode::of_none)),
         };
         let state = guest_state(stratum.state, in_kernel);
         CodeAt { state, host_code: false, stack: vec![frame] }
     }
 
-    /// The function at an address of a guest's.
+    /// The function at a guest's address.
     fn guest_frame(&self, stratum: &Stratum, address: u64) -> CodeFrame {
         if !is_kernel(address) && address != 0 {
             let process = stratum.task.and_then(|task| self.processes?.get(&task));
             let Some((guest, &process)) = self.guest.zip(process) else {
                 return CodeFrame::of_user_space_at(address);
             };
-            // The host's samples don't have the guest's clock: by what it had mapped last.
+            // The host's samples use another clock than the guest's mappings, so the latest mappings apply.
             let place = guest.user_place(process, u64::MAX, address);
             if let symbols::Place::User(_) = place {
                 return CodeFrame::of_user_space_at(address);
@@ -91,8 +91,7 @@ impl Code<'_> {
         frame(address, self.guest_kernel, self.kept_code.map(KeptCode::of_guest))
     }
 
-    /// A stack of the host's; code of user space that no file is known of is one frame where it follows each
-    /// other.
+    /// A stack of the host. Consecutive frames of unknown user-space files are merged.
     pub(super) fn of_host(&self, place: Place) -> Vec<CodeFrame> {
         match place {
             Place::Host(number) => {
@@ -102,7 +101,7 @@ impl Code<'_> {
         }
     }
 
-    /// Where the innermost frame of a guest's stack is of a program of which no file is known, its address says where.
+    /// If the innermost frame of a guest's stack is in an unknown file, sets its address.
     fn address_leaf(&self, number: Option<u32>, frames: &mut [CodeFrame]) {
         let at = number.and_then(|number| usize::try_from(number).ok());
         let innermost = at.and_then(|at| self.stacks.get(at)?.first());
@@ -111,7 +110,7 @@ impl Code<'_> {
         }
     }
 
-    /// `code`: the innermost frame has its instruction, by this.
+    /// Frames of a stack; with `code`, the innermost frame gets its instruction.
     fn stack(
         &self,
         number: Option<u32>,
@@ -134,7 +133,7 @@ impl Code<'_> {
     }
 }
 
-/// The state that the code of a guest shows, where the guest's recording doesn't say; `None`: it shows nothing.
+/// State of a guest by its code, if the guest's recording lacks it; `in_kernel` is `None` if the code is unknown.
 const fn guest_state(known: VcpuState, in_kernel: Option<bool>) -> VcpuState {
     match (known, in_kernel) {
         (VcpuState::Guest, Some(true)) => VcpuState::GuestKernel,
@@ -143,7 +142,7 @@ const fn guest_state(known: VcpuState, in_kernel: Option<bool>) -> VcpuState {
     }
 }
 
-/// What a place is called; with its instruction, where `code` is there to read that.
+/// Name of a place; with its instruction, if `code` is available.
 fn code_frame(
     names: &mut Names,
     machine: &Machine<'_>,

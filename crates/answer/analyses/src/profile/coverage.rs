@@ -1,20 +1,20 @@
-//! When a guest sampled one of its CPUs: from its first sample to its last, without gaps in which it took none.
+//! Times in which a guest sampled one of its CPUs: from the first to the last sample, without long gaps.
 
-/// A gap that is longer than this many times the usual time between two samples is not sampled.
+/// Gaps longer than this many typical periods count as not sampled.
 const MAX_PERIODS: u64 = 8;
 
-/// The times in which a CPU of a guest was sampled.
+/// Times in which a guest's CPU was sampled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Coverage {
-    /// The usual time from one sample to the next.
+    /// Typical time between two samples.
     pub(super) period_ns: u64,
-    /// From a first sample to right after a last one, in order.
+    /// From the first to just after the last sample of each interval, ascending.
     intervals: Vec<(u64, u64)>,
-    /// The first interval that is not over yet.
+    /// Index of the first interval that has not ended.
     next: usize,
 }
 
-/// A part of a span of time, and whether the guest sampled itself then.
+/// A part of a time span, and whether the guest sampled itself in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Covered {
     pub(super) from_ns: u64,
@@ -23,7 +23,7 @@ pub(super) struct Covered {
 }
 
 impl Coverage {
-    /// That of samples at these times, which are in order.
+    /// Coverage of samples at `times`, which must be ascending.
     pub(super) fn from_times(times: impl Iterator<Item = u64> + Clone) -> Self {
         let period_ns = usual_ns(times.clone());
         let most_ns = period_ns.saturating_mul(MAX_PERIODS);
@@ -38,8 +38,8 @@ impl Coverage {
         Self { period_ns, intervals, next: 0 }
     }
 
-    /// The part of a span that begins at `from_ns`: up to where sampling begins or ends, `to_ns` at most. Spans must come
-    /// in order.
+    /// The first part of a span: from `from_ns` to the next start or end of sampling, at most `to_ns`. Spans must
+    /// be in the order of time.
     pub(super) fn part(&mut self, from_ns: u64, to_ns: u64) -> Covered {
         while self.intervals.get(self.next).is_some_and(|(_, end_ns)| *end_ns <= from_ns) {
             self.next += 1;
@@ -54,7 +54,7 @@ impl Coverage {
     }
 }
 
-/// The median of the times from one sample to the next; 0 of fewer than two samples.
+/// Median time between samples; 0 for fewer than two samples.
 fn usual_ns(times: impl Iterator<Item = u64> + Clone) -> u64 {
     let pairs = times.clone().zip(times.skip(1));
     let mut periods: Vec<u64> = pairs.map(|(at, next)| next.saturating_sub(at)).collect();

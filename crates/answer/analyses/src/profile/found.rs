@@ -1,4 +1,4 @@
-//! What a pass over recordings and their samples found, and the code of it.
+//! Results of a pass over recordings and their samples, with the code of places.
 
 use std::cell::RefCell;
 
@@ -20,38 +20,38 @@ use crate::align::GuestAlignment;
 use crate::states::{States, states};
 use crate::view::View;
 
-/// Memory for places, and for times by slices, where samples are kept one by one.
+/// Max memory for places and times by slices, if samples are logged.
 const SLICE_BYTES: usize = 64 << 20;
 
 #[derive(Debug)]
 pub(super) struct ProfileParts<'s> {
     pub(super) states: States,
     pub(super) strata: FxHashMap<Stratum, StratumSum>,
-    /// By recording and thread of a host that was sampled: its time on CPUs.
+    /// CPU time of sampled host threads, by recording and thread.
     pub(super) threads: FxHashMap<(u16, u32), StratumSum>,
-    /// By recording.
+    /// Exit reasons by recording.
     pub(super) reasons: Vec<ReasonNames>,
-    /// Samples one by one, where those were asked for.
+    /// Log of single samples, if requested.
     pub(super) log: Option<SampleLog>,
-    /// How times are cut into slices, where those are asked for.
+    /// Slices of time, if requested.
     pub(super) grid: Option<SliceGrid>,
-    /// Machines that were sampled, where no vCPU is recorded.
+    /// Sampled machines, if no vCPU is recorded.
     pub(super) without_vcpus: Vec<MachineWeights>,
     guests: &'s [GuestAlignment],
     samples: &'s [Option<Samples>],
-    /// Symbols of guests' kernels besides those in their recordings.
+    /// Given symbols of guests' kernels, in addition to the recordings'.
     given: &'s [GuestSymbols],
-    /// By recording: those that were sampled, and guests.
+    /// By recording: sampled machines, and guests.
     machines: Vec<Option<Machine<'s>>>,
-    /// By number: frames, innermost first.
+    /// Stacks by number: frames, innermost first.
     stacks: Vec<Box<[symbols::Place]>>,
     names: RefCell<Names>,
-    /// Where instructions are asked for: by recording, code of its kernel, and how many before those that samples saw.
+    /// If instructions are requested: kernel code by recording, and the number of preceding instructions.
     pub(super) kept_code: Option<(&'s [Option<KernelCode>], usize)>,
 }
 
 impl<'s> ProfileParts<'s> {
-    /// Goes over the recordings; see [`super::profile`]. Of samples without vCPUs, too.
+    /// Makes the pass; see [`super::profile`]. Includes samples without vCPUs.
     pub(super) fn gather(
         view: View<'s>,
         samples: &'s [Option<Samples>],
@@ -62,7 +62,7 @@ impl<'s> ProfileParts<'s> {
         Self::of_all(sums, states, view, samples)
     }
 
-    /// What `sums` found in the states of recordings, and in samples without vCPUs.
+    /// The results from `sums` after their pass, including samples without vCPUs.
     pub(super) fn of_all(
         mut sums: ProfileSums<'s>,
         states: States,
@@ -75,7 +75,7 @@ impl<'s> ProfileParts<'s> {
         Self { without_vcpus, ..Self::new(sums, states, view, samples) }
     }
 
-    /// The same with samples one by one, and times by slices.
+    /// Makes the pass with a log of single samples, and times by slices.
     pub(super) fn gather_each(
         view: View<'s>,
         samples: &'s [Option<Samples>],
@@ -91,7 +91,7 @@ impl<'s> ProfileParts<'s> {
         Self::new(sums, states, view, samples)
     }
 
-    /// What `sums` found in the states of recordings.
+    /// The results from `sums` after their pass.
     fn new(
         sums: ProfileSums<'s>,
         states: States,
@@ -103,7 +103,7 @@ impl<'s> ProfileParts<'s> {
         let (mut machines, stacks) = seen.finish();
         machines.resize_with(recordings.len(), || None);
         for at in guests.iter().map(|alignment| alignment.guest) {
-            // Of a guest that was not sampled its kernel's symbols are known.
+            // An unsampled guest still has the kernel symbols of its recording.
             if let (Some(machine @ None), Some(guest)) = (machines.get_mut(at), recordings.get(at))
             {
                 *machine = Some(Machine::elsewhere(guest.kallsyms(), Processes::default()));
@@ -128,7 +128,7 @@ impl<'s> ProfileParts<'s> {
         }
     }
 
-    /// Names guests' code by these symbols, where no recording has any.
+    /// Uses given symbols for guests whose recordings lack complete ones.
     pub(super) fn give_symbols(&mut self, given: &'s [GuestSymbols], recordings: &'s [Recording]) {
         self.given = given;
         for alignment in self.guests {
@@ -143,14 +143,14 @@ impl<'s> ProfileParts<'s> {
         }
     }
 
-    /// The symbols of the kernel of a VM's guest that was not recorded itself, or whose recording has not all.
+    /// Symbols of a VM's guest kernel: from its recording, or given ones.
     pub(super) fn kernel_of(&self, recording: usize, vm: &Vm) -> Option<&Kallsyms> {
         let guest = self.guest_of(recording, vm);
         let recorded = guest.and_then(|at| self.machines.get(at)?.as_ref()).map(Machine::kernel);
         recorded.or_else(|| GuestSymbols::find(self.given, &vm.name, 1))
     }
 
-    /// The recording of the guest in a VM of a host's recording.
+    /// The recording of the guest in a VM.
     pub(super) fn guest_of(&self, recording: usize, vm: &Vm) -> Option<usize> {
         let alignment = self
             .guests
@@ -159,12 +159,12 @@ impl<'s> ProfileParts<'s> {
         alignment.map(|alignment| alignment.guest)
     }
 
-    /// The samples that were taken with a recording.
+    /// The samples of a recording.
     pub(super) fn samples_of(&self, recording: usize) -> Option<&'s Samples> {
         self.samples.get(recording)?.as_ref()
     }
 
-    /// What places in a VM of a host's recording, or `None` in its other threads, are called.
+    /// Names of places in a VM, or for `None` in the host's other threads.
     pub(super) fn code(&self, recording: usize, vm: Option<&Vm>) -> Code<'_> {
         let machine = |at: usize| self.machines.get(at).and_then(Option::as_ref);
         let guest = vm.and_then(|vm| self.guest_of(recording, vm));

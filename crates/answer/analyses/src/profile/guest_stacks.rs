@@ -1,10 +1,10 @@
-//! Stacks that a guest sampled itself, with the shares of functions that its host saw.
+//! Corrects the stacks of a guest's own samples with the shares of functions in the host's samples.
 //!
-//! A guest's timer can't interrupt code that runs with interrupts off: its samples fall to where they come on
-//! again. The host's samples, and exits that its interrupts cause, end the guest's run wherever that is, and have no
-//! stacks. So the guest's stacks give the shape, and each function gets the share at the end of stacks that the host
-//! saw it have; one that no stack ends in stands by itself, and so does most of one that few end in. This is
-//! post-stratification by function.
+//! A guest's timer cannot interrupt code with interrupts off: these samples move to where interrupts are enabled
+//! again. The host's samples, and exits by its interrupts, hit the guest anywhere, but have no stacks. So the
+//! guest's stacks give the callers, and each innermost function gets its share from the host's samples. A function
+//! without guest stacks has a row of its own without callers, and so has most of the time of a function with few
+//! stacks. The method is post-stratification by function.
 
 use std::collections::BTreeMap;
 
@@ -13,32 +13,31 @@ use super::seen::SeenBy;
 use super::{Evidence, SampleDifference, SampledTime, weights};
 use crate::states::VcpuState;
 
-/// With fewer samples of the host in a state, shares of functions are less sure than what they would correct.
+/// Min host samples in a state: with fewer, shares of functions are less certain than the error that they correct.
 const MIN_SAMPLES: u64 = 200;
-/// With fewer of them a stack says more than its function's share, even if the guest has no more samples either.
+/// Min host samples if the guest has no more: with fewer, a stack says more than its function's share.
 const MIN_OF_FEW: u64 = 30;
-/// Stacks of a function are given no more than this multiple of what the guest saw of them: the few samples that a guest
-/// has of code that mostly runs with interrupts off come from other places than the rest.
+/// Max correction factor: if a guest has few samples in code that mostly runs with interrupts off, their stacks
+/// are not typical for the rest.
 const MAX_TIMES: f64 = 3.0;
-/// Weights are whole numbers of this part of the whole.
+/// Weights are integers in this fraction of the total.
 const PARTS: f64 = 1e12;
 
-/// Whether stacks of guests are corrected by what their host saw.
+/// Whether guests' stacks are corrected with the host's samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GuestStacks {
-    /// They are.
     #[default]
     Corrected,
-    /// They stand as the guest sampled them.
+    /// As the guest sampled them.
     Raw,
 }
 
 /// Samples of one kind in a stratum, by code.
 pub(super) type SeenCode = SeenBy<CodeAt>;
 
-/// What the end of a stack is known by, with the state: a function, else the file that it is in. A place in a file is no
-/// function, and a timer of the guest and one of the host stop at different places of one. Where instructions are asked
-/// for, the instruction, too: code with interrupts off may be a part of a function.
+/// Identity of a stack's innermost code: the state, and the function or its file. A file offset does not identify
+/// a function, and timers of guest and host stop at different offsets. With instructions, the instruction as well,
+/// because interrupts can be off in a part of a function.
 type Leaf<'c> = (VcpuState, Option<&'c str>, Option<&'c str>, Option<u64>, Option<u64>);
 
 fn leaf(code: &CodeAt) -> Leaf<'_> {
@@ -50,7 +49,7 @@ fn leaf(code: &CodeAt) -> Leaf<'_> {
     (code.state, symbol, module, address, into)
 }
 
-/// The share of each leaf in all weights.
+/// Share of each leaf in the total weight.
 fn shares_by_leaf(seen: &SeenCode) -> BTreeMap<Leaf<'_>, f64> {
     let total: f64 = seen.code.values().map(|sighting| sighting.weight_ns as f64).sum();
     let mut shares = BTreeMap::new();
@@ -64,30 +63,30 @@ fn share(shares: &BTreeMap<Leaf<'_>, f64>, leaf: &Leaf<'_>) -> f64 {
     shares.get(leaf).copied().unwrap_or(0.0)
 }
 
-/// Whether the host saw enough to correct what the guest sampled: much, or no less than the guest did.
+/// Whether the host has enough samples for a correction: many, or at least as many as the guest.
 pub(super) fn is_enough(guest: &SeenCode, host: &SeenCode) -> bool {
     host.samples >= MIN_SAMPLES || host.samples >= MIN_OF_FEW && host.samples >= guest.samples
 }
 
-/// How far what the guest sampled differs from what the host saw.
+/// Difference between the guest's samples and the host's.
 pub(super) fn difference(time_ns: u64, guest: &SeenCode, host: &SeenCode) -> SampleDifference {
     let (of_guest, of_host) = (shares_by_leaf(guest), shares_by_leaf(host));
     let away =
         of_guest.iter().map(|(leaf, &guest_share)| (guest_share - share(&of_host, leaf)).max(0.0));
-    // A double has fewer digits than the time.
+    // Rounding: a double has fewer digits than the time.
     let moved_ns = ((away.sum::<f64>().max(0.0) * time_ns as f64) as u64).min(time_ns);
     SampleDifference { time_ns, moved_ns }
 }
 
-/// A time shared out to the guest's stacks, so that functions at their ends have the shares that the host saw.
+/// Shares of a time by guest stack, so that innermost functions have the host's shares.
 pub(super) fn corrected(
     time_ns: u64,
     guest: &SeenCode,
     host: &SeenCode,
 ) -> Vec<(CodeAt, Evidence, SampledTime)> {
     let (of_guest, of_host) = (shares_by_leaf(guest), shares_by_leaf(host));
-    // A function that the host did not see may just be rare: as many samples of the guest's as are the square root of
-    // the host's are added to those (the minimax estimate of shares).
+    // A function without host samples may only be rare: adds as many guest samples as the square root of the
+    // number of host samples (the minimax estimate of shares).
     let samples = host.samples as f64;
     let added = samples.sqrt();
     let estimate = |leaf: &Leaf<'_>| {
@@ -154,7 +153,7 @@ mod tests {
 
     #[test]
     fn functions_get_the_shares_that_the_host_saw_and_stacks_those_of_the_guest() {
-        // Half of what seems to be `on` is `off`, whose code no timer of the guest interrupts.
+        // Half of the apparent `on` is really `off`, whose code the guest's timer cannot interrupt.
         let guest = seen(&[(&["a", "on"], 600), (&["b", "on"], 200), (&["a", "f"], 200)]);
         let host = seen(&[(&["on"], 4000), (&["off"], 4000), (&["f"], 2000)]);
         let difference = difference(1_000_000, &guest, &host);

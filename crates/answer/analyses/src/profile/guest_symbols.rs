@@ -1,20 +1,19 @@
-//! Symbols of guests' kernels that are given besides recordings: of guests inside guests no recording has any.
+//! Symbols of guests' kernels that the user provides: no recording has those of nested guests.
 
 use ftrace::eventfmt::Kallsyms;
 
-/// The symbols of the kernel of a guest.
+/// Symbols of a guest's kernel.
 #[derive(Clone, Debug)]
 pub struct GuestSymbols {
-    /// The VM's name; `None`: of every VM.
+    /// Name of the VM; `None` for every VM.
     pub vm: Option<String>,
-    /// 1: of the VM's guest; 2: of the guest inside that.
+    /// 1: the VM's guest; 2: its nested guest.
     pub level: u8,
-    /// Its list.
     pub kallsyms: Kallsyms,
 }
 
 impl GuestSymbols {
-    /// Those of a VM's guest at a level: what names the VM comes before what names none.
+    /// The symbols for a level of a VM: symbols for this VM take precedence over symbols for every VM.
     pub(super) fn find<'n>(all: &'n [Self], vm: &str, level: u8) -> Option<&'n Kallsyms> {
         let mut of_level = all.iter().filter(|symbols| symbols.level == level);
         let named = of_level.clone().find(|symbols| symbols.vm.as_deref() == Some(vm));

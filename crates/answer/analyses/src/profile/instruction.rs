@@ -1,4 +1,4 @@
-//! Instructions within functions: where innermost frames were, and what is there.
+//! Instructions of innermost frames.
 
 use std::cmp::Ordering;
 
@@ -7,25 +7,24 @@ use symbols::{KernelCode, Machine, Name, Names, Place};
 
 use super::CodeFrame;
 
-/// Bytes of an instruction, at most.
+/// Max bytes of an instruction.
 const MAX_INSTRUCTION_BYTES: usize = 16;
 
-/// An instruction that samples saw.
+/// A sampled instruction.
 #[derive(Clone, Debug, Default)]
 pub struct InstructionAt {
-    /// Bytes from the function's beginning; without a function they are from that of the file, or of all
-    /// addresses.
+    /// Offset from the start of the function; without a function, from the start of the file or the address space.
     pub into: u64,
-    /// The instruction; `None`: its code is not to be had here.
+    /// The disassembled instruction; `None` if its code is unavailable.
     pub text: Option<String>,
-    /// Samples land on it whatever took the time: the one before it ran the guest, or lets interrupts in.
+    /// Samples accumulate here for other reasons: the previous instruction ran the guest or enabled interrupts.
     pub is_after_guest: bool,
-    /// The frame at some of the instructions before it, where those were asked for.
+    /// The frame with some preceding instructions, if requested.
     pub before: Vec<CodeFrame>,
 }
 
 impl InstructionAt {
-    /// What one is told apart by: those before it say nothing of it.
+    /// Identity of the instruction, without the preceding ones.
     fn key(&self) -> (u64, Option<&str>, bool) {
         (self.into, self.text.as_deref(), self.is_after_guest)
     }
@@ -51,12 +50,12 @@ impl Ord for InstructionAt {
     }
 }
 
-/// Code of kernels that was kept along with samples.
+/// Kernel code that was stored with samples.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct KeptCode<'r> {
     pub(super) guest: Option<&'r KernelCode>,
     pub(super) host: Option<&'r KernelCode>,
-    /// How many instructions before those that samples saw are wanted, too.
+    /// Number of preceding instructions to include.
     pub(super) before: usize,
 }
 
@@ -69,13 +68,13 @@ impl<'r> KeptCode<'r> {
         Listing { kernel: self.host, before: self.before }
     }
 
-    /// A kernel whose code is not available.
+    /// A listing without code.
     pub(super) fn of_none(self) -> Listing<'r> {
         Listing { kernel: None, before: self.before }
     }
 }
 
-/// What instructions of one machine are read from.
+/// Source of one machine's instructions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Listing<'r> {
     kernel: Option<&'r KernelCode>,
@@ -83,18 +82,18 @@ pub(super) struct Listing<'r> {
 }
 
 impl Listing<'_> {
-    /// Adds the instruction to a frame of a kernel's, at an address that is `into` bytes from its function's beginning.
+    /// Adds the instruction to a kernel frame; `into` is the offset in its function.
     pub(super) fn of_kernel(self, frame: CodeFrame, address: u64, into: u64) -> CodeFrame {
         let found = self.kernel.map(|code| of_kernel(code, address, into, self.before));
         with_instruction(frame, into, found.unwrap_or_default())
     }
 
-    /// The same of one whose function is not known.
+    /// Adds the offset to a frame without a function.
     pub(super) fn of_no_function(frame: CodeFrame, into: u64) -> CodeFrame {
         with_instruction(frame, into, Vec::new())
     }
 
-    /// The same of a frame at a place of a machine which is called so.
+    /// Adds the instruction to a frame at a named place.
     pub(super) fn at(
         self,
         frame: CodeFrame,
@@ -115,7 +114,7 @@ impl Listing<'_> {
     }
 }
 
-/// `found`: the instruction, after some of those before it; empty where its code is not to be had.
+/// Sets the frame's instruction, which is the last one in `found`; empty if the code is unavailable.
 fn with_instruction(frame: CodeFrame, into: u64, mut found: Vec<Instruction>) -> CodeFrame {
     let instruction = found.pop();
     let at = |instruction: Instruction, before| {
@@ -132,7 +131,7 @@ fn with_instruction(frame: CodeFrame, into: u64, mut found: Vec<Instruction>) ->
     CodeFrame { instruction: Some(Box::new(instruction_at)), ..frame }
 }
 
-/// Bytes that are needed of a function to read the instruction at an offset in it.
+/// Number of bytes of a function needed to decode the instruction at an offset.
 fn needed(into: u64) -> Option<usize> {
     let into = usize::try_from(into).ok().filter(|&into| into < MAX_BYTES)?;
     Some(into.saturating_add(MAX_INSTRUCTION_BYTES))

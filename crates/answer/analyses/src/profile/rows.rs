@@ -1,4 +1,4 @@
-//! The rows of one vCPU: its strata, each shared out to the code that samples saw in it.
+//! Rows of one vCPU: distributes the time of its strata over the sampled code.
 
 use std::collections::BTreeMap;
 
@@ -15,20 +15,19 @@ use super::{
 };
 use crate::states::{States, VcpuState};
 
-/// Makes rows of the strata of a VM's vCPUs.
+/// Builds the rows of a VM's vCPUs.
 pub(super) struct VcpuRows<'r> {
     pub(super) states: &'r States,
     /// Index of the host's recording.
     pub(super) recording: usize,
-    /// The recording of its guest.
     pub(super) guest: Option<usize>,
     pub(super) code: Code<'r>,
     pub(super) guest_stacks: GuestStacks,
-    /// How times are cut into slices, where those are asked for.
+    /// Slices of time, if requested.
     pub(super) grid: Option<SliceGrid>,
 }
 
-/// What rows of one vCPU are told apart by.
+/// Identity of a row of one vCPU.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct RowKey {
     level: u8,
@@ -90,8 +89,8 @@ impl VcpuRows<'_> {
         }
     }
 
-    /// Gives each part of a stratum's time to the code that its samples saw. What a guest sampled itself comes first; how
-    /// far that differs from what the host saw is returned.
+    /// Distributes a stratum's time over the sampled code; the guest's own samples have priority. Returns their
+    /// difference from the host's samples.
     fn share_out(
         &self,
         stratum: &Stratum,
@@ -115,7 +114,7 @@ impl VcpuRows<'_> {
         difference
     }
 
-    /// When the parts of a stratum's time were, where that is asked for: as the samples were that say so.
+    /// Times of a stratum's parts by slices, if requested: distributed like their samples.
     fn by_slice(
         &self,
         sum: &StratumSum,
@@ -134,7 +133,7 @@ impl VcpuRows<'_> {
         sum.by_slice.clone().shared_out(&times, weights.collect())
     }
 
-    /// The parts of a stratum's time; `most_ns` is as much of it as the guest's own samples can stand for.
+    /// Parts of a stratum's time; `most_ns` is the max time that the guest's own samples can represent.
     fn parts(
         &self,
         stratum: &Stratum,
@@ -180,12 +179,12 @@ impl VcpuRows<'_> {
     }
 }
 
-/// A time shared out to the code that samples saw.
+/// Distributes a time over the sampled code.
 fn shared(seen: &SeenCode, time_ns: u64, evidence: Evidence) -> Vec<Part> {
     seen.shares(time_ns).map(|(code, time)| (code.clone(), evidence, time)).collect()
 }
 
-/// A time shared out to what the host saw in a stratum; to nothing known, where it saw nothing.
+/// Distributes a time over the host's samples; without samples, the code is unknown.
 fn seen_by_host(
     stratum: &Stratum,
     time_ns: u64,

@@ -1,39 +1,39 @@
-//! Samples one by one, in bounded memory: of very many, every second one, fourth one and so on.
+//! A log of single samples in bounded memory: when it is full, it only keeps every second sample, then every
+//! fourth, and so on.
 
 use super::samples::Place;
 use super::sums::{SampleKind, Stratum};
 
-/// Samples that are kept: some 25 MB.
+/// Max stored samples: some 25 MB.
 const MAX_KEPT: usize = 1 << 18;
 
-/// Whose code a sample saw.
+/// Owner of a sample's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whose {
-    /// What a vCPU did.
+    /// A vCPU in a stratum.
     Vcpu(Stratum),
-    /// A thread of a recording's.
+    /// A thread of a recording.
     Thread((u16, u32)),
-    /// A thread of the first recording's, where no vCPU is recorded: its weight is its time.
+    /// A thread of the first recording, if no vCPU is recorded: its weight is its time.
     Alone,
 }
 
-/// A sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Logged {
     pub(super) whose: Whose,
     pub(super) kind: SampleKind,
     pub(super) place: Place,
-    /// When it was taken.
+    /// Timestamp.
     pub(super) at_ns: u64,
-    /// What it stands for: the time since the one before.
+    /// The time that it represents: since the previous sample.
     pub(super) weight_ns: u64,
 }
 
-/// Samples in the order in which they were found.
+/// Samples in the order of discovery.
 #[derive(Debug)]
 pub(super) struct SampleLog {
     samples: Vec<Logged>,
-    /// One of this many is kept.
+    /// One in this many samples is stored.
     stride: u64,
     seen: u64,
 }
@@ -60,7 +60,7 @@ impl SampleLog {
         self.seen = self.seen.wrapping_add(1);
     }
 
-    /// Those that were kept; each stands for this many.
+    /// The stored samples, and the number of samples that each represents.
     pub(super) fn finish(self) -> (Vec<Logged>, u64) {
         (self.samples, self.stride)
     }

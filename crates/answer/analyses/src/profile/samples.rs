@@ -1,5 +1,4 @@
-//! Samples of the host's threads and of guests' CPUs, each given to the span of time that it falls into; and
-//! their stacks, each kept once.
+//! Matches samples of host threads and guest CPUs with spans of time, and stores each distinct stack once.
 
 use rustc_hash::FxHashMap;
 use sources::{CpuMode, Recording, SampleAt, SampledCode, Samples};
@@ -10,22 +9,22 @@ use crate::align::GuestAlignment;
 use crate::states::{GuestCpu, VcpuRef};
 use crate::view::View;
 
-/// Frames of all stacks that are kept apart; what comes after has no stack.
+/// Max frames of all distinct stacks; further samples have no stack.
 const MAX_STACK_FRAMES: usize = 1 << 22;
 
-/// Where code was.
+/// Location of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Place {
-    /// At an address of the guest's; 0: those are not kept apart any more.
+    /// A guest address; 0 beyond the limit of distinct places.
     Guest(u64),
-    /// In a stack of the host's, by its number; `None`: they are not kept apart any more, or it was not recorded.
+    /// Number of a host stack; `None` beyond the limit, or if no stack was recorded.
     Host(Option<u32>),
-    /// In a stack of the guest's own, as for the host.
+    /// Number of a stack that the guest sampled itself; `None` as for `Host`.
     GuestStack(Option<u32>),
 }
 
 impl Place {
-    /// What stands for it where places of its kind are not kept apart any more.
+    /// The replacement beyond the limit of distinct places.
     pub(super) const fn not_kept_apart(self) -> Self {
         match self {
             Self::Guest(_) => Self::Guest(0),
@@ -35,38 +34,38 @@ impl Place {
     }
 }
 
-/// How far a vCPU's samples were looked at.
+/// Position in a vCPU's samples.
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
     thread: u32,
     next: usize,
 }
 
-/// How far the samples that a guest took of a vCPU were looked at.
+/// Position in the guest's own samples of a vCPU.
 #[derive(Clone, Debug)]
 struct GuestCursor {
     guest: GuestCpu,
-    /// How far off the guest's clock may be.
+    /// Bound of the guest's clock.
     bound_ns: u64,
     next: usize,
     coverage: Coverage,
 }
 
-/// Samples of the machines of all recordings.
+/// Samples of all recordings' machines.
 #[derive(Debug)]
 pub(super) struct MachineSamples<'s> {
-    /// By recording.
+    /// Samples by recording.
     samples: &'s [Option<Samples>],
-    /// By recording: its kernel's symbols, and what its processes had mapped.
+    /// Kernel symbols and process mappings by recording.
     machines: Vec<Option<Machine<'s>>>,
     cursors: FxHashMap<VcpuRef, Cursor>,
-    /// By recording and thread of a host, the guest's CPU that runs in it, where that was sampled.
+    /// Sampled guest CPUs with their clock bounds, by host's recording and vCPU thread.
     guest_cpus: FxHashMap<(u16, u32), (GuestCpu, u64)>,
     guest_cursors: FxHashMap<VcpuRef, GuestCursor>,
-    /// By recording and thread, how far its samples were looked at.
+    /// Positions in threads' samples, by recording and thread.
     by_thread: FxHashMap<(u16, u32), usize>,
     stacks: Stacks,
-    /// Of one sample.
+    /// Scratch buffer for one sample.
     addresses: Vec<u64>,
     frames: Vec<symbols::Place>,
 }
@@ -88,12 +87,12 @@ impl<'s> MachineSamples<'s> {
         }
     }
 
-    /// Those that were taken with a recording.
+    /// Samples of a recording.
     pub(super) fn of_recording(&self, recording: u16) -> Option<&'s Samples> {
         self.samples.get(usize::from(recording))?.as_ref()
     }
 
-    /// A vCPU runs in that thread of the host's.
+    /// Sets the host thread of a vCPU.
     pub(super) fn runs_in(&mut self, vcpu: VcpuRef, thread: u32) {
         if let Some(&(guest, bound_ns)) = self.guest_cpus.get(&(vcpu.recording, thread))
             && !self.guest_cursors.contains_key(&vcpu)
@@ -106,8 +105,8 @@ impl<'s> MachineSamples<'s> {
         }
     }
 
-    /// The part of a span that begins at `from_ns` in which the guest of a vCPU sampled itself throughout, or did not; with
-    /// the usual time between its samples. `None`: it is no guest that was sampled. Spans must come in order.
+    /// The first part of a span in which the guest of a vCPU either sampled itself or did not, with the typical
+    /// sampling period. `None` if the guest was not sampled. Spans must be in the order of time.
     pub(super) fn covered(
         &mut self,
         vcpu: VcpuRef,
@@ -118,14 +117,14 @@ impl<'s> MachineSamples<'s> {
         Some((coverage.part(from_ns, to_ns), coverage.period_ns))
     }
 
-    /// Those that a guest took of one of its CPUs.
+    /// A guest's own samples of one of its CPUs.
     fn of_guest(&self, guest_cpu: GuestCpu) -> &'s [SampleAt] {
         let samples = self.of_recording(guest_cpu.recording);
         samples.map_or(&[], |samples| samples.of_cpu(guest_cpu.cpu.into()))
     }
 
-    /// The next sample that the guest of a vCPU took in a span of time; see [`MachineSamples::next`]. With the number of
-    /// the guest's recording.
+    /// The next sample of a vCPU by its guest in a span; see [`MachineSamples::next`]. Includes the index of the
+    /// guest's recording.
     pub(super) fn next_of_guest(
         &mut self,
         vcpu: VcpuRef,
@@ -134,20 +133,20 @@ impl<'s> MachineSamples<'s> {
     ) -> Option<(SampleAt, u16)> {
         let all = self.of_guest(self.guest_cursors.get(&vcpu)?.guest);
         let cursor = self.guest_cursors.get_mut(&vcpu)?;
-        // The guest's clock may be off by as much: it ran then, or took no sample.
+        // The guest's clock has an error bound; a sample proves that the guest ran.
         let from_ns = from_ns.saturating_sub(cursor.bound_ns);
         let at = advance(all, &mut cursor.next, from_ns, to_ns)?;
         Some((at, cursor.guest.recording))
     }
 
-    /// The next sample of a vCPU in a span of time, unless that has no more; spans must come in order.
+    /// The next sample of a vCPU in a span, if there is one; spans must be in the order of time.
     pub(super) fn next(&mut self, vcpu: VcpuRef, from_ns: u64, to_ns: u64) -> Option<SampleAt> {
         let samples = self.of_recording(vcpu.recording)?;
         let cursor = self.cursors.get_mut(&vcpu)?;
         advance(samples.of_thread(cursor.thread), &mut cursor.next, from_ns, to_ns)
     }
 
-    /// As [`MachineSamples::next`], of a thread of the host's.
+    /// As [`MachineSamples::next`], for a thread of the host.
     pub(super) fn next_of_thread(
         &mut self,
         (recording, thread): (u16, u32),
@@ -159,7 +158,7 @@ impl<'s> MachineSamples<'s> {
         advance(all, next, from_ns, to_ns)
     }
 
-    /// Where code was at a sample.
+    /// Location of a sample's code.
     pub(super) fn place(&mut self, recording: u16, at: SampleAt) -> Option<Place> {
         let code = self.of_recording(recording)?.code(at, &mut self.addresses)?;
         if matches!(code.mode, CpuMode::GuestKernel | CpuMode::GuestUser) {
@@ -168,13 +167,13 @@ impl<'s> MachineSamples<'s> {
         Some(Place::Host(self.stack(recording, &code)?))
     }
 
-    /// Where a guest's code was at a sample that it took itself.
+    /// Location of the code in a guest's own sample.
     pub(super) fn place_in_guest(&mut self, recording: u16, at: SampleAt) -> Option<Place> {
         let code = self.of_recording(recording)?.code(at, &mut self.addresses)?;
         Some(Place::GuestStack(self.stack(recording, &code)?))
     }
 
-    /// The number of the stack that was just read.
+    /// Number of the stack that was just read.
     fn stack(&mut self, recording: u16, code: &SampledCode) -> Option<Option<u32>> {
         let machine = self.machines.get(usize::from(recording))?.as_ref()?;
         let process = code.process.unwrap_or(0);
@@ -189,14 +188,13 @@ impl<'s> MachineSamples<'s> {
         Some(self.stacks.number(recording, &self.frames))
     }
 
-    /// The machines that were sampled, by recording, and all stacks, by number.
+    /// The sampled machines by recording, and all stacks by number.
     pub(super) fn finish(self) -> (Vec<Option<Machine<'s>>>, Vec<Box<[symbols::Place]>>) {
         (self.machines, self.stacks.into_list())
     }
 }
 
-/// By recording and thread of a host, the guest's CPU that runs in it, if that was sampled, and how far off the
-/// guest's clock may be.
+/// Sampled guest CPUs with their clock bounds, by host's recording and vCPU thread.
 fn guest_cpus(
     guests: &[GuestAlignment],
     samples: &[Option<Samples>],
@@ -220,7 +218,7 @@ fn guest_cpus(
     cpus
 }
 
-/// The machine that samples are of. Whether a host's files are here their build ids say.
+/// The machine of the samples. Build ids decide whether local files match the host's.
 fn machine<'s>(host: &'s Recording, samples: &Samples) -> Option<Machine<'s>> {
     let mut log = ProcessLog::default();
     for (build_id, path) in samples.build_ids() {
@@ -236,13 +234,13 @@ fn machine<'s>(host: &'s Recording, samples: &Samples) -> Option<Machine<'s>> {
     })
 }
 
-/// Of the canonical addresses of x86-64, arm64 and RISC-V the upper half is the kernel's: its first byte is
-/// 0xff. Others are what a walk over frame pointers found on some stack.
+/// Kernel addresses are in the upper half of the address space on x86-64, arm64 and RISC-V: the first byte is
+/// 0xff. A frame-pointer walk can also find non-canonical addresses.
 pub(super) fn is_kernel(address: u64) -> bool {
     address >> 56 == 0xff
 }
 
-/// The next of `all` that lies in a span of time; those before it are passed over for good.
+/// The next sample in a span; skips earlier samples permanently.
 fn advance(all: &[SampleAt], next: &mut usize, from_ns: u64, to_ns: u64) -> Option<SampleAt> {
     while let Some(&at) = all.get(*next).filter(|at| at.time_ns < to_ns) {
         *next += 1;
@@ -253,7 +251,7 @@ fn advance(all: &[SampleAt], next: &mut usize, from_ns: u64, to_ns: u64) -> Opti
     None
 }
 
-/// Stacks, each once: frames, innermost first. Those of two machines are never the same.
+/// Distinct stacks: frames, innermost first. Stacks of different machines are distinct.
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
     numbers: FxHashMap<(u16, Box<[symbols::Place]>), u32>,
@@ -276,7 +274,7 @@ impl Stacks {
         Some(number)
     }
 
-    /// All of them, by number.
+    /// All stacks by number.
     fn into_list(self) -> Vec<Box<[symbols::Place]>> {
         let stacks = self.numbers.into_iter();
         let mut numbered: Vec<(u32, Box<[symbols::Place]>)> =

@@ -1,4 +1,4 @@
-//! Samples of one kind by what they saw, and a time shared out to that.
+//! Samples of one kind by code, and the distribution of a time over them.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use super::slices::SliceTimes;
 use super::sums::{Seen, StratumSamples};
 use super::{SampledTime, weights};
 
-/// Samples of one kind in a stratum, by what they saw: code, or a stack.
+/// Samples of one kind in a stratum, by code or stack.
 #[derive(Clone, Debug)]
 pub(super) struct SeenBy<C> {
     pub(super) code: BTreeMap<C, Seen>,
     pub(super) samples: u64,
-    /// As many samples of one weight as say the same.
+    /// Effective sample size: the number of equally weighted samples with the same precision.
     pub(super) effective: f64,
 }
 
 impl<C: Ord> SeenBy<C> {
-    /// Samples whose places are such code.
+    /// Groups samples by the code at their places.
     pub(super) fn from_samples(samples: &StratumSamples, code: impl Fn(Place) -> C) -> Self {
         let mut seen: BTreeMap<C, Seen> = BTreeMap::new();
         for (&place, sighting) in &samples.seen {
@@ -30,12 +30,12 @@ impl<C: Ord> SeenBy<C> {
         Self { code: seen, samples: samples.count, effective }
     }
 
-    /// The weights of code by slices.
+    /// Weights of code by slices.
     pub(super) fn by_slice(&self, code: &C) -> SliceTimes {
         self.code.get(code).map(|sighting| sighting.by_slice.clone()).unwrap_or_default()
     }
 
-    /// A time shared out to the code: the shares add up to it.
+    /// Distributes a time over the code; the shares add up to it.
     pub(super) fn shares(&self, time_ns: u64) -> impl Iterator<Item = (&C, SampledTime)> {
         let weights: Vec<u64> = self.code.values().map(|sighting| sighting.weight_ns).collect();
         let shares = weights::shares(time_ns, &weights);

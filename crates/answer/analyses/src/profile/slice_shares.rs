@@ -1,11 +1,11 @@
-//! A time that is known by slices, shared out to parts whose times are known, too: both sums stay as they are.
+//! Distributes times by slices over parts with known times: preserves both sums.
 
 use std::collections::BTreeMap;
 
 use super::slices::SliceTimes;
 
-/// For each part its times by slices, as near to its weights as the sums allow: those of a part add up to its time in
-/// `parts`, and those of a slice to the time in `totals`, where both have the same sum. Slices must be in order.
+/// Times by slices for each part, as close to its weights as the sums allow: they add up to the part's time in
+/// `parts`, and over all parts to the slice's time in `totals`, if both have equal sums. Slices must be ascending.
 pub(super) fn shares(
     parts: &[u64],
     weights: &[SliceTimes],
@@ -24,7 +24,7 @@ pub(super) fn shares(
                 .and_modify(|remaining_ns| *remaining_ns = remaining_ns.saturating_sub(*ns));
         }
     }
-    // First where a part is already, then wherever there is room.
+    // First fills slices that the part already has, then any others.
     for (share, missing) in shares.iter_mut().zip(&mut missing) {
         for (slice, ns) in &mut share.0 {
             let Some(remaining_ns) = remaining.get_mut(slice) else { continue };
@@ -48,14 +48,14 @@ pub(super) fn shares(
     shares
 }
 
-/// A time by weights, rounded down.
+/// Distributes a time by weights, rounded down.
 fn by_weight(ns: u64, weights: &SliceTimes) -> SliceTimes {
     let total: u128 = weights.0.iter().map(|(_, weight)| u128::from(*weight)).sum();
     let share = |&(slice, weight): &(u64, u64)| Some((slice, part(ns, weight.into(), total)?));
     SliceTimes(weights.0.iter().filter_map(share).collect())
 }
 
-/// Takes from all parts alike what is more in a slice than that has.
+/// Scales down the parts in slices that exceed their total.
 fn bound(shares: &mut [SliceTimes], totals: &BTreeMap<u64, u64>) {
     let mut sums: BTreeMap<u64, u128> = BTreeMap::new();
     for (slice, ns) in shares.iter().flat_map(|share| &share.0) {
@@ -69,7 +69,7 @@ fn bound(shares: &mut [SliceTimes], totals: &BTreeMap<u64, u64>) {
     }
 }
 
-/// As much of a time as a share of a whole; `None` of nothing.
+/// `ns * share / total`; `None` if the total is 0.
 fn part(ns: u64, share: u128, total: u128) -> Option<u64> {
     let part = u128::from(ns).checked_mul(share)?.checked_div(total)?;
     u64::try_from(part).ok()

@@ -1,56 +1,56 @@
-//! When time was: sums by slices of a recording, which are as narrow as a bounded number of them allows.
+//! Times by slices of a recording, as narrow as a max number of slices allows.
 
 use super::slice_shares::shares;
 
-/// Slices of a recording at most; one that needs more has them twice as wide.
+/// Max slices; beyond that, the width doubles.
 const MAX_SLICES: u64 = 128;
-/// Slices are this wide at first, as a power of two.
+/// Initial slice width as a power of two.
 const FIRST_SHIFT: u32 = 14;
-/// They never get wider.
+/// Max slice width as a power of two.
 const WIDEST_SHIFT: u32 = 63;
 
-/// How a recording is cut into slices. Slice 0 begins at time 0.
+/// Slices of a recording. Slice 0 begins at time 0.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SliceGrid {
     shift: u32,
     first_ns: u64,
     last_ns: u64,
-    /// Times that are kept, of all code together.
+    /// Number of stored times, of all code together.
     times: usize,
-    /// With more, slices are twice as wide.
+    /// Max stored times; beyond that, the width doubles.
     most_times: usize,
 }
 
 impl SliceGrid {
-    /// One of which at most this many times are kept.
+    /// A grid for at most this many stored times.
     pub(super) const fn new(most_times: usize) -> Self {
         Self { shift: FIRST_SHIFT, first_ns: u64::MAX, last_ns: 0, times: 0, most_times }
     }
 
-    /// Something was from then to then.
+    /// Extends the grid to a time range.
     pub(super) fn reach(&mut self, from_ns: u64, to_ns: u64) {
         self.first_ns = self.first_ns.min(from_ns);
         self.last_ns = self.last_ns.max(to_ns);
     }
 
-    /// Whether there are too many slices, or times in them.
+    /// Whether there are too many slices or stored times.
     pub(super) const fn is_too_fine(&self) -> bool {
         let slices = (self.last_ns >> self.shift).saturating_sub(self.first_ns >> self.shift);
         self.shift < WIDEST_SHIFT && (slices >= MAX_SLICES || self.times > self.most_times)
     }
 
-    /// Has slices twice as wide; what is kept of times is to be [`SliceTimes::widen`]ed and counted again.
+    /// Doubles the slice width; the caller must [`SliceTimes::widen`] and recount all stored times.
     pub(super) const fn widen(&mut self) {
         self.shift += 1;
         self.times = 0;
     }
 
-    /// Counts times that are kept.
+    /// Counts stored times.
     pub(super) const fn count(&mut self, times: &SliceTimes) {
         self.times = self.times.saturating_add(times.0.len());
     }
 
-    /// When the first slice begins, how wide slices are, and how many there are.
+    /// Start of the first slice, slice width, and number of slices.
     pub(super) fn extent(&self) -> (u64, u64, u32) {
         let (first, last) = (self.first_ns >> self.shift, self.last_ns >> self.shift);
         let slices = last.checked_sub(first).map_or(0, |more| more.saturating_add(1));
@@ -58,12 +58,12 @@ impl SliceGrid {
     }
 }
 
-/// Times by slices, ascending once they are [`SliceTimes::settle`]d.
+/// Times by slices; ascending after [`SliceTimes::settle`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SliceTimes(pub(super) Vec<(u64, u64)>);
 
 impl SliceTimes {
-    /// Adds the time from then to then.
+    /// Adds a time range.
     pub(super) fn add(&mut self, grid: &mut SliceGrid, from_ns: u64, to_ns: u64) {
         let mut at_ns = from_ns;
         while at_ns < to_ns {
@@ -75,13 +75,13 @@ impl SliceTimes {
         }
     }
 
-    /// Adds all of a time to the slice in which it ends.
+    /// Adds a time to the slice that contains `at_ns`.
     pub(super) fn add_at(&mut self, grid: &mut SliceGrid, at_ns: u64, ns: u64) {
         let more = self.put(at_ns >> grid.shift, ns);
         grid.times = grid.times.saturating_add(more);
     }
 
-    /// Adds a time to a slice; how many more are kept then.
+    /// Adds a time to a slice; returns the number of additional entries.
     fn put(&mut self, slice: u64, ns: u64) -> usize {
         match self.0.last_mut().filter(|(last, _)| *last == slice) {
             Some((_, sum)) => {
@@ -89,7 +89,7 @@ impl SliceTimes {
                 0
             }
             None => {
-                // Most code is in few slices.
+                // Most code only has a few slices.
                 if self.0.is_empty() {
                     self.0.reserve_exact(1);
                 }
@@ -99,25 +99,25 @@ impl SliceTimes {
         }
     }
 
-    /// Takes all of `others`.
+    /// Moves all entries of `others` here.
     pub(super) fn take(&mut self, others: &mut Self) {
         for (slice, ns) in others.0.drain(..) {
             self.put(slice, ns);
         }
     }
 
-    /// Adds all of `others`.
+    /// Adds all entries of `others`.
     pub(super) fn extend(&mut self, others: &Self) {
         self.0.extend_from_slice(&others.0);
     }
 
-    /// After the grid has slices twice as wide.
+    /// Converts to doubled slice widths.
     pub(super) fn widen(&mut self) {
         self.0.iter_mut().for_each(|(slice, _)| *slice >>= 1);
         self.settle();
     }
 
-    /// Puts slices in order, each once.
+    /// Sorts entries, and merges those of the same slice.
     pub(super) fn settle(&mut self) {
         self.0.sort_unstable_by_key(|(slice, _)| *slice);
         self.0.dedup_by(|(slice, ns), (kept_slice, sum)| {
@@ -129,7 +129,7 @@ impl SliceTimes {
         });
     }
 
-    /// With slices numbered from the first one of the grid on.
+    /// Numbers slices from the first one of the grid.
     pub(super) fn numbered(mut self, grid: &SliceGrid) -> Vec<(u32, u64)> {
         self.settle();
         let first = grid.first_ns >> grid.shift;
@@ -137,7 +137,7 @@ impl SliceTimes {
         self.0.into_iter().map(|(slice, ns)| (number(slice), ns)).collect()
     }
 
-    /// These times shared out to parts that take so long and have such weights.
+    /// Distributes these times over `parts` with known times, by `weights`.
     pub(super) fn shared_out(mut self, parts: &[u64], mut weights: Vec<Self>) -> Vec<Self> {
         self.settle();
         weights.iter_mut().for_each(Self::settle);

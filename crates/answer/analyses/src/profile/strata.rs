@@ -1,23 +1,22 @@
-//! Strata with their sums, found again at once: spans of a vCPU come in turns of few kinds.
+//! A map of strata to sums, with a cache of recent strata, because spans of a vCPU alternate between few strata.
 
 use rustc_hash::FxHashMap;
 
 use super::sums::{Stratum, StratumSum};
 
-/// Strata at hand.
+/// Number of cached strata.
 const RECENT: usize = 32;
 
-/// All strata that spans have shown.
 #[derive(Debug, Default)]
 pub(super) struct Strata {
     places: FxHashMap<Stratum, usize>,
     all: Vec<(Stratum, StratumSum)>,
-    /// By what strata mostly differ in, the place of the one that was asked for last.
+    /// Indexes of recent strata, by a hash of the properties that usually differ.
     recent: [usize; RECENT],
 }
 
 impl Strata {
-    /// The sum of a stratum, new if it has not been seen.
+    /// The sum of a stratum; inserts it if the stratum is new.
     #[inline]
     pub(super) fn get_or_insert(&mut self, stratum: Stratum) -> &mut StratumSum {
         let code = stratum.exit.map_or(0, |(_, code)| (code as usize).wrapping_add(1));
@@ -40,7 +39,7 @@ impl Strata {
         })
     }
 
-    /// The sum of a stratum that has been seen.
+    /// The sum of a known stratum.
     pub(super) fn get_mut(&mut self, stratum: &Stratum) -> Option<&mut StratumSum> {
         Some(&mut self.all.get_mut(*self.places.get(stratum)?)?.1)
     }

@@ -1,5 +1,5 @@
-//! What a profile is made of: each vCPU's time by state, and where its code was: when an interrupt of the
-//! host's ended its guest's run, and at samples of its thread.
+//! Sums for a profile: each vCPU's time by state, and code locations from exits by host interrupts and from
+//! samples of its thread.
 
 use rustc_hash::FxHashMap;
 use sources::Samples;
@@ -15,56 +15,56 @@ use crate::states::{
 };
 use crate::view::View;
 
-/// Places that are kept apart at most, of all vCPUs together.
+/// Max distinct places of all vCPUs together.
 const MAX_PLACES: usize = 1 << 20;
-/// Bytes of memory that a place takes, with its times by slices.
+/// Bytes of a place with its times by slices.
 const PLACE_BYTES: usize = 128;
-/// Bytes that a time in a slice takes.
+/// Bytes of a time in a slice.
 const TIME_BYTES: usize = 32;
 
-/// A part of a vCPU's time in which samples are alike.
+/// A part of a vCPU's time with comparable samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Stratum {
     pub(super) vcpu: VcpuRef,
     pub(super) level: u8,
     pub(super) state: VcpuState,
-    /// The `isa` field and the raw code of the exit that is handled.
+    /// The `isa` field and raw code of the exit.
     pub(super) exit: Option<(u8, u64)>,
-    /// The guest's thread, while it ran.
+    /// The guest's running thread.
     pub(super) task: Option<u32>,
-    /// The guest sampled itself then.
+    /// Whether the guest sampled itself during this time.
     pub(super) is_self_sampled: bool,
 }
 
-/// The samples at one place.
+/// Samples at one place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) samples: u64,
-    /// What they stand for: the time since the sample before, summed.
+    /// Total time that the samples represent: each represents the time since the previous sample.
     pub(super) weight_ns: u64,
-    /// That by slices, where those are asked for.
+    /// That time by slices, if requested.
     pub(super) by_slice: SliceTimes,
 }
 
-/// Samples of a stratum that are of one kind.
+/// Samples of one kind in a stratum.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StratumSamples {
-    /// The usual time between two samples, where there is one.
+    /// Typical time between two samples; 0 if unknown.
     period_ns: u64,
-    /// Since the last one.
+    /// Time since the last sample.
     pending_ns: u64,
-    /// That by slices, where those are asked for.
+    /// `pending_ns` by slices, if requested.
     pending_by_slice: SliceTimes,
     pub(super) count: u64,
     pub(super) seen: FxHashMap<Place, Seen>,
-    /// The sum of all weights.
+    /// Total weight.
     pub(super) weight_ns: u64,
-    /// The sum of the squares of weights, which says how unequal they are.
+    /// Sum of squared weights, for the effective sample size.
     pub(super) squares: f64,
 }
 
 impl StratumSamples {
-    /// Time passes without one.
+    /// Adds time without a sample.
     fn wait(&mut self, from_ns: u64, to_ns: u64, grid: Option<&mut SliceGrid>) {
         self.pending_ns = self.pending_ns.saturating_add(to_ns.saturating_sub(from_ns));
         if let Some(grid) = grid {
@@ -72,8 +72,8 @@ impl StratumSamples {
         }
     }
 
-    /// As [`StratumSamples::add`], unless there is no room for one more place: then the place is one for all of its
-    /// kind. Which it is, and what the sample stands for.
+    /// [`StratumSamples::add`] with a limit on places: beyond it, one place stands for all others of its kind.
+    /// Returns that place, and the sample's weight.
     fn add_within(&mut self, room: &mut usize, place: Place) -> (Place, u64) {
         let is_new = !self.seen.contains_key(&place);
         let is_kept = !is_new || *room > 0;
@@ -82,7 +82,7 @@ impl StratumSamples {
         (place, self.add(place))
     }
 
-    /// What was done since the last sample was done at `place`; how long that was.
+    /// Adds a sample, which represents the time since the previous one; returns that time.
     fn add(&mut self, place: Place) -> u64 {
         let weight_ns = std::mem::take(&mut self.pending_ns);
         self.weight_ns = self.weight_ns.saturating_add(weight_ns);
@@ -95,8 +95,8 @@ impl StratumSamples {
         weight_ns
     }
 
-    /// The longest time that so few samples can stand for: where a timer comes each period, there are fewer than that in a
-    /// longer time once in some hundreds (Poisson). `u64::MAX`: there is no usual time between samples.
+    /// Max time that this number of samples can represent: with a periodic timer, a longer time has so few samples
+    /// only once in some hundreds (Poisson). `u64::MAX` without a typical period.
     pub(super) fn most_ns(&self) -> u64 {
         if self.period_ns == 0 {
             return u64::MAX;
@@ -113,19 +113,19 @@ impl StratumSamples {
     }
 }
 
-/// What made a sample.
+/// Source of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SampleKind {
-    /// An interrupt of the host's that ended the guest's run.
+    /// Host interrupts that caused exits.
     Exits,
-    /// The host's sampling.
+    /// Samples by the host.
     Host,
-    /// The guest's own sampling.
+    /// Samples by the guest itself.
     Agent,
 }
 
 impl SampleKind {
-    /// What it is in reports.
+    /// The evidence in reports.
     pub(super) const fn evidence(self) -> Evidence {
         match self {
             Self::Exits => Evidence::Exits,
@@ -135,17 +135,17 @@ impl SampleKind {
     }
 }
 
-/// A stratum's time, and its samples.
+/// Time and samples of a stratum.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StratumSum {
     pub(super) time_ns: u64,
-    /// That by slices, where those are asked for.
+    /// Time by slices, if requested.
     pub(super) by_slice: SliceTimes,
-    /// Interrupts of the host's that ended the guest's run.
+    /// Exits by host interrupts.
     pub(super) exits: StratumSamples,
-    /// Samples that the host took.
+    /// Samples by the host.
     pub(super) host: StratumSamples,
-    /// Samples that the guest took of itself.
+    /// Samples by the guest itself.
     pub(super) agent: StratumSamples,
 }
 
@@ -166,7 +166,7 @@ impl StratumSum {
         }
     }
 
-    /// Time passes.
+    /// Adds time.
     fn pass(&mut self, from_ns: u64, to_ns: u64, grid: Option<&mut SliceGrid>) {
         self.time_ns = self.time_ns.saturating_add(to_ns.saturating_sub(from_ns));
         if let Some(grid) = grid {
@@ -179,8 +179,8 @@ impl StratumSum {
         kinds.into_iter().flat_map(StratumSamples::by_slices).chain([&mut self.by_slice])
     }
 
-    /// Which of what the host saw says where code was. Its own samples come whatever the guest does; exits also
-    /// come when a timer of the guest is due, and so are taken only where they are many more.
+    /// The host's source for code locations. Its own samples are independent of the guest; exits are biased,
+    /// because a guest's timer also causes them, so they are only used if they are much more frequent.
     pub(super) const fn seen_by_host(&self) -> SampleKind {
         if self.host.count.saturating_mul(2) >= self.exits.count {
             SampleKind::Host
@@ -190,38 +190,38 @@ impl StratumSum {
     }
 }
 
-/// What a vCPU did last.
+/// Last states of a vCPU.
 #[derive(Clone, Copy, Debug, Default)]
 struct Last {
     exit_start_ns: Option<u64>,
-    /// Where it ran before an exit that was not looked at yet.
+    /// The guest's stratum before an exit that was not handled yet.
     unended: Option<Stratum>,
-    /// Where its guest ran last.
+    /// The guest's last stratum.
     guest: Option<Stratum>,
-    /// Where its guest ran last outside interrupts.
+    /// The guest's last stratum outside of interrupts.
     task: Option<Stratum>,
 }
 
-/// Adds spans up.
+/// Sums spans.
 #[derive(Debug)]
 pub(crate) struct ProfileSums<'s> {
     pub(super) strata: Strata,
-    /// By recording and thread of a host that was sampled: its time on CPUs.
+    /// CPU time of sampled host threads, by recording and thread.
     pub(super) threads: FxHashMap<(u16, u32), StratumSum>,
-    /// By recording.
+    /// Exit reasons by recording.
     pub(super) reasons: Vec<ReasonNames>,
     pub(super) samples: MachineSamples<'s>,
-    /// Samples one by one, where those are asked for.
+    /// Log of single samples, if requested.
     pub(super) log: Option<SampleLog>,
-    /// How times are cut into slices, where those are asked for.
+    /// Slices of time, if requested.
     pub(super) grid: Option<SliceGrid>,
     last: FxHashMap<VcpuRef, Last>,
-    /// Places that may still be added.
+    /// Number of places that can still be added.
     room: usize,
 }
 
 impl<'s> ProfileSums<'s> {
-    /// Of recordings whose guests and samples are known.
+    /// `view` has the alignments of guests; `samples` are by recording.
     pub(super) fn new(view: View<'s>, samples: &'s [Option<Samples>]) -> Self {
         let View { recordings, .. } = view;
         let reasons = recordings.iter().map(ReasonNames::new).collect();
@@ -232,14 +232,14 @@ impl<'s> ProfileSums<'s> {
         Self { strata, threads, reasons, samples, log, grid, last, room }
     }
 
-    /// As [`ProfileSums::new`], with times by slices, in that much memory.
+    /// As [`ProfileSums::new`], with times by slices, limited to `bytes` of memory.
     pub(crate) fn by_slice(view: View<'s>, samples: &'s [Option<Samples>], bytes: usize) -> Self {
         let grid = Some(SliceGrid::new(bytes / TIME_BYTES));
         let room = MAX_PLACES.min(bytes / PLACE_BYTES);
         Self { grid, room, ..Self::new(view, samples) }
     }
 
-    /// Makes room for times from then to then.
+    /// Extends the grid to a time range.
     fn reach(&mut self, from_ns: u64, to_ns: u64) {
         let Some(grid) = &mut self.grid else { return };
         grid.reach(from_ns, to_ns);
@@ -253,7 +253,7 @@ impl<'s> ProfileSums<'s> {
         }
     }
 
-    /// A sample of a kind was in a stratum, at `place`.
+    /// Adds a sample of a stratum.
     fn sample(&mut self, stratum: Stratum, place: Place, at_ns: u64, kind: SampleKind) {
         let Some(sum) = self.strata.get_mut(&stratum) else { return };
         let (place, weight_ns) = sum.of_mut(kind).add_within(&mut self.room, place);
@@ -262,7 +262,7 @@ impl<'s> ProfileSums<'s> {
         }
     }
 
-    /// Takes the samples of the vCPU's thread in a span that lies in `stratum`.
+    /// Adds the host's samples of the vCPU's thread in a span of `stratum`.
     fn host_samples(&mut self, vcpu: VcpuRef, span: &StateSpan, stratum: Stratum) {
         if self.samples.of_recording(vcpu.recording).is_none() {
             return;
@@ -275,8 +275,8 @@ impl<'s> ProfileSums<'s> {
             let (stratum, place) = match place {
                 Place::Guest(_) if !span.state.is_guest() => match self.interrupted(vcpu, span) {
                     Some(guest) => (guest, place),
-                    // It is the guest's address, and its vCPU does something else: arm64 says so of all that
-                    // happens while a vCPU is loaded.
+                    // The sample has a guest address, but its vCPU was not in the guest: arm64 reports guest mode
+                    // for everything that happens while a vCPU is loaded.
                     None => (stratum, Place::Host(None)),
                 },
                 _ => (stratum, place),
@@ -286,14 +286,14 @@ impl<'s> ProfileSums<'s> {
         self.wait(stratum, from_ns, span.to_ns);
     }
 
-    /// Takes the samples that the guest of a vCPU took in a span in which it ran and was sampled.
+    /// Adds the guest's own samples in a span in which it sampled itself.
     fn guest_samples(
         &mut self,
         vcpu: VcpuRef,
         span: &StateSpan,
         (stratum, period_ns): (Stratum, u64),
     ) {
-        // A timer took the sample: that interrupt's own code is not what it saw.
+        // A timer interrupt takes the sample, so the sample belongs to the interrupted code.
         let last = self.last.entry(vcpu).or_default();
         if span.state != VcpuState::GuestIrq {
             last.task = Some(stratum);
@@ -313,7 +313,7 @@ impl<'s> ProfileSums<'s> {
         agent.period_ns = period_ns;
     }
 
-    /// Adds a piece of time in which a vCPU was in one state; `period_ns`: the guest sampled itself so often then.
+    /// Adds a time span with one state; `period_ns` is the period of the guest's own samples.
     fn piece(&mut self, vcpu: VcpuRef, span: &StateSpan, period_ns: Option<u64>) {
         let in_guest = span.state.is_guest();
         let stratum = Stratum {
@@ -342,8 +342,8 @@ impl<'s> ProfileSums<'s> {
         host.wait(from_ns, to_ns, self.grid.as_mut());
     }
 
-    /// Where the guest was when the sample's own interrupt ended its run: hosts say that the guest was left
-    /// before they deal with the interrupt (VMX), or after it (SVM, arm64).
+    /// The guest's stratum that the sampling interrupt interrupted: hosts trace the exit before they handle the
+    /// interrupt (VMX), or after it (SVM, arm64).
     fn interrupted(&self, vcpu: VcpuRef, span: &StateSpan) -> Option<Stratum> {
         let reasons = self.reasons.get(usize::from(vcpu.recording))?;
         let by_interrupt = |exit: ExitOf| reasons.isa(exit.isa).interrupts(exit.code);
@@ -351,7 +351,7 @@ impl<'s> ProfileSums<'s> {
         self.last.get(&vcpu)?.guest.filter(|_| is_its)
     }
 
-    /// Takes the exit that a span is part of, if it is a new one.
+    /// Handles the exit of a span, if it is a new one.
     fn exit(&mut self, vcpu: VcpuRef, span: &StateSpan) {
         let Some(exit) = span.exit else { return };
         let last = self.last.entry(vcpu).or_default();

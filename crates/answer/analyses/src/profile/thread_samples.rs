@@ -1,4 +1,4 @@
-//! What host threads ran in spans of their time, by samples, for callers that do not split time by states.
+//! Sampled code of host threads in spans of time, for analyses that do not use states.
 
 use crate::view::View;
 use std::cell::RefCell;
@@ -10,15 +10,15 @@ use super::CodeFrame;
 use super::code::Code;
 use super::samples::{MachineSamples, Place};
 
-/// A stack that was sampled, by its number; `None`: of more than are kept apart, or without one.
+/// Number of a sampled stack; `None` beyond the limit of distinct stacks, or without a stack.
 pub(crate) type StackNumber = Option<u32>;
 
-/// Samples of the threads of a host.
+/// Samples of a host's threads.
 #[derive(Debug)]
 pub(crate) struct ThreadSamples<'s>(MachineSamples<'s>);
 
 impl<'s> ThreadSamples<'s> {
-    /// Those that were taken with a recording, if any were; both slices have one, or none.
+    /// Samples of a recording; both slices have one entry, or none.
     pub(crate) fn new(recording: &'s [Recording], samples: &'s [Option<Samples>]) -> Self {
         Self(MachineSamples::new(View::on_own_clocks(recording), samples))
     }
@@ -27,8 +27,8 @@ impl<'s> ThreadSamples<'s> {
         self.0.of_recording(0).is_some()
     }
 
-    /// The stack of the next sample of the host's code in a span of a thread's time, unless that has no more; spans of a
-    /// thread must come in order.
+    /// The stack of the next host-code sample in a span of a thread, if there is one; spans of a thread must be in
+    /// the order of time.
     pub(crate) fn next(&mut self, thread: u32, from_ns: u64, to_ns: u64) -> Option<StackNumber> {
         loop {
             let at = self.0.next_of_thread((0, thread), from_ns, to_ns)?;
@@ -38,7 +38,7 @@ impl<'s> ThreadSamples<'s> {
         }
     }
 
-    /// The innermost functions of all stacks.
+    /// Innermost functions of all stacks.
     pub(crate) fn functions(self) -> StackFunctions {
         let (machines, stacks) = self.0.finish();
         let names = RefCell::new(Names::of_files_here());
@@ -60,12 +60,12 @@ impl<'s> ThreadSamples<'s> {
     }
 }
 
-/// By number, a stack's innermost function.
+/// Innermost functions by stack number.
 #[derive(Debug)]
 pub(crate) struct StackFunctions(Vec<Option<String>>);
 
 impl StackFunctions {
-    /// That of a stack; of one that is not kept `None`.
+    /// Innermost function of a stack; `None` if it is unknown.
     pub(crate) fn get(&self, number: StackNumber) -> Option<&str> {
         let at = usize::try_from(number?).ok()?;
         self.0.get(at)?.as_deref()

@@ -1,4 +1,4 @@
-//! The code that other threads of a sampled host ran for its VMs: those of the VMM, and the kernel's own.
+//! Code of other host threads that work for VMs: threads of the VMM and of the kernel.
 
 use std::collections::BTreeMap;
 
@@ -11,26 +11,25 @@ use super::sums::StratumSum;
 use super::{CodeFrame, Evidence, SampledTime};
 use crate::states::{Part, Roles, States};
 
-/// A thread of a host that works for a VM.
+/// A host thread that works for a VM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileThread {
-    /// Its VM's name.
+    /// Name of its VM.
     pub vm: String,
-    /// What it does for it.
+    /// Its role for the VM.
     pub part: Part,
     pub thread: u32,
-    /// Its name.
     pub comm: Option<String>,
-    /// Time on CPUs.
+    /// CPU time.
     pub time_ns: u64,
-    /// By stack, from the root on; empty: no sample says. The times add up to `time_ns`.
+    /// By stack from the root; an empty stack if no sample covers the time. The times add up to `time_ns`.
     pub stacks: Vec<(Vec<CodeFrame>, Evidence, SampledTime)>,
 }
 
-/// By stack: numbers of slices, and the time in them.
+/// By stack: slice numbers with the time in them.
 type StackSlices = Vec<Vec<(u32, u64)>>;
 
-/// The threads of a recording that work for VMs, those first that took longest.
+/// Threads of a recording that work for VMs, the longest time first.
 pub(super) fn threads(
     states: &States,
     recording: usize,
@@ -62,10 +61,10 @@ pub(super) fn threads(
     threads
 }
 
-/// A stack of a thread, and its time.
+/// A stack of a thread with its time.
 type Stack = (Vec<CodeFrame>, Evidence, SampledTime);
 
-/// The stacks of a thread; and when they were, where that is asked for.
+/// Stacks of a thread, and their times by slices if requested.
 fn stacks(sum: StratumSum, code: &Code<'_>, grid: Option<&SliceGrid>) -> (Vec<Stack>, StackSlices) {
     let numbered = |all: Vec<SliceTimes>| {
         grid.map(|grid| all.into_iter().map(|times| times.numbered(grid)).collect())

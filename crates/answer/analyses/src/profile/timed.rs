@@ -1,4 +1,4 @@
-//! Single samples with their code, and time without samples, to show how the time in functions changes.
+//! Single samples with their code, and time without samples, to compare functions over time.
 
 use std::collections::HashMap;
 
@@ -14,51 +14,52 @@ use super::{CodeFrame, without_vcpus};
 use crate::states::{Part, Roles, States, VcpuState};
 use crate::view::View;
 
-/// A sample of the first recording's vCPUs and threads, or time that no sample says more of.
+/// A sample of the first recording's vCPUs and threads, or time without samples.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimedSample<'c> {
-    /// The VM, by its place in [`States::vms`] of the first recording.
+    /// The VM, as index in [`States::vms`] of the first recording.
     pub(crate) vm: Option<usize>,
-    /// What the vCPU did, or what the thread is.
+    /// State of the vCPU, or role of the thread.
     pub(crate) part: &'static str,
-    /// 1: the guest, or a thread of the host's; 2: a guest inside it.
+    /// 1: the guest, or a host thread; 2: a nested guest.
     pub(crate) level: u8,
-    /// The exit that was handled, by the kernel's name.
+    /// The exit's reason, by the kernel's name.
     pub(crate) reason: Option<&'c str>,
-    /// From the root on; empty: nothing says where it was.
+    /// Frames from the root; empty if the code is unknown.
     pub(crate) stack: &'c [CodeFrame],
-    /// The code is the host's.
+    /// Whether the code belongs to the host.
     pub(crate) host_code: bool,
-    /// When it was taken; of time without samples, in the middle of its slice of the recording.
+    /// Time of the sample; for time without samples, the middle of its slice.
     pub(crate) at_ns: u64,
-    /// What it stands for.
+    /// The time that it represents.
     pub(crate) time_ns: u64,
-    /// It is no sample: events say how long it was.
+    /// No sample: the time is known from events.
     pub(crate) is_known: bool,
-    /// It counts for the function that ran.
+    /// Whether it counts for the innermost function.
     pub(crate) is_own: bool,
-    /// It counts for the functions of the stack.
+    /// Whether it counts for all functions of the stack.
     pub(crate) is_stack: bool,
 }
 
-/// What the code of a sample depends on: VM, state, level, exit and thread of the guest, and place.
+/// Everything that determines a sample's code: VM, state, level, exit, guest thread, and place.
 type CodeKey = (Option<usize>, VcpuState, u8, Option<(u8, u64)>, Option<u32>, Place);
 
-/// Whose a sample is, among those of the first recording.
+/// Owner of a sample in the first recording.
 #[derive(Clone, Copy, Debug)]
 struct Owner<'t> {
     vm: Option<usize>,
-    /// Of a vCPU; else of a thread, which is that part.
+    /// Stratum of a vCPU; `None` for other threads, whose role is `thread_is`.
     stratum: Option<Stratum>,
     thread_is: &'static str,
     sum: &'t StratumSum,
 }
 
-/// The code of a sample, and the exit's name.
+/// Code of a sample, and the exit's reason.
 type NamedCode = (CodeAt, Option<String>);
 
-/// Calls `each` with the samples of a run, whose first recording is the host's, and then with the time of its vCPUs that
-/// has none. Where a guest sampled itself, its samples count for stacks and the host's for what ran.
+/// Calls `each` with the samples of a run, whose first recording is the host's, and then with the vCPUs' time
+/// without samples. If a guest sampled itself, its own samples count for stacks, and the host's for innermost
+/// functions.
 pub(crate) fn each_sample(
     view: View<'_>,
     samples: &[Option<Samples>],
@@ -120,7 +121,7 @@ pub(crate) fn each_sample(
     found.states
 }
 
-/// The samples of a machine none of whose vCPUs is recorded.
+/// Samples of a machine without recorded vCPUs.
 fn each_alone(
     found: &ProfileParts<'_>,
     log: &[Logged],
@@ -148,11 +149,11 @@ fn each_alone(
     }
 }
 
-/// Threads with samples in the first recording.
+/// Owners of samples in the first recording.
 struct Owners<'f> {
     found: &'f ProfileParts<'f>,
     roles: Roles<'f>,
-    /// By [`crate::states::VcpuRef::index`], the VM's place.
+    /// Indexes of VMs by [`crate::states::VcpuRef::index`].
     vms: FxHashMap<u32, usize>,
 }
 
@@ -169,7 +170,7 @@ impl<'f> Owners<'f> {
         Self { found, roles, vms: indices.collect() }
     }
 
-    /// Whose a sample is; `None`: another recording's, or a thread's that works for no VM.
+    /// The owner of a sample; `None` if it belongs to another recording, or to a thread that works for no VM.
     fn find(&self, whose: Whose) -> Option<Owner<'f>> {
         match whose {
             Whose::Vcpu(mut stratum) if stratum.vcpu.recording == 0 => {
@@ -189,12 +190,12 @@ impl<'f> Owners<'f> {
         }
     }
 
-    /// What a state is called where not all events were recorded.
+    /// The final state, depending on the recorded events.
     fn settled(&self, state: VcpuState) -> VcpuState {
         self.found.states.recorded.first().map_or(state, |recorded| state.settled(recorded))
     }
 
-    /// The strata that no stack was sampled in: their time, and within a slice when it was.
+    /// Strata without samples, with their times by slice: the middle of the slice, and the time in it.
     fn without_samples(&self) -> Vec<(Stratum, Vec<(u64, u64)>)> {
         let Some(grid) = &self.found.grid else { return Vec::new() };
         let (from_ns, slice_ns, _) = grid.extent();
@@ -220,13 +221,13 @@ impl<'f> Owners<'f> {
 }
 
 impl Owner<'_> {
-    /// Whether a sample of a kind counts for what ran, and for its stack.
+    /// Whether a sample of this kind counts for the innermost function, and for its stack.
     fn counts(&self, kind: SampleKind) -> (bool, bool) {
         let (own_kind, stack) = self.kinds();
         (kind == own_kind, kind == stack)
     }
 
-    /// The kind of samples that counts for what ran, and the one that counts for stacks.
+    /// The kinds of samples that count for innermost functions, and for stacks.
     fn kinds(&self) -> (SampleKind, SampleKind) {
         let by_host = self.sum.seen_by_host();
         let has_host = self.sum.samples_of(by_host).count > 0;
@@ -255,7 +256,7 @@ impl Owner<'_> {
     }
 }
 
-/// What a sample stands for, so that all of a stratum's kind add up to its time.
+/// The time that a sample represents; samples of one kind add up to the stratum's time.
 fn time(logged: &Logged, stride: u64, sum: &StratumSum) -> u64 {
     let whole_ns = sum.samples_of(logged.kind).weight_ns as f64;
     let share = logged.weight_ns as f64 * stride as f64 / whole_ns.max(1.0);

@@ -1,13 +1,12 @@
-//! From samples to times: a stratum's time shared out by the weights of its samples, to the nanosecond,
-//! and how sure each share is.
+//! Distributes a stratum's time exactly by the weights of its samples, with confidence intervals.
 
 use super::SampledTime;
 
-/// The 97.5th percentile of the normal distribution: an interval of 95%.
+/// The 97.5th percentile of the normal distribution, for a 95% interval.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// `time_ns` shared out by weights, by largest remainders: the shares add up to it. In equal parts where
-/// all weights are 0.
+/// Distributes `time_ns` by weights, with the largest remainder method: the shares add up to it. Shares are equal
+/// if all weights are 0.
 pub(super) fn shares(time_ns: u64, weights: &[u64]) -> Vec<u64> {
     let total: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
     let whole_or_count = if total == 0 { weights.len() as u128 } else { total };
@@ -17,7 +16,7 @@ pub(super) fn shares(time_ns: u64, weights: &[u64]) -> Vec<u64> {
     let part =
         |&weight: &u64| u128::from(if total == 0 { 1 } else { weight }) * u128::from(time_ns);
     let parts: Vec<u128> = weights.iter().map(part).collect();
-    // No more than `time_ns`, each.
+    // Each share is at most `time_ns`.
     let mut shares: Vec<u64> =
         parts.iter().map(|part| u64::try_from(part / whole_or_count).unwrap_or(u64::MAX)).collect();
     let given = shares.iter().fold(0, |sum: u64, &share| sum.saturating_add(share));
@@ -33,7 +32,7 @@ pub(super) fn shares(time_ns: u64, weights: &[u64]) -> Vec<u64> {
     shares
 }
 
-/// Wilson's interval of a share that `samples` samples give, as if each were drawn by itself.
+/// Wilson interval of a share from `samples` independent samples.
 pub(super) fn interval(share: f64, samples: f64) -> (f64, f64) {
     if samples <= 0.0 {
         return (0.0, 1.0);
@@ -41,21 +40,21 @@ pub(super) fn interval(share: f64, samples: f64) -> (f64, f64) {
     let z2 = Z * Z / samples;
     let middle = (share + z2 / 2.0) / (1.0 + z2);
     let half = Z / (1.0 + z2) * (share * (1.0 - share) / samples + z2 / (4.0 * samples)).sqrt();
-    // Rounding must not put the share itself outside.
+    // Rounding must not exclude the share itself.
     ((middle - half).clamp(0.0, share), (middle + half).clamp(share, 1.0))
 }
 
-/// A part of a time that `samples` samples gave it, and how sure that is where all samples of that time say as much
-/// as `effective` of one weight.
+/// A part of a time from `samples` samples, with its confidence interval; `effective` is the effective sample size
+/// for the whole time.
 pub(super) fn time(time_ns: u64, ns: u64, samples: u64, effective: f64) -> SampledTime {
     let (low, high) = interval(ns as f64 / (time_ns as f64).max(1.0), effective);
-    // Rounding to the double's precision must not put the time itself outside.
+    // Rounding to a double's precision must not exclude the time itself.
     let low_ns = ((low * time_ns as f64) as u64).min(ns);
     let high_ns = ((high * time_ns as f64) as u64).max(ns);
     SampledTime { ns, samples, low_ns, high_ns }
 }
 
-/// As many samples of one weight as say the same as `weights` of this sum and sum of squares.
+/// Effective sample size from the sum of weights and the sum of their squares.
 pub(super) fn effective(sum: f64, squares: f64) -> f64 {
     if squares > 0.0 { sum * sum / squares } else { 0.0 }
 }

@@ -1,5 +1,5 @@
-//! The code of machines none of whose vCPUs are recorded: a guest that was sampled by itself, a host without events of
-//! KVM. Nothing says how long anything ran but the samples, each of which stands for its own period.
+//! Code of machines without recorded vCPUs: a guest's own samples, or a host without KVM events. Only samples show
+//! how long code ran: each represents its own period.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,23 +13,22 @@ use super::sums::SampleKind;
 use super::{CodeFrame, Evidence, SampledTime, weights};
 use crate::states::{States, VcpuState};
 
-/// A machine that was sampled, and of which no vCPU is recorded.
+/// A sampled machine without recorded vCPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampledMachine {
     pub recording: usize,
-    /// It was sampled by itself, as guests are.
+    /// Whether it is a guest that sampled itself.
     pub is_guest: bool,
-    /// What made the samples, and what their weights are.
+    /// Event of the samples, and unit of their weights.
     pub unit: WeightUnit,
-    /// Samples in which a CPU had nothing to run, which are in no thread.
+    /// Samples of an idle CPU, which belong to no thread.
     pub idle_samples: u64,
-    /// Its threads, those first that ran longest.
+    /// Threads, the longest time first.
     pub threads: Vec<SampledThread>,
 }
 
 impl SampledMachine {
-    /// What a guest did whose stack this is, also one that the kernel says ran on a host; of a host's own code
-    /// there is no such state.
+    /// State of a guest with this stack, including guest samples on a host; `None` for the host's own code.
     #[must_use]
     pub fn state_of(&self, stack: &[CodeFrame]) -> Option<VcpuState> {
         let leaf = stack.last();
@@ -39,13 +38,13 @@ impl SampledMachine {
         in_guest.then_some(state)
     }
 
-    /// Whether a stack is of the host's own code.
+    /// Whether a stack is the host's own code.
     #[must_use]
     pub fn is_host_code(&self, stack: &[CodeFrame]) -> bool {
         self.state_of(stack).is_none()
     }
 
-    /// What says that this stack ran.
+    /// The source of this stack.
     #[must_use]
     pub fn evidence_of(&self, stack: &[CodeFrame]) -> Evidence {
         if stack.is_empty() {
@@ -58,27 +57,26 @@ impl SampledMachine {
     }
 }
 
-/// A thread of such a machine.
+/// A thread of a sampled machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampledThread {
     pub thread: u32,
-    /// Its name.
     pub comm: Option<String>,
-    /// By stack, from the root on; empty: it was not recorded. Times are sums of periods.
+    /// By stack from the root; an empty stack if none was recorded. Times are sums of periods.
     pub stacks: Vec<(Vec<CodeFrame>, SampledTime)>,
-    /// By stack: numbers of slices of the profile and the time in them, ascending; empty where those were not asked for.
+    /// By stack: slice numbers of the profile with the time in them, ascending; empty if not requested.
     pub by_slice: Vec<Vec<(u32, u64)>>,
 }
 
 impl SampledThread {
-    /// All of its periods.
+    /// Sum of all periods.
     #[must_use]
     pub fn time_ns(&self) -> u64 {
         self.stacks.iter().fold(0, |sum, (_, time)| sum.saturating_add(time.ns))
     }
 }
 
-/// Samples of a machine, before their places have names.
+/// Samples of a machine before their places have names.
 #[derive(Debug)]
 pub(super) struct MachineWeights {
     recording: usize,
@@ -95,7 +93,7 @@ struct ThreadWeights {
     squares: f64,
 }
 
-/// Samples that saw some code.
+/// Samples at one place.
 #[derive(Debug, Default)]
 struct PlaceWeight {
     samples: u64,
@@ -124,7 +122,7 @@ impl ThreadWeights {
     }
 }
 
-/// The samples of all machines, where no recording has a vCPU; by slices of `grid`, if there is one.
+/// Samples of all machines if no recording has a vCPU; by slices of `grid`, if there is one.
 pub(super) fn gather(
     samples: &mut MachineSamples<'_>,
     states: &States,
@@ -144,7 +142,8 @@ pub(super) fn gather(
     machines
 }
 
-/// Has wider slices where there are too many. Of a machine there may be as many times as samples until then.
+/// Doubles the slice width while there are too many times. Until then, a machine can have as many times as
+/// samples.
 fn coarsen(machines: &mut [MachineWeights], grid: &mut SliceGrid) {
     while grid.is_too_fine() {
         grid.widen();
@@ -156,7 +155,7 @@ fn coarsen(machines: &mut [MachineWeights], grid: &mut SliceGrid) {
     }
 }
 
-/// Logs those of the first recording's threads one by one, where no recording has a vCPU and they stand for times.
+/// Logs single samples of the first recording's threads, if no recording has a vCPU and sample weights are times.
 pub(super) fn log_first(
     samples: &mut MachineSamples<'_>,
     states: &States,
@@ -200,7 +199,7 @@ fn machine(
     Some(MachineWeights { recording, is_guest, unit, idle_samples, threads })
 }
 
-/// Calls `each` with the samples of a machine that are in its range; what they are, and whether it is a guest.
+/// Calls `each` with a machine's samples in its time range; returns their unit, and whether it is a guest.
 fn each_of(
     samples: &mut MachineSamples<'_>,
     recording: usize,
@@ -226,7 +225,7 @@ impl MachineWeights {
         self.recording
     }
 
-    /// The machine, its places named by `code`, and its times by slices of `grid`.
+    /// Names the places with `code`, and numbers the slices of `grid`.
     pub(super) fn named(
         self,
         source: &Recording,
@@ -252,17 +251,17 @@ impl MachineWeights {
     }
 }
 
-/// A thread's name: that of its process's first thread where it has none of its own, as threads begin with the name of
-/// whoever makes them.
+/// A thread's name; without its own name, that of its process's main thread, because threads inherit the name of
+/// their creator.
 fn comm<'r>(source: &'r Recording, processes: &HashMap<u32, u32>, thread: u32) -> Option<&'r str> {
     let of_process = || processes.get(&thread).and_then(|process| source.comm(*process));
     source.comm(thread).or_else(of_process)
 }
 
-/// The stack at a place of such a machine.
+/// The stack at a place of a machine without vCPUs.
 pub(super) fn stack(place: Place, code: &Code<'_>) -> Vec<CodeFrame> {
     match place {
-        // Of guests that run on it the kernel says no more.
+        // The host's kernel reports nothing else about its guests.
         Place::Guest(address) => {
             vec![CodeFrame::of_a_guest(address != 0 && !is_kernel(address))]
         }
@@ -270,7 +269,7 @@ pub(super) fn stack(place: Place, code: &Code<'_>) -> Vec<CodeFrame> {
     }
 }
 
-/// The stacks of a thread, those first that took longest; each with its times by slices.
+/// Stacks of a thread, the longest time first, each with its times by slices.
 fn stacks(
     thread_weights: &ThreadWeights,
     code: &Code<'_>,
