@@ -94,7 +94,7 @@ pub struct AbMetric {
 }
 
 impl AbMetric {
-    /// Whether the adjusted p-value is below [`ALPHA`].
+    /// Whether the adjusted p-value is below `ALPHA`.
     #[must_use]
     pub fn is_significant(&self) -> bool {
         self.p_adjusted.is_some_and(|p| p < ALPHA)

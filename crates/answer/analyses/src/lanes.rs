@@ -181,7 +181,7 @@ const MIN_ROOM: LaneRoom = LaneRoom { spans: 1000, bytes: 1 << 20 };
 const FIRST_MERGE_NS: u64 = 64;
 
 impl LaneSet {
-    /// An empty set; limits below [`MIN_ROOM`] are raised.
+    /// An empty set; limits below `MIN_ROOM` are raised.
     #[must_use]
     pub fn new(room: LaneRoom) -> Self {
         Self {
@@ -199,7 +199,7 @@ impl LaneSet {
         }
     }
 
-    /// Adds a lane and returns its number. Beyond [`MAX_LANES`] lanes are dropped, with all their spans.
+    /// Adds a lane and returns its number. Beyond `MAX_LANES` lanes are dropped, with all their spans.
     pub fn add(&mut self, lane: Lane) -> usize {
         if self.lanes.len() >= MAX_LANES {
             self.left_out += 1;

@@ -7,7 +7,7 @@ const FIRST_WIDTH_NS: u64 = 1 << 20;
 /// A share of one in this many is negligible before the start.
 const REST: u64 = 50;
 
-/// Times by intervals of a recording. Beyond [`INTERVALS`], the interval length doubles.
+/// Times by intervals of a recording. Beyond `INTERVALS`, the interval length doubles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spread {
     width_ns: u64,
