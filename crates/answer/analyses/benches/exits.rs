@@ -1,5 +1,5 @@
-//! Opening a recording and asking it about exits and contents. The recordings are compressed:
-//! unpacking is part of what is measured, and `sources/benches/pages.rs` says how much of it.
+//! Benchmarks opening a recording and analysing its exits and contents. The recordings are compressed, so
+//! decompression is part of the measured time; `sources/benches/pages.rs` measures it alone.
 
 use std::error::Error;
 use std::path::Path;

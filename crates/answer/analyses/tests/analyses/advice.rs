@@ -1,4 +1,4 @@
-//! Each rule of advice on a recording made for it, and on one that is as close as can be and shows too little.
+//! Tests each rule of advice with a synthetic recording that triggers it, and with a similar one that does not.
 
 use crate::machinery::Machinery;
 use analyses::advice::{Advice, EvidenceOf, RULES, advise};
@@ -23,7 +23,7 @@ const EPT_MISCONFIG: u64 = 49;
 const PREEMPTION_TIMER: u64 = 52;
 const APIC_WRITE: u64 = 56;
 
-/// A vCPU that exits again and again: it is 100 us in the guest between two exits.
+/// A vCPU with repeated exits: it is in the guest for 100 us between two exits.
 struct Guest {
     host: Machinery,
     now: u64,
@@ -60,14 +60,14 @@ impl Guest {
         self.after(ns).event("kvm_entry", &[]);
     }
 
-    /// An exit of 10 us about something, which the kernel deals with.
+    /// An exit of 10 us with a detail, which the kernel handles.
     fn exit(&mut self, reason: u64, about: (&str, &str, u64)) {
         let (event, field, value) = about;
         self.begin(reason).after(100).event(event, &[(field, value)]);
         self.end(9_900);
     }
 
-    /// An exit of 10 us about something, 8 us of which are in user space.
+    /// An exit of 10 us with a detail, of which 8 us are in user space.
     fn exit_to_user(&mut self, reason: u64, about: (&str, &str, u64)) {
         let (event, field, value) = about;
         self.begin(reason).after(100).event(event, &[(field, value)]);
@@ -76,7 +76,7 @@ impl Guest {
         self.end(1_000);
     }
 
-    /// An exit during which another thread has the CPU.
+    /// An exit during which another thread preempts the vCPU.
     fn preempted(&mut self, reason: u64, ns: u64) {
         self.begin(reason).after(1_000).switch(VCPU, 0, OTHER);
         self.after(ns).switch(OTHER, 1, VCPU);
@@ -89,7 +89,7 @@ impl Guest {
         self.by(from, "sched_switch", &fields);
     }
 
-    /// The guest halts: the host polls for `polled`, and sleeps for `slept`.
+    /// The guest halts: the host polls for `polled` ns, and the vCPU sleeps for `slept` ns.
     fn halt(&mut self, polled: u64, slept: u64) {
         let ns = polled + if slept > 0 { slept + 1_000 } else { 500 };
         self.begin(HLT).after(1_000 + polled);
@@ -106,7 +106,7 @@ impl Guest {
         advice_of(&self.host.recording())
     }
 
-    /// What one rule says of it; whatever other rules say, there is no more than was measured.
+    /// The advice of one rule; checks for all rules that no saving exceeds the measured time.
     fn says(self, rule: &str) -> Vec<Advice> {
         assert!(RULES.iter().any(|known_rule| known_rule.name == rule), "{rule}");
         let passed_ns = self.now;
@@ -129,7 +129,7 @@ fn advice_of(recording: &Recording) -> Vec<Advice> {
     advise(&exits, &nested.rows, &takers.iter().collect::<Vec<&TakenCpu>>())
 }
 
-/// The guest after this many of these.
+/// A guest after `times` repetitions of `step`.
 fn after(times: u64, mut step: impl FnMut(&mut Guest, u64)) -> Guest {
     let mut guest = Guest::new();
     (0..times).for_each(|at| step(&mut guest, at));
@@ -160,7 +160,7 @@ fn ends_of_interrupts_that_exit_are_the_interrupt_controllers() {
         "interrupt-controller",
         200 * 10_000,
     );
-    // At a level-triggered line the kernel also reads whether it is requested.
+    // For a level-triggered interrupt, the kernel also reads the trigger mode register.
     let level = |guest: &mut Guest, _| {
         guest.exit(MSR_WRITE, EOI);
         guest.exit(MSR_READ, ("kvm_msr", "ecx", 0x819));
@@ -168,7 +168,7 @@ fn ends_of_interrupts_that_exit_are_the_interrupt_controllers() {
     let found = after(200, level).says("interrupt-controller");
     assert_eq!(found[0].saving_at_most_ns, 400 * 10_000, "{found:#?}");
     assert_eq!(found[0].saving_at_least_ns, 200 * 10_000 / 3, "a third of the ends");
-    // Interrupts to others exit with APICv, too: without ends they show nothing.
+    // With APICv, IPIs still exit: without end-of-interrupt exits they show nothing.
     is_silent(after(200, |guest, _| guest.exit(MSR_WRITE, ICR)), "interrupt-controller");
     let with_apicv = after(200, |guest, at| {
         guest.exit(MSR_WRITE, EOI);
@@ -199,7 +199,7 @@ fn accesses_to_a_device_in_user_space_could_be_the_kernels() {
             guest.exit_to_user(EPT_MISCONFIG, ("kvm_page_fault", "fault_address", 0xfe00_1000));
         }
     });
-    // Of 8 us in user space, an interrupt's end takes 10, and asking for its cause 10.
+    // From 8 us in user space, the end of an interrupt takes 10 us, and reading its cause 10 us.
     assert_eq!(least(with_ends), 0);
     let with_ends = after(400, |guest, at| {
         guest.exit_to_user(EPT_MISCONFIG, fault);
@@ -210,7 +210,7 @@ fn accesses_to_a_device_in_user_space_could_be_the_kernels() {
     });
     assert_eq!(least(with_ends), 400 * (8_000 - 3_000));
     is_silent(after(200, |guest, _| guest.exit(EPT_MISCONFIG, fault)), "device-address");
-    // As many, but at an address each.
+    // As many accesses, but each at a different address.
     let spread = |guest: &mut Guest, at: u64| {
         guest.exit_to_user(EPT_MISCONFIG, (notify.0, notify.1, notify.2 + 8 * at));
     };
@@ -248,7 +248,7 @@ fn timers_are_their_registers_and_their_ends() {
         guest.begin(PREEMPTION_TIMER).end(5_000);
     };
     saves(after(150, both), "guest-timers", 150 * 15_000);
-    // Few enough of the VM's time: a timer for 40 ms of the guest's.
+    // Too small a share of the VM's time: one timer per 40 ms of guest time.
     let rare = |guest: &mut Guest, _| {
         guest.after(40_000_000).exit(MSR_WRITE, deadline);
     };
@@ -262,7 +262,7 @@ fn faults_are_of_the_beginning_or_go_on() {
     };
     let mut early = after(400, fault);
     (0..100).for_each(|_| early.after(10_000_000).exit(MSR_WRITE, ("kvm_msr", "ecx", 0x10)));
-    // Most of the VM's time has no faults at all: 4 ms of 1.05 s are less than a percent.
+    // Most of the VM's time has no faults: 4 ms of 1.05 s are less than a percent.
     is_silent(early, "memory-faults");
     let mut early = after(400, fault);
     (0..100).for_each(|_| early.after(3_000_000).exit(MSR_WRITE, ("kvm_msr", "ecx", 0x10)));
@@ -274,7 +274,7 @@ fn faults_are_of_the_beginning_or_go_on() {
         "{all_along:#?}"
     );
     assert_eq!(all_along[0].saving_at_most_ns, 400 * 10_000);
-    // One address again and again is no memory.
+    // Repeated exits at the same address are no memory faults.
     is_silent(after(400, |guest, _| fault(guest, 0)), "memory-faults");
 }
 
@@ -307,7 +307,7 @@ fn waits_are_of_those_that_had_the_cpu() {
         (20_000_000 / 3, 0),
         "its own vhost goes with it"
     );
-    // A wait as long as 0.1% of what the vCPU ran.
+    // A wait of 0.1% of the vCPU's running time.
     let mut guest = Guest::new();
     guest.preempted(PREEMPTION_TIMER, 100_000);
     (0..100).for_each(|_| guest.after(1_000_000).exit(MSR_WRITE, ("kvm_msr", "ecx", 0x10)));
@@ -324,7 +324,7 @@ fn short_idles_want_polling_only_where_there_is_none() {
     is_silent(after(200, |guest, _| guest.halt(20_000, 30_000)), "short-idles");
     let found = after(200, |guest, _| guest.halt(3_000, 50_000)).says("short-idles");
     assert_eq!(found.len(), 1, "3 us before a sleep are no polling: {found:#?}");
-    // Half of them being long is no majority of short ones.
+    // With half of the idles long, short ones are no majority.
     is_silent(after(200, |guest, at| guest.halt(0, 50_000 + at % 2 * 1_000_000)), "short-idles");
 }
 
@@ -344,11 +344,11 @@ fn polling_that_ends_in_sleep_is_for_nothing() {
     );
     is_silent(after(200, |guest, _| guest.halt(100_000, 0)), "halt-polling");
     is_silent(after(200, |guest, _| guest.halt(0, 5_000_000)), "halt-polling");
-    // What passes before each sleep, polled or not.
+    // The time before each sleep, with or without polling.
     is_silent(after(200, |guest, _| guest.halt(9_000, 500_000)), "halt-polling");
 }
 
-/// An exit of level 2 that goes to level 1, which exits `times` before level 2 runs again.
+/// An exit of level 2 that is reflected to level 1, which exits `times` times before level 2 runs again.
 fn nested(guest: &mut Guest, times: u64) {
     let reason = [("exit_reason", 10), ("isa", VMX)];
     guest.begin(10).event("kvm_nested_vmexit", &reason);

@@ -1,4 +1,4 @@
-//! Alignment of recordings whose clocks relate as the test says: methods are right, or found out.
+//! Tests alignment with known relations of clocks: each method is either right, or rejected.
 
 use std::collections::BTreeMap;
 
@@ -10,29 +10,29 @@ use tracedat::{Guest, GuestCpu, ShiftSample, TimeShift, Tsc2Nsec, id, option};
 use crate::machinery::Machinery;
 use raw_bytes::ByteOrder::Little;
 
-/// A guest with two CPUs; CPU 0 is vCPU 1 and the other way round.
+/// A guest with two CPUs; CPU 0 is vCPU 1 and vice versa.
 #[derive(Clone, Debug)]
 struct Story {
     host_clock: &'static str,
     guest_clock: &'static str,
-    /// By guest CPU: guest's clock less host's, at the beginning and after the jump.
+    /// By guest CPU: guest's clock minus host's clock, before and after the jump.
     offsets: [(u64, u64); 2],
-    /// What `kvm_write_tsc_offset` says beyond the truth.
+    /// Error in the offset that `kvm_write_tsc_offset` reports.
     lie: u64,
-    /// Each has what makes nanoseconds of its ticks.
+    /// Conversion of ticks to nanoseconds on both clocks.
     rate: Option<Tsc2Nsec>,
     shift: Option<TimeShift>,
     named: bool,
-    /// Events of the host are lost now and then.
+    /// The host loses events now and then.
     lossy: bool,
-    /// KVM sets the TSC back and ahead again in every third exit, a little further each time.
+    /// KVM sets the TSC back and forward again in every third exit, with an increasing distance.
     rewritten: bool,
 }
 
 const GHZ_2: Tsc2Nsec = Tsc2Nsec { mult: 1 << 9, shift: 10, offset: 0 };
 const GUEST_ID: u64 = 0xfeed;
 const HOST_ID: u64 = 0xbeef;
-/// Host's clock at the beginning, at the jump, at the end.
+/// Host's clock at the start, at the jump, and at the end.
 const TIMES: [u64; 3] = [10_000_000_000, 12_000_000_000, 14_000_000_000];
 
 impl Default for Story {
@@ -51,7 +51,7 @@ impl Default for Story {
     }
 }
 
-/// Recordings of host and guest, and the host's time of each guest event, by guest CPU and stamp.
+/// Recordings of host and guest, and the host's time of each guest event by guest CPU and timestamp.
 type Recorded = (Vec<Recording>, BTreeMap<(u32, u64), u64>);
 
 impl Story {
@@ -78,7 +78,7 @@ impl Story {
         (vec![host.recording(), guest.recording()], truth)
     }
 
-    /// The life of one CPU of the guest: its vCPU has the other number, and stays on one CPU.
+    /// Simulates one CPU of the guest: its vCPU has the other number, and does not migrate.
     fn run(
         &self,
         cpu: u32,
@@ -130,7 +130,7 @@ impl Story {
             now += 3000 + random.below(if idle { 6_000_000 } else { 150_000 });
             if self.lossy && random.below(12) == 0 {
                 host.lose(cpu);
-                // The guest goes on meanwhile.
+                // The guest continues meanwhile.
                 for _ in 0..5 {
                     now += 20_000 + random.below(90_000);
                     guest.event(cpu, now.wrapping_add(offset), 1, "sched_wakeup", &[("pid", 1)]);
@@ -152,7 +152,7 @@ fn method(guest: &GuestAlignment, method: Method) -> &MethodResult {
     guest.methods.iter().find(|result| result.method == method).unwrap()
 }
 
-/// Applies the alignment and returns how far off each guest event is at most, in nanoseconds.
+/// Applies the alignment, and returns the max error of guest events in nanoseconds.
 fn farthest_off((recordings, truth): &mut Recorded, guest: &GuestAlignment, per_tick: u64) -> u64 {
     guest.apply(&mut recordings[1]);
     let recording = &recordings[1];
@@ -171,7 +171,7 @@ fn recorded_tsc_offsets_are_exact_with_their_jumps() {
         assert_eq!(guest.chosen, Some(Method::TscOffset), "{guest:?}");
         let tsc = method(&guest, Method::TscOffset);
         assert_eq!((tsc.violations(), tsc.rows.len()), (0, 4), "{tsc:?}");
-        // CPU 0 is KVM's vCPU 1; a host that names its guest's CPUs numbers them as the guest does.
+        // CPU 0 is KVM's vCPU 1; a host that names its guest's CPUs uses the guest's numbers.
         let vcpu = |cpu: u32| if named { cpu } else { 1 - cpu };
         assert!(tsc.rows.iter().all(|row| row.vcpu == vcpu(row.guest_cpu)));
         assert_eq!(guest.vm, if named { "web" } else { "vm-100" });
@@ -248,7 +248,7 @@ fn a_time_shift_without_violations_is_taken() {
     assert_eq!(guest.chosen, Some(Method::TimeShift), "{guest:?}");
     assert!(method(&guest, Method::TimeShift).from_windows.unwrap().1);
     assert_eq!(farthest_off(&mut sound, &guest, 1), 0);
-    // Off by a tenth of a millisecond.
+    // Wrong by a tenth of a millisecond.
     let wrong = Story { shift: Some(shift(100_000)), ..story }.record();
     let guest = only(&wrong.0, None);
     assert_eq!(guest.chosen, Some(Method::Windows));

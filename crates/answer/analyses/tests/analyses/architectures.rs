@@ -1,5 +1,5 @@
-//! Exits and requests of architectures of which no real recording is bundled: made up from the shapes
-//! in the kernel's headers.
+//! Exits and requests on architectures without a bundled real recording: synthetic events with the formats of the
+//! kernel's headers.
 
 use crate::machinery::Machinery;
 use analyses::exits::exits;
@@ -12,14 +12,14 @@ use testkit::Machine;
 const VCPU: i32 = 100;
 const IOTHREAD: i32 = 90;
 
-/// What `exits` says of a reason: its instruction set, name and code, and whether the guest waits.
+/// A reason in the result of `exits`: instruction set, name, code, and whether the guest waits.
 type Reason = (String, String, String, bool);
 
 fn reason(isa: &str, name: &str, code: &str, waits: bool) -> Reason {
     (isa.to_owned(), name.to_owned(), code.to_owned(), waits)
 }
 
-/// The reasons of all exits, in the order of their names.
+/// The reasons of all exits, sorted by name.
 fn reasons(machine: Machine, events: &[(&str, &[(&str, u64)])]) -> Vec<Reason> {
     let mut host = Machinery::for_machine(machine, "local");
     for (stamp, (name, fields)) in (1_000..).step_by(100).zip(events) {
@@ -40,7 +40,8 @@ fn reasons(machine: Machine, events: &[(&str, &[(&str, u64)])]) -> Vec<Reason> {
     all
 }
 
-/// The recording has the formats of switches and of exits to user space: they were on, and none came.
+/// The recording has the formats of switches and of exits to user space: the events were enabled, and none
+/// occurred.
 #[test]
 fn parts_whose_events_were_on_and_never_came_are_zero() {
     let mut host = Machinery::for_machine(Machine::X86, "local");
@@ -145,8 +146,8 @@ fn riscv_has_the_names_of_the_kernels_causes() {
     assert_eq!(found, expected);
 }
 
-/// What stands above the reason is part of its name: two rows of one name could not be told apart. A guest that was not
-/// entered does not wait.
+/// The flag bits above the reason are part of its name: otherwise two rows would have the same name. A failed
+/// entry is not a wait.
 #[test]
 fn vmx_reasons_have_their_flags_and_a_failed_entry_is_no_wait() {
     let code = |code: u64| [("exit_reason", code), ("isa", 1)];
@@ -166,15 +167,15 @@ fn vmx_reasons_have_their_flags_and_a_failed_entry_is_no_wait() {
     assert_eq!(found, expected);
 }
 
-/// The events by which a vCPU enters its guest, writes to a device, and enters it again; and what its
-/// first exit is called.
+/// The events by which a vCPU enters its guest, writes to a device, and enters the guest again; and the name of
+/// its first exit.
 type Kick = (
     Machine,
     (&'static str, &'static [(&'static str, u64)]),
     (&'static str, &'static [(&'static str, u64)]),
 );
 
-/// A write to a device wakes the I/O thread: the same path, whatever the architecture calls exits.
+/// A write to a device wakes the I/O thread: the path is the same, whatever exits are called on the architecture.
 #[test]
 fn requests_are_followed_on_every_architecture() {
     let kicks: [Kick; 6] = [

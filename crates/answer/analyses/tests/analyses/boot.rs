@@ -1,4 +1,4 @@
-//! Boots that no lab makes: of many machines at once, and of kernels that record what can't be.
+//! Boots that the lab cannot produce: many machines at once, and invalid boot events.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,7 +20,7 @@ fn found(recording: Recording, collected: Option<Collected>, marks: &BootMarks) 
     (boot, read.into_inner() / stored)
 }
 
-/// A guest's mark; each is one hypercall.
+/// A guest's mark, which is one hypercall.
 fn mark(host: &mut Machinery, ns: u64, thread: i32, id: u16, text: &str) {
     let [[a0, a1, a2, a3]] = mark_words(id, text)[..] else { panic!("{text} is too long") };
     let fields = [("nr", MARK_NUMBER), ("a0", a0), ("a1", a1), ("a2", a2), ("a3", a3)];
@@ -53,7 +53,7 @@ fn all_machines_of_a_host_are_found_in_as_many_passes_as_one() {
     assert_eq!(passes[0], passes[1]);
 }
 
-/// In how many passes a host's machines are found, all that there are.
+/// Number of passes to find all machines of a host.
 fn machines_of_a_host(vms: u64) -> u64 {
     let mut host = Machinery::new("local");
     let thread = |vm: u64| 1000 + i32::try_from(vm).unwrap();
@@ -64,7 +64,7 @@ fn machines_of_a_host(vms: u64) -> u64 {
             let id = u16::try_from(vm).unwrap();
             match step {
                 10 => mark(&mut host, ns + 10, thread, id, "loaded"),
-                // Each machine is up one step later than the one before it.
+                // Each machine is up one step later than the previous one.
                 step if step == 20 + vm => mark(&mut host, ns + 10, thread, id, "up"),
                 step if step > 90 => mark(&mut host, ns + 10, thread, id, "up again"),
                 80 => mark(&mut host, ns + 10, thread, id, "down"),
@@ -82,7 +82,7 @@ fn machines_of_a_host(vms: u64) -> u64 {
     let step_ns = vms * MS;
     for (vm, machine) in (0..).zip(&boot.machines) {
         assert_eq!(machine.vm.as_deref(), Some(&*format!("vm-{}", thread(vm))));
-        // An exit is before its own hypercall: the mark's own belongs to the phase before.
+        // An exit precedes its own hypercall: the mark's exit belongs to the previous phase.
         let expected = [
             (PhaseKind::Before, "before tracing", 10 * step_ns + 10, 11),
             (PhaseKind::User, "sends events by hypercall", (10 + vm) * step_ns, 10 + vm),
@@ -141,7 +141,7 @@ fn a_collector_alone_shows_a_boot() {
 fn initcalls_that_all_last_long_are_added_up_in_time() {
     const CALLS: u64 = 4000;
     let mut guest = Machinery::new("local");
-    // All begin, each in a thread of its own, before the first of them ends.
+    // All initcalls start, each in its own thread, before the first one ends.
     for (name, from) in [("initcall_start", 1), ("initcall_finish", 1 + CALLS)] {
         for call in 0..CALLS {
             let thread = i32::try_from(1 + call).unwrap();
@@ -153,7 +153,7 @@ fn initcalls_that_all_last_long_are_added_up_in_time() {
     assert_eq!(machine.initcalls.len() as u64, CALLS);
     for initcall in &machine.initcalls {
         assert_eq!(initcall.duration_ns(), Some(CALLS * MS));
-        // Its own beginning, those of all later ones, and the ends of all before it.
+        // Its own start, the starts of all later ones, and the ends of all earlier ones.
         assert_eq!(initcall.weight.map(|weight| weight.events), Some(CALLS));
     }
 }

@@ -1,4 +1,4 @@
-//! Calls of made-up kernels, and of real ones against counts and durations from another program.
+//! Calls of synthetic kernels, and calls of real kernels compared with counts and durations from another program.
 
 mod guest_calls;
 mod hooks;
@@ -14,7 +14,7 @@ const OUTER: u64 = 0x1000;
 const INNER: u64 = 0x2000;
 const SYMBOLS: &str = "1000 T outer\n2000 t inner\t[kvm]\n3000 T last\n";
 
-/// A kernel whose functions are traced.
+/// A synthetic kernel whose functions are traced.
 struct Kernel(Machinery);
 
 impl Kernel {
@@ -30,7 +30,7 @@ impl Kernel {
         self.0.event(cpu, ns, thread, "funcgraph_entry", &fields);
     }
 
-    /// A return that the kernel measured from when its event to when the return's was written.
+    /// A return with a measured duration that equals the time between the events.
     fn leave(&mut self, cpu: u32, ns: u64, thread: i32, func: u64, depth: u64, from_ns: u64) {
         self.measured(cpu, ns, thread, [func, depth, from_ns, ns]);
     }
@@ -61,7 +61,7 @@ fn named<'c>(calls: &'c RecordedCalls, name: &str) -> &'c Function {
     calls.functions.iter().find(|function| function.name.as_deref() == Some(name)).unwrap()
 }
 
-/// Count, total, self and time off the CPU.
+/// Count, total time, self time and off-CPU time.
 fn numbers(function: &Function) -> [u64; 4] {
     [function.count, function.total_ns, function.self_ns, function.off_cpu_ns]
 }
@@ -107,12 +107,12 @@ fn a_kernel_that_leaves_sleep_out_of_its_times_gives_the_same() {
     kernel.enter(0, 1_000, 7, OUTER, 0);
     kernel.switch(0, 1_200, 7, 8);
     kernel.switch(0, 9_200, 8, 7);
-    // 500 ns on the CPU: the kernel moved the time of the call.
+    // 500 ns on the CPU: the kernel shifted the start time of the call.
     kernel.measured(0, 9_500, 7, [OUTER, 0, 9_000, 9_500]);
     assert_eq!(numbers(named(&kernel.calls(), "outer")), [1, 8_500, 500, 8_000]);
 }
 
-/// As under emulation: the event of a return is written long after the kernel took its time.
+/// Under emulation, the kernel writes the event of a return long after it read the clock.
 #[test]
 fn late_events_do_not_lengthen_what_the_kernel_measured() {
     let mut kernel = Kernel::new();
@@ -123,17 +123,17 @@ fn late_events_do_not_lengthen_what_the_kernel_measured() {
     assert_eq!(numbers(named(&kernel.calls(), "outer")), [1, 810, 710, 100]);
 }
 
-/// An interrupt that comes when the tracer has read the clock, and not yet written its event.
+/// An interrupt between the tracer's clock reading and its event.
 #[test]
 fn interrupts_of_the_tracer_itself_are_put_where_their_time_is() {
     let mut kernel = Kernel::new();
     let last = 0x3000;
     kernel.enter(0, 1_000, 7, OUTER, 0);
-    // Within the call below, whose event comes later.
+    // Inside the following call, whose event comes later.
     kernel.enter(0, 1_110, 7, last, 2);
     kernel.measured(0, 1_160, 7, [last, 2, 1_110, 1_150]);
     kernel.enter(0, 1_200, 7, INNER, 1);
-    // After its time, and before the event of its return.
+    // After the measured time, and before the event of its return.
     kernel.enter(0, 1_510, 7, last, 2);
     kernel.measured(0, 1_560, 7, [last, 2, 1_510, 1_550]);
     kernel.measured(0, 1_600, 7, [INNER, 1, 1_100, 1_500]);

@@ -1,4 +1,4 @@
-//! What tasks waited for, in made-up histories of which all is known.
+//! Waits of tasks in synthetic histories with known results.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ const NPF: u64 = 0x400;
 const HOST_ID: u64 = 0xbeef;
 const GUEST_ID: u64 = 0xfeed;
 
-/// A machine, made event by event.
+/// A machine with synthetic events.
 struct Made(Machinery);
 
 impl Made {
@@ -93,7 +93,7 @@ fn critical_of_task(recordings: &mut [Recording], task: &str) -> Result<Critical
     Ok(found)
 }
 
-/// What always holds: parts add up to what was waited, and times of a thread to its whole.
+/// Invariants: parts add up to the wait time, and a thread's times to its total.
 fn check(found: &Critical) {
     let parts: u64 = found.parts.iter().map(|part| part.time_ns).sum();
     assert_eq!(parts, found.waited_ns());
@@ -104,7 +104,7 @@ fn check(found: &Critical) {
         assert!(*off_cpu_ns <= waited_ns + unknown_ns);
     }
     for wait in found.longest.iter().filter(|wait| !wait.is_cut) {
-        // Without a gap, in order, from one end to the other.
+        // Steps are in order and without gaps, and cover the wait.
         let mut now_ns = wait.from_ns;
         for step in &wait.steps {
             assert_eq!(step.from_ns, now_ns);
@@ -133,13 +133,13 @@ fn sorted<'p>(expected: &[Part<'p>]) -> Vec<Part<'p>> {
     expected
 }
 
-/// The server waits for another thread, which waits for a third; then for a CPU that somebody else has.
+/// The server waits for a second thread, which waits for a third one; then it waits for a busy CPU.
 #[test]
 fn a_chain_of_wake_ups_is_followed_to_its_end() {
     let mut host = Made::host();
     host.switch(1, 500, IDLE, 0, OTHER);
     host.switch(0, 1_000, SERVER, SLEEPS, 52);
-    // The other one sleeps from 1,100 to 1,400, and is woken by the third, which began before.
+    // The second thread sleeps from 1,100 to 1,400; the third one wakes it, and was running before.
     host.switch(1, 1_100, OTHER, SLEEPS, IDLE);
     host.wake(0, 1_400, 52, OTHER).switch(1, 1_450, IDLE, 0, OTHER);
     host.wake(1, 1_700, OTHER, SERVER);
@@ -162,7 +162,7 @@ fn a_chain_of_wake_ups_is_followed_to_its_end() {
     assert_eq!(order, expected);
 }
 
-/// What no event explains is a part with that name.
+/// Time without an explaining event is a part with a specific reason.
 #[test]
 fn ends_have_names() {
     let reason_of = |record: fn(&mut Made)| {
@@ -189,7 +189,8 @@ fn ends_have_names() {
         host.event(1, 1_500, OTHER, "irq_handler_entry", &[("irq", 9)]);
         host.wake(1, 1_600, OTHER, SERVER).switch(0, 1_900, IDLE, 0, SERVER);
     });
-    // While events are missing it may have been woken, and have run: nothing is known until it is woken.
+    // While events are missing, the thread may have been woken and have run: its state is unknown until the next
+    // wake-up.
     assert_eq!(lost, (Vec::new(), 600));
     let asleep = critical_of_task(
         &mut [{
@@ -204,7 +205,7 @@ fn ends_have_names() {
     assert_eq!(parts(&asleep.unwrap()), [expected]);
 }
 
-/// Each waits for the next one: no deeper than the stack that is kept.
+/// Each thread waits for the next one: the walk stops at the max depth of its stack.
 #[test]
 fn long_chains_end_in_a_part_of_that_name() {
     let mut host = Made::host();
@@ -246,7 +247,7 @@ fn two(mut host: Made, mut guest: Made) -> [Recording; 2] {
     [host.0.recording(), guest.0.recording()]
 }
 
-/// A guest's task reads from its disk: kick, worker, interrupt, and each layer's part of the wait.
+/// A guest's task reads from its disk: kick, worker, interrupt, and the parts of each layer.
 #[test]
 fn a_wait_is_followed_through_guest_and_host() {
     let (mut host, mut guest) = (Made::host(), Made::new("7 dd\n"));
@@ -267,7 +268,7 @@ fn a_wait_is_followed_through_guest_and_host() {
     host.exit(0, 3_100, HLT);
     let found = critical_of_task(&mut two(host, guest), "web/dd").unwrap();
     let expected = [
-        // The exit of the notification itself.
+        // The exit of the kick itself.
         ("host", "web vCPU 0", S::ExitKernel, Some("npf"), 20),
         ("host", "vhost-80", S::Waiting, Some("idle"), 70),
         ("host", "vhost-80", S::Running, None, 400 + 10),
@@ -283,7 +284,8 @@ fn a_wait_is_followed_through_guest_and_host() {
     assert_eq!((thread.off_cpu_ns, thread.waits), (670, 1));
 }
 
-/// A guest that takes an interrupt late, after more exits than are looked back over: by its vector it is known who raised it.
+/// A guest that handles an interrupt after more exits than the search goes back: the vector identifies the thread
+/// that raised it.
 #[test]
 fn a_late_interrupt_is_found_by_its_vector() {
     let waits = |is_injected: bool| {
@@ -295,7 +297,7 @@ fn a_late_interrupt_is_found_by_its_vector() {
         guest.switch(0, 2_030, DD, SLEEPS, 8);
         host.switch(1, 2_100, IDLE, 0, VHOST);
         host.inject(1, 2_500, VHOST).switch(1, 2_520, VHOST, SLEEPS, IDLE);
-        // Others of another interrupt, by the vCPU itself, while that one is still to come.
+        // Another interrupt's injections, by the vCPU itself, while the first one is still pending.
         for at in 0..8 {
             host.exit(0, 3_000 + 100 * at, NPF).entry(0, 3_020 + 100 * at);
         }
@@ -318,7 +320,8 @@ fn a_late_interrupt_is_found_by_its_vector() {
     assert!(!parts(&found).iter().any(|part| part.1 == "vhost-80"), "{:?}", parts(&found));
 }
 
-/// While its vCPU has no CPU, a guest's task waits for whoever has it, though its guest says that it runs.
+/// While its vCPU has no CPU, a guest's task waits for the thread on that CPU, though the guest considers the task
+/// running.
 #[test]
 fn a_preempted_vcpu_is_its_guests_wait() {
     let (mut host, mut guest) = (Made::host(), Made::new("7 dd\n"));
@@ -337,12 +340,12 @@ fn a_preempted_vcpu_is_its_guests_wait() {
     assert_eq!((found.threads[0].ran_ns, found.threads[0].off_cpu_ns), (170, 0));
 }
 
-/// Machines that do something at random, but as machines do it.
+/// Simulates machines with random but valid events.
 struct Life {
     random: Random,
-    /// By CPU, who runs.
+    /// The current thread by CPU.
     runs: [i32; 2],
-    /// Those who sleep, and those who could run.
+    /// Sleeping threads, and runnable ones.
     sleep: Vec<i32>,
     ready: Vec<i32>,
 }
@@ -359,7 +362,7 @@ impl Life {
         (!list.is_empty()).then(|| list.swap_remove(at))
     }
 
-    /// An interrupt, or something of a disk.
+    /// A random interrupt or disk event.
     fn interrupt(&mut self, made: &mut Made, cpu: u32, ns: u64) {
         let runs = self.runs[cpu as usize];
         let disk = [("dev", 8 << 20), ("sector", self.random.below(3))];
@@ -381,7 +384,7 @@ impl Life {
         }
     }
 
-    /// Something happens on a CPU.
+    /// A random event on a CPU.
     fn step(&mut self, made: &mut Made, cpu: usize, ns: u64) {
         let runs = self.runs[cpu];
         match self.random.below(6) {
@@ -415,7 +418,7 @@ impl Life {
     }
 }
 
-/// Whatever happens, parts add up, each thread's time is shared out once, and all of it is.
+/// In any history, parts add up, and each thread's time is distributed completely and exactly once.
 #[test]
 fn parts_add_up_in_any_history() {
     let (mut states, mut of_disks) = (BTreeMap::new(), 0);
@@ -451,10 +454,11 @@ fn parts_add_up_in_any_history() {
     assert!(of_disks > 20, "{of_disks}");
 }
 
-/// The disk as the kernel has it, 8:0, and a sector of it.
+/// Disk 8:0 as the kernel's `dev_t`, and a sector of it.
 const DISK: [(&str, u64); 2] = [("dev", 8 << 20), ("sector", 2_048)];
 
-/// The server waits for a disk whose request another thread issues later: for that one first, then for the disk.
+/// The server waits for a disk whose request another thread issues later: first for that thread, then for the
+/// disk.
 #[test]
 fn a_disk_is_waited_for_since_it_has_the_request() {
     let reads = |is_issued: bool, has_irq: bool| {
@@ -477,14 +481,15 @@ fn a_disk_is_waited_for_since_it_has_the_request() {
     let of_disk = |ns| ("host", "server", S::Blocked, Some("disk 8:0"), ns);
     let issues = ("host", "other", S::Running, None, 200);
     assert_eq!(parts(&reads(true, true)), sorted(&[handler, issues, of_disk(500), awake]));
-    // Who issued it was not seen: it is the disk's all along.
+    // The issuer is unknown: the disk accounts for all of the time.
     assert_eq!(parts(&reads(false, true)), sorted(&[handler, of_disk(700), awake]));
-    // Without the interrupt's own event nothing says that it is the disk's.
+    // Without the interrupt's own event, nothing connects the wake-up with the disk.
     let unknown = ("host", "server", S::Blocked, Some("interrupt"), 800);
     assert_eq!(parts(&reads(true, false)), sorted(&[unknown, awake]));
 }
 
-/// Events are missing between two requests of one sector: the second one's beginning is not the first one's.
+/// Events are missing between two requests of the same sector: the second one must not get the first one's issue
+/// time.
 #[test]
 fn requests_under_way_are_forgotten_where_events_are_lost() {
     let mut host = Made::host();

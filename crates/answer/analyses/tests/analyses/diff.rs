@@ -1,6 +1,5 @@
-//! The statistics of comparisons keep what they promise, on runs made by chance of which the truth
-//! is known: how often equal runs are called different, how often intervals hold the truth, and
-//! whether a known change is found.
+//! Statistical properties of comparisons, on random runs with a known truth: rate of false positives, coverage of
+//! intervals, and detection of known changes.
 
 mod made;
 mod rates;

@@ -1,4 +1,4 @@
-//! Guests' events out of their host's recording: streams of vCPUs, their order, their losses.
+//! Guests' events in their host's recording: streams of vCPUs, order, losses.
 
 use crate::machinery::Machinery;
 use analyses::hypertrace::{
@@ -8,12 +8,12 @@ use hypertrace::collected::{Begin, ClockPair, Entry, Hypercall, VERSION, Words};
 use hypertrace::{Kind, MARK_NUMBER, NUMBER, mark_words};
 use sources::Collected;
 
-/// Two frames of a guest in the lab, described in `docs/formats/hypertrace.md`.
+/// Two frames of a guest in the lab, explained in `docs/formats/hypertrace.md`.
 const FRAMES: [[u64; 4]; 2] = [
     [0x013c_e850_0000_4700, 0x3c80_1900_0e01_8428, 0x027b_237b_6b9b_734b, 0x4],
     [0xbb5d_bc80_0023_1e01, 0xd181_7b93_2b5b_937b, 0x386d_be40_9663_8989, 0x31e1],
 ];
-/// From its second event to the second frame's end.
+/// Time from the first frame's second event to the end of the second frame.
 const AGE_NS: u64 = 2_518_319;
 
 #[derive(Default)]
@@ -42,12 +42,12 @@ fn read(host: Machinery) -> (Vec<(u32, u64, GuestEvent)>, HypertraceSummary) {
 #[test]
 fn vcpus_have_streams_of_their_own_and_one_order() {
     let mut host = Machinery::new("local");
-    // A vCPU's thread moves from one CPU of the host to another.
+    // A vCPU's thread migrates to another host CPU.
     hypercall(&mut host, 0, 10_000_000, 100, NUMBER, FRAMES[0]);
     hypercall(&mut host, 1, 10_500_000, 101, NUMBER, FRAMES[0]);
     hypercall(&mut host, 0, 14_000_000, 101, NUMBER, FRAMES[1]);
     hypercall(&mut host, 1, 14_100_000, 100, NUMBER, FRAMES[1]);
-    // Somebody else's.
+    // A hypercall with another number.
     hypercall(&mut host, 1, 14_200_000, 100, 5, [1, 2, 3, 4]);
     let (seen, summary) = read(host);
     let second = |sent: u64| sent - AGE_NS;
@@ -75,7 +75,7 @@ fn what_the_host_lost_is_not_guessed() {
     let GuestEvent::Event(event) = &seen[0].2 else { panic!("{seen:?}") };
     assert_eq!(event.running, None);
     let GuestEvent::Event(event) = &seen[1].2 else { panic!("{seen:?}") };
-    // The second frame says who the worker is, and not who task 1 is.
+    // The second frame defines the worker, but not task 1.
     assert_eq!(event.running.map(|task| task.pid), Some(17));
     assert!(matches!(event.kind, Kind::Switch { next: None, .. }), "{event:?}");
     assert_eq!(summary.losses[0].uncounted_losses, 1);
@@ -94,7 +94,7 @@ fn marks_are_put_together_across_vcpus() {
     assert_eq!(summary.marks_damaged, 0);
 }
 
-/// The same hypercalls as a collector writes them, on a clock that is 7 us ahead.
+/// The same hypercalls in a collector's file, on a clock that is 7 us ahead.
 fn collected(hypercalls: &[(u64, u32, u64, [u64; 4], u16)]) -> Option<Collected> {
     let begin = Begin { version: VERSION, clock: "local".into(), ..Begin::default() };
     let pair = |mono_ns: u64| {
@@ -154,7 +154,7 @@ fn what_the_collector_lost_is_not_guessed() {
     assert_eq!((event.running, seen.0.len()), (None, 2));
 }
 
-/// What collectors wrote, and nothing else.
+/// Only the collectors' files.
 fn of_collector(collected: &[Option<Collected>]) -> HypertraceFiles<'_> {
     HypertraceFiles { collected, ..HypertraceFiles::default() }
 }

@@ -1,4 +1,4 @@
-//! A recording made up event by event, of one machine.
+//! Builds a synthetic recording of one machine, event by event.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -12,14 +12,14 @@ use tracedat::{
 
 const LITTLE_64: Abi = Abi { order: ByteOrder::Little, long: LongSize::Eight };
 
-/// One machine's recording in the making.
+/// A recording under construction.
 pub(crate) struct Machinery {
     formats: KernelFormats,
     pub(crate) clock: &'static str,
     pub(crate) options: Vec<(u16, Vec<u8>)>,
-    /// Names of threads, as the kernel's `saved_cmdlines` has them.
+    /// Thread names, in the format of the kernel's `saved_cmdlines`.
     pub(crate) cmdlines: String,
-    /// Names of addresses, as `/proc/kallsyms` has them.
+    /// Symbols, in the format of `/proc/kallsyms`.
     pub(crate) kallsyms: String,
     cpus: BTreeMap<u32, StreamBuilder>,
 }
@@ -29,7 +29,7 @@ impl Machinery {
         Self::for_machine(Machine::X86, clock)
     }
 
-    /// That of a machine of this architecture.
+    /// A machine of this architecture.
     pub(crate) fn for_machine(machine: Machine, clock: &'static str) -> Self {
         Self {
             formats: KernelFormats::new(machine, LITTLE_64),
@@ -41,13 +41,13 @@ impl Machinery {
         }
     }
 
-    /// The same, with system calls of all kinds, and signals.
+    /// Adds the formats of all system calls and of signals.
     pub(crate) fn with_syscalls(mut self) -> Self {
         self.formats = self.formats.with_syscalls();
         self
     }
 
-    /// The same, with x86's own interrupts.
+    /// Adds the formats of x86's interrupt vectors.
     pub(crate) fn with_vectors(mut self) -> Self {
         self.formats = self.formats.with_vectors();
         self
@@ -73,7 +73,7 @@ impl Machinery {
         self.stream(cpu).event(stamp, &payload);
     }
 
-    /// Events are lost here, without a count.
+    /// A loss without a count.
     pub(crate) fn lose(&mut self, cpu: u32) {
         self.stream(cpu).lose(MissedEvents::Uncounted);
     }

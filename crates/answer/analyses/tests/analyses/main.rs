@@ -1,4 +1,4 @@
-//! The numbers of each question, on made-up histories, and on real recordings against their truths.
+//! Tests the results of each question with synthetic histories, and with real recordings and their truths.
 
 // Helpers of tests are not `#[test]` functions, which clippy.toml lets unwrap.
 #![allow(clippy::cast_possible_truncation, clippy::indexing_slicing, clippy::unwrap_used)]

@@ -1,4 +1,4 @@
-//! Exits of nested guests: what they cost, and what is waiting, in a made-up history of which all is known.
+//! Exits of nested guests, costs and waits, in a synthetic history with known results.
 
 use analyses::nested::{NestedRow, nested};
 use testkit::Machine;
@@ -11,7 +11,7 @@ const HLT: u64 = 0x78;
 const VMRUN: u64 = 0x80;
 const SLEEPS: u64 = 1;
 
-/// A host and its moment.
+/// A host and its current time.
 struct Host(Machinery, u64);
 
 impl Host {
@@ -25,14 +25,14 @@ impl Host {
         self.event("kvm_exit", &[("exit_reason", reason), ("isa", 2)])
     }
 
-    /// An exit of level 2 that is level 1's to deal with.
+    /// An exit of level 2 that level 1 handles.
     fn reflected(&mut self, reason: u64) -> &mut Self {
         let fields = [("exit_code", reason), ("isa", 2)];
         self.exit(reason).event("kvm_nested_vmexit", &[("exit_reason", reason), ("isa", 2)]);
         self.event("kvm_nested_vmexit_inject", &fields).event("kvm_entry", &[])
     }
 
-    /// Level 1 halts, and so does its thread for that long.
+    /// Level 1 halts, and its thread sleeps for `ns`.
     fn halts(&mut self, ns: u64) -> &mut Self {
         let away = [("prev_pid", VCPU as u64), ("prev_state", SLEEPS), ("next_pid", 0)];
         self.exit(HLT).event("sched_switch", &away);
@@ -55,7 +55,7 @@ fn waiting_is_no_cost_and_comes_after_what_is() {
     for _ in 0..3 {
         host.reflected(CPUID).level_2_runs();
     }
-    // Level 2 waits for work: level 1 has its own timers meanwhile, and waits, too.
+    // Level 2 waits for work: meanwhile level 1 handles its own timers, and waits as well.
     host.reflected(HLT);
     for _ in 0..20 {
         host.halts(1_000_000);
@@ -65,10 +65,10 @@ fn waiting_is_no_cost_and_comes_after_what_is() {
     let [cpuid, hlt] = &found.rows[..] else { panic!("{:?}", found.rows) };
     assert_eq!((cpuid.reason.as_str(), cpuid.count, cpuid.waiting), ("cpuid", 3, false));
     assert_eq!((hlt.reason.as_str(), hlt.count, hlt.waiting), ("hlt", 1, true));
-    // Of each its own exit of 30 ns, and what brings level 2 back, of 20.
+    // Each has its own exit of 30 ns, and the exit that enters level 2 again, of 20 ns.
     assert_eq!(cpuid.cost().cost_ns, Some(3 * (30 + 20)));
     assert_eq!(cpuid.cost().waited_ns, Some(0));
-    // Each time level 1 halts takes 10 ns before and 10 after the wait.
+    // Each halt of level 1 takes 10 ns before the wait and 10 ns after it.
     assert_eq!(hlt.cost().cost_ns, Some(30 + 20 + 20 * 20));
     assert_eq!(hlt.cost().waited_ns, Some(20 * 1_000_010));
     let parts = |row: &NestedRow| {

@@ -1,8 +1,7 @@
-//! Reports on the bundled recordings against the truth that comes with them, and against a second,
-//! naive way of counting.
+//! Compares reports on the bundled recordings with their truth files, and with a second, naive count.
 //!
-//! The oracle shares no code with `timeline`: it holds a recording as one flat list of events and
-//! finds the state of a thread at any moment by looking back.
+//! The oracle shares no code with `timeline`: it stores a recording as one flat list of events, and finds the
+//! state of a thread at any time by searching backwards.
 
 mod accounts;
 mod boot;
@@ -52,13 +51,13 @@ fn open(name: &str) -> Recording {
     sources::open(&fixture(name)).unwrap()
 }
 
-/// What `NAME.truth.json` says.
+/// Contents of `NAME.truth.json`.
 fn truth(name: &str) -> serde_json::Value {
     let path = fixture(name).with_extension("truth.json");
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// Every exit twice: by codes as the file has them, and one by one as counted here.
+/// Checks every exit twice: by raw codes with the truth file, and one by one with the naive count.
 fn check(name: &str) {
     by_code::check(name);
     accounts::check(name);

@@ -1,4 +1,4 @@
-//! Paths of made-up requests, of which every step is known.
+//! Paths of synthetic requests with known steps.
 
 use crate::machinery::Machinery;
 use analyses::path::{Actor, ExampleOf, NoSuchEvent, Path, PathEnds, Paths, paths};
@@ -18,7 +18,7 @@ const DOORBELL: u64 = 0xfe00_0010;
 const HLT: u64 = 0x78;
 const NPF: u64 = 0x400;
 
-/// A host with a VM of two vCPUs and an I/O thread, made event by event.
+/// A synthetic host with a VM of two vCPUs and an I/O thread.
 struct Host(Machinery);
 
 impl Host {
@@ -26,7 +26,7 @@ impl Host {
         let mut machine = Machinery::new("local");
         machine.cmdlines = "100 qemu\n101 qemu\n90 qemu\n50 server\n".to_owned();
         let mut host = Self(machine);
-        // Both vCPUs have entered, so that the VM is known to have both; the other one sleeps.
+        // Both vCPUs have entered, so that the VM has both of them; the second one sleeps.
         host.entry(0, 10, VCPU).entry(1, 20, OTHER_VCPU);
         host.exit(1, 30, OTHER_VCPU, HLT).switch(1, 40, OTHER_VCPU, SLEEPS, IDLE);
         host
@@ -84,7 +84,7 @@ impl Host {
     }
 }
 
-/// The steps of a path with their times, each of one request.
+/// Steps of a path with their times; each has only one request.
 fn steps(path: &Path) -> Vec<(&str, Actor, u64)> {
     path.hops.iter().map(|hop| (hop.to.as_str(), hop.on, hop.times.sum())).collect()
 }
@@ -98,7 +98,7 @@ fn only(found: &Paths) -> &Path {
 const TO_THREAD: [(&str, Actor, u64); 2] =
     [("wakes iothread", Actor::Vcpu, 10), ("iothread runs", Actor::Iothread, 30)];
 
-/// A kick wakes the I/O thread, which raises an interrupt and wakes the vCPU that sleeps meanwhile.
+/// A kick wakes the I/O thread, which raises an interrupt and wakes the sleeping vCPU.
 #[test]
 fn a_request_is_followed_until_its_guest_goes_on() {
     let mut host = Host::new();
@@ -124,8 +124,8 @@ fn a_request_is_followed_until_its_guest_goes_on() {
     assert_eq!(path.vm.as_deref(), Some("vm-100"));
 }
 
-/// With the guest running, it is the interrupt's exit that brings the request back; and the next
-/// access to the same device is the guest's answer, whereas one to another is not.
+/// While the guest runs, the interrupt's exit returns the request. The next access to the same device is the
+/// guest's response; an access to another device is not.
 #[test]
 fn the_next_access_to_the_device_ends_a_request() {
     for (address, last) in
@@ -147,8 +147,8 @@ fn the_next_access_to_the_device_ends_a_request() {
     }
 }
 
-/// While the thread is awake, kicks wake nobody: it finds them when it next does something. That is the same
-/// path, of which two steps are optional, and its steps still add up to its time.
+/// While the thread is awake, kicks cause no wake-ups: it takes them up at its next action. This is the same path
+/// with two optional steps, and its steps still add up to its time.
 #[test]
 fn a_thread_that_is_awake_takes_up_what_it_was_not_woken_for() {
     let mut host = Host::new();
@@ -173,13 +173,13 @@ fn a_thread_that_is_awake_takes_up_what_it_was_not_woken_for() {
     assert_eq!((median.steps.len(), &median.hops[..]), (6, &[0, 1, 2, 3, 4][..]));
     let worst = path.example(ExampleOf::Worst).unwrap();
     assert_eq!(worst.total_ns(), 230);
-    // Each step has its place: the wake-up that of the waker, the run that of the thread.
+    // Each step has a place: a wake-up that of the waker, a run that of the thread.
     let threads: Vec<u32> = worst.steps.iter().map(|step| step.place.thread).collect();
     let expected = [VCPU, VCPU, IOTHREAD, IOTHREAD, VCPU, VCPU];
     assert_eq!(threads, expected.map(i32::cast_unsigned));
 }
 
-/// A step in another's place is no optional one.
+/// A different step at the same position is not an optional step.
 #[test]
 fn ways_with_other_steps_are_other_paths() {
     let mut host = Host::new();
@@ -200,7 +200,7 @@ fn ways_with_other_steps_are_other_paths() {
     assert_eq!(found.paths.iter().map(|path| path.variants).collect::<Vec<_>>(), [1, 1]);
 }
 
-/// An interrupt that hits the I/O thread wakes another vCPU: that is not what the thread works on.
+/// An interrupt of the I/O thread wakes another vCPU: the I/O thread's request does not cause that.
 #[test]
 fn interrupts_are_not_the_thread_they_hit() {
     let mut host = Host::new();
@@ -237,7 +237,8 @@ fn one_vcpu_interrupts_another() {
     assert_eq!(path.total.sum(), 50);
 }
 
-/// Someone in the midst of a system call is still at it; the disk's interrupt wakes it for that.
+/// A thread in the middle of a system call is still working on its request; the disk's interrupt wakes it for
+/// that.
 #[test]
 fn a_disk_is_waited_for() {
     for (state, over_disk) in [(WAITS, false), (SLEEPS, true)] {
@@ -267,7 +268,7 @@ fn a_disk_is_waited_for() {
     }
 }
 
-/// What reaches a thread that works for the VM from outside is a request, too.
+/// An external event that wakes a thread of the VM begins a request.
 #[test]
 fn requests_come_in_from_outside() {
     let mut host = Host::new();
@@ -282,7 +283,7 @@ fn requests_come_in_from_outside() {
     assert_eq!(found.paths[0].total.sum(), 130);
 }
 
-/// Nothing is followed across a loss, whichever CPU it is on.
+/// Nothing is followed across a loss on any CPU.
 #[test]
 fn losses_interrupt() {
     for cpu in [0, 1] {

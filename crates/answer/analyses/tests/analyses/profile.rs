@@ -1,4 +1,4 @@
-//! Profiles of made-up guests whose code's times are known.
+//! Profiles of synthetic guests with known times of code.
 
 use analyses::profile::{Evidence, GuestStacks, Profile, ProfileQuestion, ProfileRow, profile};
 use analyses::states::VcpuState;
@@ -15,10 +15,10 @@ const VCPU: i32 = 100;
 const INTERRUPT: u64 = 0x60;
 const MSR: u64 = 0x7c;
 const KERNEL: u64 = 0xffff_ffff_8100_0000;
-/// What each exit takes until the next entry.
+/// Duration of each exit.
 const EXIT_NS: u64 = 50;
 
-/// A run of the guest for `ns` from an entry on, left at `address` by an exit with this code.
+/// The guest runs for `ns` after an entry, and exits at `address` with this code.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     ns: u64,
@@ -59,7 +59,7 @@ fn a_sample_stands_for_the_time_in_the_guest_since_the_last_one() {
     let interrupt = |ns, address| Run { ns, address, code: INTERRUPT };
     let found = profile_of(&[
         interrupt(300, KERNEL),
-        // Not a sample: where the guest asks for something is no matter of chance.
+        // Not a sample: the guest chooses where it accesses an MSR.
         Run { ns: 100, address: KERNEL + 0x30, code: MSR },
         interrupt(200, KERNEL + 0x10),
         interrupt(400, 0x1234),
@@ -85,13 +85,13 @@ fn a_guest_without_interrupts_has_time_and_no_code() {
     assert_eq!((guest[0].time.low_ns, guest[0].time.high_ns), (700, 700));
 }
 
-/// Three functions in turn, interrupted every so often at what they are just doing.
+/// Three functions in turn, with periodic interrupts.
 fn guest_of(parts: [u64; 3], pieces: &[u64], swap: bool) -> (Profile, [f64; 3]) {
     let mut in_all = [0; 3];
     let (mut runs, mut at) = (Vec::new(), 0);
     let round: u64 = parts.iter().sum();
     for &ns in pieces {
-        // A run ends in the function that has the CPU at its end.
+        // A run ends in the function that is current at its end.
         let place = (at + ns) % round;
         let function = if place < parts[0] {
             0
@@ -130,8 +130,8 @@ fn is_found((profile, truth): &(Profile, [f64; 3])) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Functions that take 5 : 3 : 2, and other shares, are found; samples that are put to the next
-    /// function are not taken for them.
+    /// Shares of 5 : 3 : 2 and others are found, and samples that are assigned to the next function are detected
+    /// as wrong.
     #[test]
     fn shares_are_found_and_wrong_samples_are_not(
         first in 300_u64..700,
@@ -145,7 +145,7 @@ proptest! {
     }
 }
 
-/// A sample of a thread: its mode by the kernel's number, and its call chain.
+/// A sample of a thread: the kernel's number of its mode, and its call chain.
 fn sample(out: &mut Vec<u8>, thread: i32, (time_ns, mode, chain): (u64, u16, &[u64])) {
     let ip = chain.iter().copied().find(|&ip| ip < marker::LOWEST).unwrap_or(0);
     let tids = [thread, thread].into_iter().flat_map(i32::to_ne_bytes);
@@ -188,7 +188,7 @@ fn perf_data(thread: i32, samples: &[(u64, u16, &[u64])]) -> Vec<u8> {
 #[test]
 fn samples_of_the_host_go_to_what_the_vcpu_did_and_not_to_what_the_kernel_says() {
     assert_eq!(CpuMode::from_misc(GUEST_KERNEL), CpuMode::GuestKernel);
-    // In the guest from 1000 to 2000, in the MSR exit to 2050, in the guest to 3000, interrupted to 3050.
+    // In the guest until 2000, in the MSR exit until 2050, in the guest until 3000, interrupted until 3050.
     let host = host_of(&[
         Run { ns: 1000, address: KERNEL, code: MSR },
         Run { ns: 950, address: KERNEL + 0x50, code: INTERRUPT },
@@ -198,12 +198,12 @@ fn samples_of_the_host_go_to_what_the_vcpu_did_and_not_to_what_the_kernel_says()
         VCPU,
         &[
             (1500, GUEST_KERNEL, &[KERNEL + 0x10]),
-            // The guest's address while its exit is handled, as arm64 has it: whose code that was isn't known.
+            // A guest address while its exit is handled, as on arm64: the owner of the code is unknown.
             (2010, GUEST_KERNEL, &[KERNEL + 0x20]),
             (2020, HOST_KERNEL, &stack),
-            // VMX says that the guest was left before the interrupt is dealt with: the guest's.
+            // VMX traces the exit before the interrupt is handled: the sample belongs to the guest.
             (3010, GUEST_KERNEL, &[KERNEL + 0x40]),
-            // After all that was recorded.
+            // After the end of the recording.
             (9999, HOST_KERNEL, &stack),
         ],
     );
@@ -224,7 +224,7 @@ fn samples_of_the_host_go_to_what_the_vcpu_did_and_not_to_what_the_kernel_says()
         assert_eq!((row.evidence, row.host_code), (Evidence::Host, false));
         row.time.ns
     };
-    // The first stands for 500 of 1000 ns until then, the second for all since.
+    // The first sample represents 500 ns of the 1000 ns before it, the second one all time since.
     assert_eq!((in_guest(0x10), in_guest(0x40)), (500, 1450));
     let of_host = found.rows.iter().find(|row| row.host_code && !row.stack.is_empty()).unwrap();
     let addresses: Vec<_> = of_host.stack.iter().map(|frame| frame.address).collect();
@@ -237,7 +237,7 @@ fn samples_of_the_host_go_to_what_the_vcpu_did_and_not_to_what_the_kernel_says()
     );
 }
 
-/// The kernel names its worker after the thread that it works for.
+/// The kernel names its worker after the thread that owns it.
 #[test]
 fn other_threads_that_work_for_a_vm_have_their_time_on_cpus() {
     const WORKER: i32 = 200;
@@ -258,7 +258,7 @@ fn other_threads_that_work_for_a_vm_have_their_time_on_cpus() {
     let (first, other) = ([marker::KERNEL, KERNEL + 0x100], [marker::KERNEL, KERNEL + 0x200]);
     let samples = perf_data(
         WORKER,
-        // The third comes while it doesn't run.
+        // The third sample is taken while the thread does not run.
         &[(1100, HOST_KERNEL, &first), (2200, HOST_KERNEL, &other), (2400, HOST_KERNEL, &first)],
     );
     let samples = Samples::of_bytes(&host, "host.data".as_ref(), samples).unwrap();
@@ -269,7 +269,7 @@ fn other_threads_that_work_for_a_vm_have_their_time_on_cpus() {
     );
     let [worker] = &found.threads[..] else { panic!("{:?}", found.threads) };
     assert_eq!((worker.part.name(), worker.thread, worker.time_ns), ("vhost", WORKER as u32, 800));
-    // 100 until the first sample, 600 until the second; what remains is shared out alike.
+    // 100 ns until the first sample, 600 ns until the second one; the rest is distributed in proportion.
     let times: Vec<u64> = worker.stacks.iter().map(|(_, _, time)| time.ns).collect();
     assert_eq!((times.iter().sum::<u64>(), times.iter().max()), (800, Some(&686)));
 }

@@ -1,5 +1,5 @@
-//! Profiles of a program whose functions have known shares, from mixtures of evidence: samples of the host, of the guest and
-//! exits, each there for a part of the time, and ranges that cut all of them.
+//! Profiles of a program with known shares of functions, from mixtures of evidence: samples of the host, samples
+//! of the guest, and exits, each available for a part of the time, with random time ranges.
 
 use std::collections::BTreeMap;
 
@@ -28,20 +28,20 @@ const GUEST_KERNEL: u16 = 4;
 const BEGIN_NS: u64 = 1_000_000;
 const WHOLE_NS: u64 = 2_000_000_000;
 const EXIT_NS: u64 = 2_000;
-/// Usual times from one sample to the next, and from one exit to the next.
+/// Typical time between samples, and between exits.
 const HOST_PERIOD_NS: u64 = 1_000_000_000 / 1009;
 const GUEST_PERIOD_NS: u64 = 1_000_000_000 / 797;
 const EXIT_PERIOD_NS: u64 = 1_000_000;
-/// The program's functions, with their shares of a round; the last one runs with interrupts off.
+/// Functions of the program with their shares of a round; the last one runs with interrupts off.
 const FUNCTIONS: [(&str, u64); 3] = [("fifty", 50), ("thirty", 30), ("off", 20)];
 const OFF: usize = 2;
 
-/// What there is besides the host's recording.
+/// Evidence in addition to the host's recording.
 #[derive(Clone, Debug)]
 struct Mixture {
     seed: u64,
     has_host_samples: bool,
-    /// Parts of the time, in thousandths: when the guest was recorded, when it sampled itself, and when it did not in between.
+    /// Ranges of time in thousandths: the guest was recorded, it sampled itself, and it did not within that.
     recorded: (u64, u64),
     sampled: (u64, u64),
     gap: (u64, u64),
@@ -52,7 +52,7 @@ fn at_ns(thousandth: u64) -> u64 {
     BEGIN_NS + WHOLE_NS / 1000 * thousandth
 }
 
-/// Which function runs when: where each begins, and which it is.
+/// Functions over time: start and index.
 struct Program(Vec<(u64, usize)>);
 
 impl Program {
@@ -75,7 +75,7 @@ impl Program {
         self.0[self.place(at_ns)].1
     }
 
-    /// A timer of the guest waits until interrupts are on again; none comes if the program ends before.
+    /// A guest's timer interrupt is delayed until interrupts are on again; `None` if the program ends before.
     fn interruptible_ns(&self, at_ns: u64) -> Option<u64> {
         let place = self.place(at_ns);
         match self.0[place].1 {
@@ -103,7 +103,7 @@ fn address(function: usize) -> u64 {
     KERNEL + 0x1000 * (function as u64 + 1) + 0x10
 }
 
-/// Times that are as far apart as a period, more or less.
+/// Times with about a period between them.
 fn times(random: &mut Random, period_ns: u64) -> Vec<u64> {
     let mut now_ns = BEGIN_NS + 5_000;
     let mut all = Vec::new();
@@ -146,7 +146,7 @@ fn perf_data(samples: &[(u64, u16, i32, u64)]) -> Vec<u8> {
     bytes
 }
 
-/// A host, its guest, their samples; and when the guest ran.
+/// Recordings of a host and its guest with their samples, and the times at which the guest ran.
 struct Made {
     recordings: [Recording; 2],
     samples: [Option<Samples>; 2],
@@ -223,7 +223,7 @@ fn two(mut host: Machinery, mut guest: Machinery) -> [Recording; 2] {
     [host.recording(), guest.recording()]
 }
 
-/// What a profile is asked for.
+/// Kind of the requested profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     Functions,
@@ -231,7 +231,7 @@ enum Asked {
     Instructions,
 }
 
-/// The profile of a mixture in its range, and the time in each function that is true.
+/// The profile of a mixture in its range, and the true time in each function.
 fn found(mixture: &Mixture, mode: Asked) -> (Profile, [u64; 3], Vec<(u64, u64)>) {
     let Made { mut recordings, samples, guest_ran, program } = made(mixture);
     let guests = align(&recordings, Some(Method::TimeShift), &|_| ());
@@ -261,7 +261,7 @@ fn of_function<'p>(profile: &'p Profile, name: &str) -> impl Iterator<Item = &'p
     profile.rows.iter().filter(move |row| leaf(row).as_deref() == Some(name))
 }
 
-/// A time with its interval, of all rows of each function.
+/// Time with its interval by function, summed over rows.
 fn by_function(profile: &Profile) -> BTreeMap<&'static str, SampledTime> {
     let mut all = BTreeMap::new();
     for (name, _) in FUNCTIONS {
@@ -285,8 +285,8 @@ fn mixtures() -> impl Strategy<Value = Mixture> {
     )
 }
 
-/// The interval is one of 95%, and a few hundreds of them are looked at: none may be off by more than this many times its
-/// half, as happens once in 100,000 times, and a hundredth of the time.
+/// Max error in units of half a 95% interval, in addition to a hundredth of the time: with some hundreds of
+/// intervals, a larger error has a probability of one in 100,000.
 const FAR: f64 = 2.3;
 
 fn assert_is_near(name: &str, time: &SampledTime, truth_ns: u64, whole_ns: u64, what: &str) {
@@ -310,8 +310,8 @@ proptest! {
         }
     }
 
-    /// Samples of the guest stand for the time in which it sampled itself, and no other; one by one for little more than
-    /// their period.
+    /// A guest's samples only represent the time in which it sampled itself; a single sample represents little
+    /// more than its period.
     #[test]
     fn samples_of_a_guest_stand_for_the_time_in_which_it_sampled_itself(mixture in mixtures()) {
         let (profile, _, ran) = found(&mixture, Asked::Raw);
@@ -337,7 +337,7 @@ proptest! {
     }
 }
 
-/// The guest's recording ends before its host's, and a few samples more come: they stand for what they saw.
+/// The guest's recording ends before its host's, and a few more samples follow: they only represent what they saw.
 #[test]
 fn a_sample_after_the_guests_recording_does_not_stand_for_all_that_follows() {
     let mixture = Mixture {
@@ -364,7 +364,7 @@ fn a_sample_after_the_guests_recording_does_not_stand_for_all_that_follows() {
     }
 }
 
-/// What runs with interrupts off has its share of instructions, too.
+/// Code with interrupts off has its share of instructions as well.
 #[test]
 fn instructions_are_found_where_no_timer_of_the_guest_comes() {
     let mixture = Mixture {

@@ -1,4 +1,5 @@
-//! How often recordings are read for a page, and that questions asked together get the answers of each.
+//! Number of passes over recordings for a page; and questions that share a pass give the same answers as separate
+//! ones.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -47,7 +48,7 @@ fn a_recording_is_read_twice_for_all_of_a_page() {
         let all = std::slice::from_ref(&recording);
         let mut found = over_time(View::on_own_clocks(all), known, ROOM, &quiet);
         assert_eq!(recording.bytes_read(), 2 * recording.stored_len(), "{name}");
-        // Each question by itself reads again, and says the same.
+        // Each question alone needs a separate pass, and gives the same result.
         let alone = (exits(&recording, &By::DEFAULT, &quiet), nested(&recording, &quiet));
         assert_eq!(shown(&(of_exits, of_level_two)), shown(&alone), "{name}");
         assert!(latencies.unwrap().heat.columns().is_some(), "{name}");
@@ -71,7 +72,7 @@ fn a_recording_is_read_twice_for_all_of_a_page() {
     }
 }
 
-/// What [`done_requests`] gives: VM, beginning and length.
+/// Results of [`done_requests`]: VM, start and length.
 #[derive(Default)]
 struct Each(Vec<(Option<String>, u64, u64)>);
 

@@ -1,4 +1,4 @@
-//! Several sinks, which take states on another thread, get the same as one that is called while recordings are read.
+//! Several sinks on a second thread receive the same calls as a sink that runs during the pass.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use analyses::view::View;
 use sources::Recording;
 use timeline::reading::Reading;
 
-/// What a sink was given.
+/// A recorded call of the sink.
 #[derive(Clone, Debug, PartialEq)]
 enum Given {
     Vcpu(VcpuRef, StateSpan),
@@ -27,7 +27,7 @@ impl StateSink for All {
     }
 
     fn runs_in(&mut self, vcpu: VcpuRef, thread: u32) {
-        // What is said again right away says nothing.
+        // Repetitions have no effect.
         let runs = Given::RunsIn(vcpu, thread);
         let last = self.0.iter().rev().find(|given| matches!(given, Given::RunsIn(..)));
         if last != Some(&runs) {
@@ -62,6 +62,6 @@ fn it_is_given_the_same_in_the_same_order() {
         assert_eq!(found.pass.spans_ns, found_for_all.pass.spans_ns, "{name}");
         max = max.max(alone.0.len());
     }
-    // More batches than are under way at once.
+    // More than the max number of queued batches.
     assert!(max > 4 * 8192, "{max}");
 }

@@ -1,5 +1,5 @@
-//! What VMMs do with exits and in their threads: in made-up histories of which all is known, in random ones against a
-//! second way of counting, and on real recordings against what `exits` says.
+//! Activity of VMMs, for exits and in their threads: synthetic histories with known results, random histories
+//! compared with a second implementation, and real recordings compared with `exits`.
 
 mod made;
 mod random;
@@ -22,8 +22,8 @@ fn checked_vmm(recording: &Recording) -> Vmm {
     found
 }
 
-/// What always holds: running adds up to `user_ns` of the exits of the same VM, level and reason, exactly; waiting is part
-/// of what exits waited; calls and locks are part of their exits.
+/// Invariants: CPU time equals `user_ns` of the exits of the same VM, level and reason; waits are part of the
+/// exits' waits; calls and locks are part of their exits.
 fn check(recording: &Recording, found: &Vmm) {
     let all = exits(recording, &[By::Vm, By::Level, By::Reason, By::Code], &|_| ());
     let mut by_reason: BTreeMap<_, (u64, u64)> = BTreeMap::new();
@@ -61,10 +61,10 @@ fn check(recording: &Recording, found: &Vmm) {
 fn an_exit_is_split_at_its_calls() {
     let mut made = Made::new();
     made.entry(0).exit(10, 0x7b).port(11, 0x3f8).user_exit(20);
-    // It returns, runs code, sends 8 bytes to a file, runs code, and goes back.
+    // It returns, runs code, writes 8 bytes to a file, runs code, and calls `KVM_RUN`.
     made.leaves(25).enters(40, 1, [7, 0, 8]).leaves(47);
     made.enters(50, 16, [9, 0xae80, 0]).loaded(54).entry(60);
-    // The same with a mask of signals read on the way, and preempted in a call.
+    // The same, with a read of the signal mask, and a preemption in a call.
     made.exit(110, 0x7b).port(111, 0x3f8).user_exit(120).leaves(126);
     made.enters(130, 14, [0; 3]).leaves(133).enters(135, 20, [5, 0, 0]);
     made.preempted(138)
@@ -73,7 +73,7 @@ fn an_exit_is_split_at_its_calls() {
         .enters(155, 16, [9, 0xae80, 0])
         .loaded(157)
         .entry(160);
-    // Of another port, and in the kernel alone.
+    // An exit at another port, and one that the kernel handles alone.
     made.exit(170, 0x7b).port(171, 0x80).user_exit(172).leaves(173);
     made.enters(175, 16, [9, 0xae80, 0]).loaded(176).entry(180).exit(190, 0x7b).entry(200);
     let found = checked_vmm(&made.recording());
@@ -118,7 +118,7 @@ fn who_held_a_lock_is_who_released_it() {
     made.enters(30, 202, [0x7000, 128, 0]).sleeps(33);
     made.other(70, MAIN).main_enters(75, 202, [0x7000, 129, 1]).wakes(78).main_leaves(80);
     made.back(85).leaves(88).enters(90, 16, [9, 0xae80, 0]).loaded(92).entry(95);
-    // The same, but who wakes it is at something else: nobody is named.
+    // The same, but the waker is not in a futex call: there is no holder.
     made.exit(110, 0x7b).port(111, 0x70).user_exit(120).leaves(122).enters(
         130,
         202,
@@ -159,7 +159,7 @@ fn who_held_a_lock_is_who_released_it() {
 fn handlers_of_signals_are_a_part_of_their_own() {
     let mut made = Made::new();
     made.entry(0).exit(10, 0x60).user_exit(20).leaves(22).handler(25);
-    // The handler makes a call of its own.
+    // The handler makes a system call.
     made.enters(30, 1, [3, 0, 1]).leaves(34).enters(40, 15, [0; 3]).leaves(43);
     made.enters(50, 16, [9, 0xae80, 0]).loaded(51).entry(60);
     let found = checked_vmm(&made.recording());
@@ -180,7 +180,7 @@ fn handlers_of_signals_are_a_part_of_their_own() {
 fn a_guest_that_is_not_entered_goes_on_with_the_same_exit() {
     let mut made = Made::new();
     made.entry(0).exit(10, 0x7b).user_exit(20).leaves(22).enters(30, 16, [9, 0xae80, 0]).loaded(33);
-    // A signal is pending: KVM_RUN returns at once.
+    // A signal is pending: KVM_RUN returns immediately.
     made.user_exit(36).leaves(38).enters(45, 16, [9, 0xae80, 0]).loaded(46).entry(60);
     let found = checked_vmm(&made.recording());
     assert_eq!(found.exits[0].exits, 1);
@@ -240,7 +240,7 @@ fn threads_without_a_vcpu_poll_dispatch_and_submit() {
     assert_eq!((&submits.by, submits.sum.count), (&CalledBy::Thread(0), 1));
 }
 
-/// Very many calls in one exit are worked off before it is over.
+/// Very many calls in one exit are processed before its end.
 #[test]
 fn an_exit_with_very_many_calls_is_split_all_the_same() {
     let mut made = Made::new();
@@ -257,7 +257,7 @@ fn an_exit_with_very_many_calls_is_split_all_the_same() {
     assert_eq!((split.not_split_ns, found.calls[0].sum.count), (0, 20_000));
 }
 
-/// Recordings that were made without system calls: all of what VMMs did with exits is one part, and adds up.
+/// Recordings without system calls: all time of VMMs in exits is one part, and adds up.
 #[test]
 fn real_recordings_add_up_to_what_exits_says() {
     let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures");

@@ -1,4 +1,4 @@
-//! Calls that a guest's module reported, packed here as `docs/formats/hypertrace.md` says.
+//! Calls reported by a guest's kernel module, encoded here as in `docs/formats/hypertrace.md`.
 
 use analyses::calls::{CallQuestion, CallTracer, RecordedCalls, guest_calls};
 use analyses::hypertrace::HypertraceFiles;
@@ -6,7 +6,7 @@ use hypertrace::NUMBER;
 
 use crate::machinery::Machinery;
 
-/// A frame in the making.
+/// Encodes a frame.
 #[derive(Default)]
 struct Frame {
     words: [u64; 4],
@@ -64,7 +64,7 @@ impl Frame {
         }
     }
 
-    /// A call or a return, this many units after the one before.
+    /// A call or a return, `units` after the previous one.
     fn call(&mut self, exit: bool, slot: u64, units: u64) {
         [(5, 3), (exit.into(), 1), (slot, 7)]
             .iter()
@@ -75,7 +75,7 @@ impl Frame {
         }
     }
 
-    /// The end, this many units after the last event.
+    /// Ends the frame, `age` units after the last event.
     fn end(mut self, age: u64) -> [u64; 4] {
         [(0, 3), (0, 1), (age, 12)].iter().for_each(|&(value, bits)| self.put(value, bits));
         self.words
@@ -98,7 +98,7 @@ fn calls_in(frames: &[[u64; 4]]) -> Vec<RecordedCalls> {
 const OUTER: u64 = 0xffff_8000_0000;
 const INNER: u64 = 0xffff_8000_1000;
 
-/// Frame 1: both functions, and the outer calls the inner one.
+/// Frame 1: defines both functions, and has a call of the outer one, which calls the inner one.
 fn nested() -> Frame {
     let mut frame = Frame::new(1);
     frame.function(0, OUTER);
@@ -125,7 +125,7 @@ fn calls_and_returns_nest_and_add_up() {
             function.without_return,
         )
     };
-    // A unit is 16 cycles, at 1 GHz as many nanoseconds.
+    // A unit is 16 cycles, which are 16 ns at 1 GHz.
     assert_eq!([times(0), times(1)], [(OUTER, 1, 35 * 16, 15 * 16, 0), (INNER, 1, 320, 320, 0)]);
     let thread = &calls.threads[0];
     assert_eq!((thread.title().as_str(), thread.count, thread.traced_ns), ("init-70", 2, 560));
@@ -137,7 +137,7 @@ fn what_was_under_way_at_a_missing_frame_is_not_guessed() {
     let mut earlier = Frame::new(1);
     earlier.function(0, OUTER);
     earlier.call(false, 0, 0);
-    // Number 2 is missing; the tables are sent again, and the function returns.
+    // Frame 2 is missing; the tables are sent again, and the function returns.
     let mut later = Frame::new(3);
     for (value, bits) in [(6, 3), (1, 6), (70, 22), (121, 8), (0, 4)] {
         later.put(value, bits);

@@ -1,6 +1,5 @@
-//! A kernel whose tracer is interrupted between its look at the clock and its event: whatever it writes in
-//! whatever order, a recount from what it measured gives the same, and no thread was in calls for longer
-//! than it was traced.
+//! A kernel whose tracer is interrupted between its clock reading and its event. For any order of events, a
+//! recount from the measured times gives the same result, and no thread's calls take longer than its traced time.
 
 use proptest::prelude::*;
 
@@ -9,10 +8,10 @@ use super::{INNER, Kernel, OUTER, named, numbers};
 
 const THREAD: i32 = 7;
 
-/// Interrupts that interrupt one another, as softirq, interrupt and NMI do.
+/// Max nested interrupts: softirq, interrupt and NMI.
 const MAX_INTERRUPTS: usize = 3;
 
-/// A kernel that does what a string of numbers says.
+/// A kernel whose actions are determined by a sequence of numbers.
 struct Interrupted<'c> {
     kernel: Kernel,
     choices: std::slice::Iter<'c, u8>,
@@ -31,7 +30,7 @@ impl Interrupted<'_> {
         self.now_ns += 1 + self.choice() % 90;
     }
 
-    /// One or two calls at `depth`, if there are any.
+    /// One or two calls at `depth`, or none.
     fn interrupt(&mut self, depth: u64, interrupts: usize) {
         let choice = self.choice();
         if interrupts < MAX_INTERRUPTS && choice % 4 == 1 {
@@ -46,13 +45,13 @@ impl Interrupted<'_> {
         self.pass();
         let from_ns = self.now_ns;
         self.pass();
-        // The kernel has counted the call, and not yet written that it did.
+        // The kernel has pushed the call, and has not written its event yet.
         self.interrupt(depth + 1, interrupts);
         self.kernel.enter(0, self.now_ns, THREAD, func, depth);
         self.body(depth, interrupts);
         let to_ns = self.now_ns;
         self.pass();
-        // The call is off the kernel's stack, and its return is not yet written.
+        // The kernel has popped the call, and has not written its return event yet.
         self.interrupt(depth, interrupts);
         self.kernel.measured(0, self.now_ns, THREAD, [func, depth, from_ns, to_ns]);
         self.calls.push((func, (from_ns, to_ns)));
@@ -96,7 +95,7 @@ fn run(choices: &[u8]) -> Interrupted<'_> {
     run
 }
 
-/// Numbers for which [`Interrupted::interrupt`] makes two calls, among any others.
+/// Any numbers, but mostly those for which [`Interrupted::interrupt`] makes two calls.
 fn choice() -> impl Strategy<Value = u8> {
     prop_oneof![any::<u8>(), (0..32_u8).prop_map(|number| number * 8 + 5)]
 }
@@ -116,15 +115,14 @@ proptest! {
         let known_ns = thread.self_ns + thread.off_cpu_ns;
         prop_assert_eq!(known_ns + thread.unaccounted_ns(), thread.traced_ns);
         prop_assert!(thread.traced_ns <= now_ns - first_ns, "{} {}", thread.traced_ns, now_ns - first_ns);
-        // The tree's nodes have all of the time, though not each as its caller has it.
+        // The tree's nodes have all of the time, though maybe under other callers.
         let nodes = calls.tree.nodes();
         let all_ns: u64 = nodes.iter().map(|node| node.self_ns + node.off_cpu_ns).sum();
         prop_assert_eq!(all_ns, calls.sum(|function| function.self_ns + function.off_cpu_ns));
     }
 }
 
-/// As in a recording of KVM on AMD: the timer's interrupt comes when `outer` has returned, and begins at the
-/// depth that it left.
+/// From a recording of KVM on AMD: the timer interrupt comes after `outer` has returned, and starts at its depth.
 #[test]
 fn a_call_stays_open_until_its_return_is_written() {
     let mut kernel = Kernel::new();
@@ -133,7 +131,7 @@ fn a_call_stays_open_until_its_return_is_written() {
     kernel.enter(0, 1_100, THREAD, OUTER, 1);
     kernel.enter(0, 1_200, THREAD, last, 2);
     kernel.leave(0, 1_300, THREAD, last, 2, 1_200);
-    // `outer` took from 1,100 to 6,380, and the interrupt came then.
+    // `outer` lasted from 1,100 to 6,380; then the interrupt came.
     kernel.enter(0, 6_400, THREAD, INNER, 1);
     kernel.leave(0, 6_600, THREAD, INNER, 1, 6_400);
     kernel.measured(0, 6_700, THREAD, [OUTER, 1, 1_100, 6_380]);
@@ -146,7 +144,7 @@ fn a_call_stays_open_until_its_return_is_written() {
     assert_eq!(numbers(caller), [1, 6_000, 520, 0]);
 }
 
-/// What is within a call whose return is lost is counted once: not in the caller's own time, too.
+/// Time in callees of a call without a return is counted once: not also in the caller's self time.
 #[test]
 fn the_calls_of_one_without_a_return_are_not_its_callers_own_time() {
     let mut kernel = Kernel::new();

@@ -1,4 +1,4 @@
-//! Calls around losses: what may have been lost is not guessed, what can't have been is kept.
+//! Calls around losses: calls that a loss may affect are dropped, all others are kept.
 
 use super::{INNER, Kernel, OUTER, named, numbers};
 
@@ -36,7 +36,7 @@ fn a_loss_elsewhere_counts_unless_switches_show_where_a_thread_was() {
     }
 }
 
-/// A short loss that began later than a long one does not hide it.
+/// A short loss that starts later does not hide a long one.
 #[test]
 fn a_long_loss_is_remembered_behind_a_short_one() {
     let mut kernel = Kernel::new();
@@ -49,7 +49,7 @@ fn a_long_loss_is_remembered_behind_a_short_one() {
     kernel.leave(2, 1_600, 7, OUTER, 0, 1_500);
     kernel.enter(0, 9_000, 9, INNER, 0);
     let calls = kernel.calls();
-    // Where thread 7 was in between is not recorded: it may have been on CPU 0.
+    // The place of thread 7 in between is not recorded: it may have been on CPU 0.
     let outer = named(&calls, "outer");
     assert_eq!((outer.count, outer.without_return, outer.without_call), (0, 1, 1));
 }

@@ -1,4 +1,4 @@
-//! Random stacks of threads on two CPUs: parts add up, and totals are what a naive count gives.
+//! Random stacks of threads on two CPUs: parts add up, and totals equal a naive count.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::Kernel;
 
-/// What threads do: call one of a few functions, return, or leave the CPU for another one.
+/// An action of a thread: call one of a few functions, return, or leave the CPU to another thread.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Call(u64),
@@ -30,7 +30,7 @@ proptest! {
         let mut kernel = Kernel::new();
         let (mut now_ns, mut cpu, mut off_ns) = (10_000, 0, 0);
         let mut stack: Vec<(u64, u64)> = Vec::new();
-        // By function: calls, and their time from call to return of outermost ones.
+        // By function: number of calls, and the total time of outermost calls.
         let mut naive: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
         let mut roots_ns = 0;
         kernel.switch(0, now_ns, 1, 7);
@@ -81,7 +81,7 @@ proptest! {
             let in_calls_ns = calls.sum(|function| function.self_ns + function.off_cpu_ns);
             prop_assert_eq!(in_calls_ns, roots_ns);
         }
-        // Each node of the tree holds its callees.
+        // The time of each tree node includes its callees.
         let nodes = calls.tree.nodes();
         let mut inside_ns: Vec<u64> =
             nodes.iter().map(|node| node.self_ns + node.off_cpu_ns).collect();

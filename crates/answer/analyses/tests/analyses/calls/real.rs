@@ -1,5 +1,5 @@
-//! Recordings of a real kernel against `NAME.truth.json`, made from the text of `trace-cmd report`:
-//! calls, returns, and the durations between the kernel's own clock readings, function by function.
+//! Compares recordings of a real kernel with `NAME.truth.json`, made from the output of `trace-cmd report`: calls,
+//! returns, and durations between the kernel's clock readings, by function.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ fn read(name: &str) -> (RecordedCalls, BTreeMap<String, Value>) {
 fn every_call_and_every_nanosecond_is_found() {
     let (calls, truth) = read("x86-svm/calls.dat");
     assert_eq!(calls.tracer, Some(CallTracer::Graph));
-    // Of recursive calls, which totals count once, the tree has all.
+    // Totals count recursive calls once; the tree has all of them.
     let mut all_ns = vec![0; calls.functions.len()];
     for node in calls.tree.nodes() {
         if let CallNodeKind::Function(number) = node.kind {

@@ -1,6 +1,6 @@
-//! Calls counted again, from entries and exits alone and with no stack: an exit belongs to the last entry
-//! of its thread, function and depth that has none, and of two calls that the kernel measured at a moment
-//! the one that began later is the inner one.
+//! Recounts calls from entries and exits alone, without a stack: an exit belongs to the last open entry of its
+//! thread, function and depth. Of two calls that contain the same time, the one that started later is the inner
+//! one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use sources::Recording;
 use timeline::reading::each_trace_event;
 use timeline::trace_events::{EventRequest, Gap, TraceEvent, TraceEventSink, WantsTraceEvents};
 
-/// From and to, in nanoseconds.
+/// Start and end in nanoseconds.
 pub(crate) type Span = (u64, u64);
 
-/// What is counted of a function: calls, time in itself and on a CPU, and off it.
+/// Counts of a function: calls, self time, off-CPU time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counted {
     pub(crate) calls: u64,
@@ -23,9 +23,9 @@ pub(crate) struct Counted {
     pub(crate) off_cpu_ns: u64,
 }
 
-/// Cuts a thread's time where a call begins or ends, and gives each piece to the innermost call. Time off the
-/// CPU is that call's which is innermost at its end: the event at its beginning comes from a traced function
-/// that is done before the CPU is left.
+/// Splits a thread's time at starts and ends of calls, and assigns each piece to the innermost call. Off-CPU time
+/// belongs to the innermost call at its end, because the switch event comes from a traced function that ends
+/// before the thread leaves the CPU.
 pub(crate) fn count_again(calls: &[(u64, Span)], off_cpu: &[Span]) -> BTreeMap<u64, Counted> {
     let mut counted: BTreeMap<u64, Counted> = BTreeMap::new();
     let mut cuts: Vec<u64> = off_cpu.iter().map(|&(_, to_ns)| to_ns).collect();
@@ -52,7 +52,7 @@ pub(crate) fn count_again(calls: &[(u64, Span)], off_cpu: &[Span]) -> BTreeMap<u
     counted
 }
 
-/// What is found by the analysis, to be held against that.
+/// The analysis' result in the same form.
 pub(crate) fn found(calls: &RecordedCalls) -> BTreeMap<u64, Counted> {
     let called = calls.functions.iter().filter(|function| function.count > 0);
     let counted = called.map(|function| {
@@ -63,7 +63,7 @@ pub(crate) fn found(calls: &RecordedCalls) -> BTreeMap<u64, Counted> {
     counted.collect()
 }
 
-/// Entries and exits of a recording, by thread.
+/// Entries and exits of a recording by thread.
 #[derive(Default)]
 struct Raw {
     open: BTreeMap<(u32, u64, u64), Vec<u64>>,
@@ -133,7 +133,7 @@ fn raw(recording: &Recording) -> Raw {
     raw
 }
 
-/// The recordings whose truth counts entries of calls.
+/// Recordings whose truth has counts of call entries.
 fn recordings() -> Vec<PathBuf> {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures");
     let folders = fixtures.read_dir().unwrap().map(|entry| entry.unwrap().path());
@@ -185,7 +185,7 @@ fn a_recount_of_entries_and_exits_gives_the_same_to_the_nanosecond() {
         let title = |address| {
             calls.functions.iter().find(|function| function.address == address).unwrap().title()
         };
-        // The tracer is a few bytes into a function.
+        // The tracer's address is a few bytes into the function.
         let begins: BTreeSet<u64> = found(&calls).into_keys().collect();
         for (address, found) in found(&calls) {
             let of_it = |raw: &u64| begins.range(..=raw).next_back() == Some(&address);

@@ -1,4 +1,4 @@
-//! Runs made by chance: exits that come in bursts and last longer for a while, as real ones do.
+//! Random runs: exits come in bursts, and their durations drift, as in real recordings.
 
 use analyses::diff::{
     Diff, DiffRow, Estimator, KeyValue, Lost, MeasuredGroup, Metric, Options, Question, Run,
@@ -11,7 +11,7 @@ const fn metric(name: &'static str, unit: Unit, estimator: Estimator) -> Metric 
     Metric { name, short: name, unit, estimator, samples: None }
 }
 
-/// The kinds of metrics there are.
+/// One metric of each kind.
 pub(crate) static QUESTION: Question = Question {
     name: "made",
     columns: &["vm", "reason"],
@@ -43,34 +43,33 @@ pub(crate) static QUESTION: Question = Question {
 pub(crate) const NOTHING: RunInput<'static> =
     RunInput { view: View::on_own_clocks(&[]), samples: &[] };
 
-/// How exits come about.
+/// Parameters of random exits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct World {
-    /// Exits of a run, on average.
+    /// Mean number of exits per run.
     pub(crate) exits: f64,
     /// Median duration.
     pub(crate) median_ns: f64,
     /// Standard deviation of the durations' logarithm.
     pub(crate) spread: f64,
-    /// How much rate and durations wander, as standard deviations of their logarithms.
+    /// Drift of rate and durations, as standard deviation of their logarithms.
     pub(crate) wander: f64,
-    /// How long what they wander to lasts: the share kept from one 25th of a second to the next.
+    /// Persistence of the drift: its autocorrelation over a 25th of a second.
     pub(crate) memory: f64,
-    /// Standard deviation of the logarithm by which whole runs differ.
+    /// Standard deviation of the logarithm between whole runs.
     pub(crate) between: f64,
 }
 
-/// Ten seconds.
 const SPAN_NS: u64 = 10_000_000_000;
 const STEPS: u64 = 250;
 
-/// A number from the normal distribution, by the sum of twelve even ones.
+/// A normally distributed number, as a sum of twelve uniform ones.
 pub(crate) fn normal(chance: &mut Chance) -> f64 {
     (0..12).map(|_| chance.below(1 << 30) as f64 / f64::from(1 << 30)).sum::<f64>() - 6.0
 }
 
 impl World {
-    /// Exits that have nothing to do with each other.
+    /// Independent exits.
     pub(crate) const INDEPENDENT: Self = Self {
         exits: 2000.0,
         median_ns: 50_000.0,
@@ -104,10 +103,10 @@ impl World {
                 add(&mut total, at, ns);
                 last = last.max(at + ns);
             }
-            // Another reason that the share is of.
+            // Exits of another reason, for the total of shares.
             add(&mut total, step * (SPAN_NS / STEPS), 100_000 + chance.below(200_000) as u64);
         }
-        // A run lasts as long as its other exits do.
+        // A run lasts until the last of its other exits.
         let span_ns = (0, last.max(SPAN_NS));
         run(vec![(KeyValue::Text("made".to_owned()), series)], total, span_ns)
     }
@@ -138,7 +137,7 @@ pub(crate) fn add(series: &mut Series, at_ns: u64, ns: u64) {
     series.add(at_ns, &sums, Some(ns));
 }
 
-/// A count from the Poisson distribution (Knuth's way: fine for small means).
+/// A Poisson-distributed count (Knuth's algorithm, for small means).
 pub(crate) fn poisson(mean: f64, chance: &mut Chance) -> u32 {
     let end = (-mean).exp();
     let (mut product, mut count) = (1.0, 0);

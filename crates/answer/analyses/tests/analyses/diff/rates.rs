@@ -1,16 +1,16 @@
-//! One run a side: false alarms, coverage, power.
+//! One run per side: false positives, coverage, power.
 
 use analyses::diff::Scale;
 
 use super::made::{QUESTION, World, compared, row};
 
-/// Pairs of runs; `HYPERSCOPE_PAIRS` for more, as the table in docs/diff.md has them.
+/// Number of pairs of runs; `HYPERSCOPE_PAIRS` sets more, as for the table in docs/diff.md.
 fn pairs() -> u64 {
     std::env::var("HYPERSCOPE_PAIRS").ok().and_then(|pairs| pairs.parse().ok()).unwrap_or(100)
 }
 
-/// Share of pairs of equal runs, by metric, in which p is below 0.05: intervals leave out 1 in just
-/// these, so that 1 less it is the coverage.
+/// Share of pairs of equal runs with p below 0.05, by metric. These are the pairs whose interval excludes a ratio
+/// of 1, so the coverage is 1 minus this share.
 fn false_alarms(world: World) -> Vec<(&'static str, f64)> {
     let mut alarms = vec![0u32; QUESTION.metrics.len()];
     for pair in 0..pairs() {
@@ -21,7 +21,7 @@ fn false_alarms(world: World) -> Vec<(&'static str, f64)> {
             assert_eq!(scale, Scale::Ratio);
             let p = row.p.unwrap();
             let left_out = low > 1.0 || high < 1.0;
-            // The test of rare counts may only make p greater.
+            // The test for rare counts may only increase p.
             assert!(p >= 0.0499 || left_out, "{row:?}");
             *alarms += u32::from(left_out);
         }
@@ -37,7 +37,7 @@ fn check(world: World, max: f64) {
     assert!(found.iter().any(|(_, share)| *share > 0.0), "never wrong: too careful? {found:?}");
 }
 
-// 5% of 100 pairs are 5; more than 12 have a chance of one in seven hundred.
+// 5% of 100 pairs are 5; more than 12 have a probability of one in seven hundred.
 
 #[test]
 fn equal_runs_are_seldom_called_different() {
@@ -49,8 +49,7 @@ fn phases_are_not_taken_for_differences() {
     check(World::IN_PHASES, 0.12);
 }
 
-/// Ten seconds hold a handful of phases as long as a second: too few to show how they vary. This is
-/// what docs/diff.md warns of.
+/// Ten seconds contain only a few phases of a second: too few to show their variation. docs/diff.md warns of this.
 #[test]
 fn phases_as_long_as_a_second_need_longer_recordings() {
     check(World { memory: 0.96, ..World::IN_PHASES }, 0.25);
@@ -61,7 +60,7 @@ fn few_exits_are_not_either() {
     check(World { exits: 1100.0, spread: 1.2, ..World::INDEPENDENT }, 0.12);
 }
 
-/// What tests that know nothing of phases would say: the reason for blocks.
+/// Tests that ignore phases fail here, which is the reason for blocks.
 #[test]
 fn without_blocks_phases_would_be_differences() {
     let world = World::IN_PHASES;

@@ -1,5 +1,5 @@
-//! Real recordings against themselves: their time is cut into pieces that chance deals to two sides,
-//! so that whatever is called different is none.
+//! Compares real recordings with themselves: their time is split into pieces, which are randomly assigned to both
+//! sides, so each significant difference is a false positive.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,10 +10,10 @@ use timeline::{ExitSink, ExitSpan, Outcome, each_exit};
 
 use super::made::{add, compared, run};
 
-/// Pieces that a recording is cut into.
+/// Number of pieces.
 const PIECES: usize = 200;
 
-/// All exits, as moment, reason and duration.
+/// All exits, as time, reason and duration.
 #[derive(Debug, Default)]
 struct All(Vec<(u64, u64, u64)>);
 
@@ -32,7 +32,7 @@ fn exits(path: &str) -> Vec<(u64, u64, u64)> {
     all
 }
 
-/// Two runs, made of the pieces that chance gives each, one after the other.
+/// Two runs, each a concatenation of randomly assigned pieces.
 fn dealt(exits: &[(u64, u64, u64)], chance: &mut Chance) -> [Run; 2] {
     let (first, last) = (exits[0].0, exits[exits.len() - 1].0);
     let piece_ns = (last - first) / PIECES as u64 + 1;
@@ -58,7 +58,7 @@ fn dealt(exits: &[(u64, u64, u64)], chance: &mut Chance) -> [Run; 2] {
     [run(a, whole_a, span), run(b, whole_b, span)]
 }
 
-/// Share of all comparisons in which p is below 0.05, and of pairs in which anything is significant.
+/// Share of all comparisons with p below 0.05, and of pairs with any significant row.
 fn called_different(path: &str, pairs: u64) -> (f64, f64) {
     let exits = exits(path);
     let mut chance = Chance::new(11);

@@ -1,10 +1,10 @@
-//! Several runs a side: what varies between runs counts, what varies within does not.
+//! Several runs per side: variation between runs counts, variation within runs does not.
 
 use analyses::diff::Run;
 
 use super::made::{World, compared, row};
 
-/// Runs that differ by 5% for no reason.
+/// Runs that randomly differ by 5%.
 const WORLD: World = World { exits: 100.0, between: 0.05, ..World::INDEPENDENT };
 
 fn runs(world: World, count: u64, seed: u64) -> Vec<Run> {
@@ -19,7 +19,7 @@ fn false_alarms(a: u64, b: u64) -> f64 {
     alarms.count() as f64 / 200.0
 }
 
-// 5% of 200 are 10; more than 20 (10%) have a chance of one in five hundred.
+// 5% of 200 are 10; more than 20 (10%) have a probability of one in five hundred.
 
 #[test]
 fn equal_sets_of_runs_are_seldom_called_different() {
@@ -32,7 +32,7 @@ fn equal_sets_of_runs_are_seldom_called_different() {
 
 #[test]
 fn one_run_a_side_can_not_know_of_other_runs() {
-    // The reason to record several: within a run nothing shows that the next one is 20% off.
+    // The reason to record several runs: a single run does not show that the next one differs by 20%.
     let world = World { between: 0.2, exits: 3000.0, ..WORLD };
     let alarms = (0..50).filter(|pair| {
         let diff = compared(&[world.run(2 * pair)], &[world.run(2 * pair + 1)], *pair);
@@ -52,7 +52,7 @@ fn a_change_beyond_what_runs_vary_is_found() {
     assert!(found.a.sd.unwrap() > 0.0 && found.b.sd.unwrap() > 0.0);
     let test = found.permutation.unwrap();
     assert!((test.p - 2.0 / 252.0).abs() < 1e-12 && test.least == test.p);
-    // The mean of runs is reported, and the ratio is that of the means.
+    // The value is the mean of all runs, and the ratio is that of the means.
     let (a, b) = (found.a.value.unwrap(), found.b.value.unwrap());
     assert!((found.ratio.unwrap() - b / a).abs() < 1e-12);
 }

@@ -1,11 +1,11 @@
-//! Rare exits, and exits that only one side has.
+//! Rare exits, and exits on only one side.
 
 use analyses::diff::{KeyValue, Run, Scale, Series};
 use stats::Chance;
 
 use super::made::{add, compared, poisson, row, run};
 
-/// A run of ten seconds with an exit of 40 us at each of these times, next to a steady other one.
+/// A run of ten seconds with exits of 40 us at the given times, in addition to steady exits of another reason.
 fn with_exits(events: &[u64]) -> Run {
     let mut series = Series::default();
     events.iter().for_each(|at| add(&mut series, *at, 40_000));
@@ -39,7 +39,7 @@ fn rare_exits_that_fall_on_one_side_by_chance_are_no_difference() {
         let rates = diff.rows.iter().filter(rare).filter(|row| row.metric < 2);
         alarms += u32::from(rates.filter_map(|row| row.p).any(|p| p < 0.05));
     }
-    // Of 400, 5% are 20, for two metrics that go together.
+    // 5% of 400 are 20, for two correlated metrics.
     assert!(alarms <= 30, "{alarms} of 400");
 }
 
@@ -81,7 +81,7 @@ fn what_a_few_values_can_not_show_is_not_reported() {
 
 #[test]
 fn a_short_benchmark_in_a_long_recording_is_compared() {
-    // 500 exits within a thousandth of a second: slices are cut where the exits are.
+    // 500 exits within a thousandth of a second: the slices are as narrow as the burst.
     let burst = |ns: u64, seed: u64| {
         let mut series = Series::default();
         let mut chance = Chance::new(seed);

@@ -1,4 +1,4 @@
-//! Flame graphs of two sides: equal runs are hardly ever coloured, a change is, and nothing is left out.
+//! Differential flame graphs: equal runs are rarely coloured, changes are, and no stack is missing.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use stats::Chance;
 
 use super::made::{QUESTION, normal};
 
-/// Shares of functions, each called by one of four others. Their sum is 1.
+/// Shares of functions, each with four callers; the sum is 1.
 const SHARES: [f64; 12] = [0.22, 0.2, 0.13, 0.1, 0.09, 0.07, 0.06, 0.05, 0.03, 0.02, 0.02, 0.01];
 const SPAN_NS: u64 = 10_000_000_000;
-/// As many in ten seconds as a recorder takes of one CPU.
+/// Number of samples that a recorder takes of one CPU in ten seconds.
 const SAMPLES: u64 = 4990;
 const OPTIONS: Options = Options { alpha: 0.05, seed: 1 };
 
@@ -24,8 +24,8 @@ fn run(stacks: Stacks) -> Run {
     Run { vms, span_ns: (0, SPAN_NS), stacks, ..(QUESTION.measure)(super::made::NOTHING, &|_| ()) }
 }
 
-/// Samples of functions that have these shares on average. `wander`: how far a phase of a third of a second is from
-/// that, as a standard deviation of the logarithm.
+/// Samples of functions with these mean shares. `wander` is the deviation of phases of a third of a second, as
+/// standard deviation of the logarithm.
 fn sampled(shares: &[f64; 12], wander: f64, samples: u64, seed: u64) -> Run {
     let mut chance = Chance::of_part(seed, 7);
     let mut stacks = Stacks::default();
@@ -56,7 +56,7 @@ fn coloured(changes: &StackChanges) -> Vec<&StackFrame> {
     judged.map(|stack| &stack.frame).collect()
 }
 
-/// How many of `pairs` of equal runs have any colour.
+/// Number of pairs of equal runs with any coloured stack.
 fn alarms(pairs: u64, wander: f64) -> usize {
     let is_coloured = |pair: &u64| {
         let [a, b] = [2 * pair, 2 * pair + 1].map(|seed| sampled(&SHARES, wander, SAMPLES, seed));
@@ -67,7 +67,7 @@ fn alarms(pairs: u64, wander: f64) -> usize {
 
 #[test]
 fn equal_runs_have_no_colour() {
-    // 5% of 200 are 10; more than 20 have a chance of one in five hundred.
+    // 5% of 200 are 10; more than 20 have a probability of one in five hundred.
     for wander in [0.0, 0.4] {
         let alarms = alarms(200, wander);
         assert!(alarms <= 20, "wander {wander}: {alarms} of 200");
@@ -79,7 +79,7 @@ fn equal_runs_have_no_colour() {
 fn three_percent_of_the_time_are_found() {
     let mut changed = SHARES;
     (changed[1], changed[0]) = (changed[1] + 0.03, changed[0] - 0.03);
-    // Of half a minute; of ten seconds twelve of twenty are found.
+    // With half a minute per run; with ten seconds, twelve of twenty changes are found.
     let found = (0..20).filter(|pair| {
         let a = sampled(&SHARES, 0.0, 3 * SAMPLES, 1000 + pair);
         let b = sampled(&changed, 0.0, 3 * SAMPLES, 2000 + pair);

@@ -1,4 +1,4 @@
-//! Every exit of every recording: counts, handlers and parts to the nanosecond.
+//! Compares every exit of every recording: counts, handlers, and parts to the nanosecond.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use analyses::tally::Tally;
 use super::naive_exits::{Exit, Sums, exits_of};
 use super::{flat, open};
 
-/// All exits of a recording, thread by thread.
+/// All exits of a recording by thread.
 pub(crate) fn naive(name: &str) -> Vec<Exit> {
     let recording = open(name);
     let all = flat::events(&recording);
@@ -83,7 +83,7 @@ pub(crate) fn check(name: &str) {
     }
 }
 
-/// Names the groups that differ, rather than printing all.
+/// Prints only the groups that differ.
 fn assert_same<K: Ord + std::fmt::Debug>(
     what: &str,
     expected: &BTreeMap<K, Sums>,

@@ -1,5 +1,5 @@
-//! A boot against what `trace-cmd report` of both files says of it, counted line by line elsewhere
-//! (`boot` of the guest's truth file).
+//! Compares a boot with the output of `trace-cmd report` for both files, which another program counted (`boot` in
+//! the guest's truth file).
 
 use analyses::align::align;
 use analyses::boot::{Boot, BootMarks, BootedMachine, Initcall, Phase, PhaseKind, boot};
@@ -38,7 +38,7 @@ fn phase<'b>(machine: &'b BootedMachine, kind: PhaseKind, name: &str) -> &'b Pha
     machine.phases.iter().find(|phase| (phase.kind, &*phase.name) == (kind, name)).unwrap()
 }
 
-/// trace-cmd and this program round ticks in their own ways: by two nanoseconds at most.
+/// trace-cmd and this program round ticks differently, by at most two nanoseconds.
 #[track_caller]
 fn about(ns: u64, expected: &Value, what: &str) {
     assert!(ns.abs_diff(expected.as_u64().unwrap()) <= 2, "{what}: {ns} {expected}");
@@ -63,10 +63,10 @@ fn levels_are_those_of_trace_cmd() {
         about(level.from_ns, &expected["from_ns"], name);
         let guest = level.guest.as_ref().unwrap();
         assert_eq!(guest.initcalls, expected["initcalls"], "{name}");
-        // A rounding at both ends of each.
+        // Rounding at both ends of each initcall.
         let sum_ns = expected["in_ns"].as_u64().unwrap();
         assert!(guest.initcalls_ns.abs_diff(sum_ns) <= 4 * guest.initcalls, "{name}");
-        // trace-cmd's text knows of no phase between the first level and the second.
+        // The truth has no phase between the first and the second level.
         let rest = (name == "console").then(|| phase(machine, PhaseKind::Kernel, "start_kernel"));
         let host = |phase: &Phase| phase.host.as_ref().unwrap().exits;
         let exits = host(level) + rest.map_or(0, host);
@@ -113,7 +113,7 @@ fn initcalls_are_those_of_trace_cmd() {
         assert_eq!(expected["result"], initcall.result.unwrap());
         assert_eq!(expected["level"].as_str(), initcall.level.as_deref());
         assert_eq!(initcall.is_loaded, expected["level"].is_null());
-        // What symbols call the functions of modules may be somebody else's by then.
+        // The symbols of modules' functions may belong to other modules by then.
         if !initcall.is_loaded {
             assert_eq!(expected["function"].as_str(), initcall.function.as_deref());
             named += 1;
@@ -186,7 +186,7 @@ fn either_side_alone_gives_its_part() {
     let machine = the_machine(&alone);
     assert!(machine.phases.iter().all(|phase| phase.host.is_none() && phase.guest.is_some()));
     assert_eq!(machine.initcalls.len(), 585);
-    // Without hypercalls a host knows when its guest ran, and how often it left it.
+    // Without hypercalls, a host only knows when its guest ran, and the number of exits.
     let host = [open(HOST)];
     let alone = boot(View::on_own_clocks(&host), &[], &BootMarks::default(), &|_| ());
     let machine = the_machine(&alone);

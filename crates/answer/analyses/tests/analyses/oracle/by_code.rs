@@ -1,4 +1,4 @@
-//! Exits by raw code against `NAME.truth.json`, made from the text of `trace-cmd report`.
+//! Compares exits by raw code with `NAME.truth.json`, made from the output of `trace-cmd report`.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use analyses::group::By;
 
 use super::{open, truth};
 
-/// What the truth has for one raw code: count, paired, sum, least and greatest duration.
+/// The truth of one raw code: count, paired, sum, min and max duration.
 type Numbers = (u64, u64, u64, Option<u64>, Option<u64>);
 
 fn expected(name: &str) -> BTreeMap<String, Numbers> {

@@ -1,4 +1,4 @@
-//! Events of every recording by name, against counts made from the text of `trace-cmd report`.
+//! Compares the events of every recording by name with counts from the output of `trace-cmd report`.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ fn every_event_is_counted() {
         let contents = contents(&open(name), &|_| ());
         let mut found: BTreeMap<String, u64> = BTreeMap::new();
         for (event, count) in &contents.events {
-            // The truth has no systems.
+            // The truth has no event systems.
             let (_, event) = event.split_once(':').unwrap();
             *found.entry(event.to_owned()).or_default() += count;
         }

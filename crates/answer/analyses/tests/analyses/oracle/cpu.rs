@@ -1,4 +1,4 @@
-//! CPU time of threads: by looking at every switch, and by what the kernel itself accounted.
+//! Compares CPU time of threads with a count of every switch, and with the kernel's own accounting.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -20,7 +20,7 @@ fn use_of(names: &[&str]) -> (Vec<Recording>, CpuUse) {
     (recordings, cpu_use)
 }
 
-/// Time between switches, CPU by CPU; what came before the first is the first one's.
+/// Time between switches by CPU; the time before the first switch belongs to the thread that it switches out.
 fn by_switches(recording: &Recording) -> BTreeMap<u64, u64> {
     let all = flat::events(recording);
     let mut sums = BTreeMap::new();
@@ -56,9 +56,9 @@ fn threads_had_what_switches_show() {
     }
 }
 
-/// `sched_stat_runtime` has what the scheduler added to a thread's account. It does so when it
-/// begins to look for the next thread, tens of microseconds before `sched_switch` where kernels are
-/// emulated: threads that come and go often differ most.
+/// `sched_stat_runtime` has the scheduler's accounting. The scheduler updates it when it starts to select the next
+/// thread, tens of microseconds before `sched_switch` on emulated kernels: threads with frequent switches differ
+/// most.
 #[test]
 fn threads_had_what_the_kernel_accounted() {
     for name in ["arm64/A.dat", "x86-svm/tsc.dat"] {
@@ -101,8 +101,8 @@ fn threads_that_serve_a_vm_are_found() {
     assert_eq!(parts("x86-svm/tsc.dat"), tsc);
 }
 
-/// What vCPUs were on a CPU by their states is what the scheduler gave their threads, once they
-/// were vCPUs.
+/// On-CPU time of vCPUs by their states equals the CPU time that the scheduler gave their threads since they
+/// became vCPUs.
 #[test]
 fn vcpus_were_on_cpus_as_their_threads_were() {
     for names in [&["arm64/A.dat", "arm64/A.guest.dat"][..], &["x86-svm/tsc.dat"], &["arm64/D.dat"]]

@@ -1,4 +1,4 @@
-//! Exits at addresses of devices, against the first event of each exit that has its address.
+//! Compares exits at device addresses with the first event of each exit that has an address.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -9,8 +9,7 @@ use super::flat::{Event, by_vcpu_thread, events};
 use super::naive_exits::exits_of;
 use super::open;
 
-/// Events with an exit's address, with the names of the field in kernels, and those of
-/// something else.
+/// Events with an exit's address, with the names of the address field, and of a field that must not match.
 const GPA: [(&str, &[&str]); 4] = [
     ("kvm_page_fault", &["fault_address", "address"]),
     ("kvm_guest_fault", &["ipa"]),
@@ -19,12 +18,12 @@ const GPA: [(&str, &[&str]); 4] = [
 ];
 const OTHERS: [&str; 4] = ["kvm_msr", "kvm_hypercall", "kvm_hvc_arm64", "kvm_cpuid"];
 
-/// Registers of x86's and of arm64's devices, memory below them, and two ways to have ports.
+/// Registers of x86's and arm64's devices, memory below them, and two ranges of ports.
 const MEMORY: [RangeInclusive<u64>; 3] =
     [0x800_0000..=0xfff_ffff, 0xfe00_0000..=0xffff_ffff, 0x1000_0000..=0x7fff_ffff];
 const PORTS: [RangeInclusive<u64>; 2] = [0x3f8..=0x3ff, 0xc000..=0xffff];
 
-/// Whether an exit was in memory, and where.
+/// The address of an exit, and whether it is a memory address.
 fn place(thread: u64, after: &[&Event<'_>]) -> Option<(bool, u64)> {
     let ends = |event: &Event<'_>| event.is("kvm_entry") || event.is("kvm_exit");
     let events =
@@ -43,7 +42,7 @@ fn place(thread: u64, after: &[&Event<'_>]) -> Option<(bool, u64)> {
     None
 }
 
-/// Exits of a thread in memory and at ports, and all.
+/// Exits of a thread at memory addresses, at ports, and in total.
 fn naive(thread: u64, events: &[&Event<'_>]) -> (u64, u64, u64) {
     let places = (0..events.len()).filter(|&at| events[at].is("kvm_exit"));
     let places = places.map(|at| place(thread, &events[at + 1..]));
@@ -67,7 +66,7 @@ fn device(vcpus: Option<BTreeSet<u32>>) -> DeviceAddresses {
     DeviceAddresses { vcpus, memory: MEMORY.to_vec(), ports: PORTS.to_vec() }
 }
 
-/// Every thread for itself, all of them together, and one that is none.
+/// Checks every thread alone, all threads together, and a nonexistent one.
 pub(crate) fn check(name: &str) -> (u64, u64) {
     let recording = open(name);
     let all = events(&recording);
@@ -101,7 +100,7 @@ fn exits_at_devices_are_those_that_say_so() {
 
 #[test]
 fn an_exit_without_an_event_for_its_address_is_not_known() {
-    // Ports are x86's; a guest's own recording has no exits.
+    // Only x86 has ports; a guest's own recording has no exits.
     let arm = open("arm64/A.dat");
     let [both, memory] = [PORTS.to_vec(), Vec::new()].map(|ports| {
         let device = DeviceAddresses { ports, ..device(None) };

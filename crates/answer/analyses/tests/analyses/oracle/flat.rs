@@ -1,4 +1,4 @@
-//! A recording as one list of events in time order.
+//! A recording as one list of events in the order of time.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use ftrace::ringbuf::Page;
 use raw_bytes::ByteOrder;
 use sources::{BlockReader, Recording};
 
-/// An event, its fields still in the record.
+/// An event with its encoded fields.
 #[derive(Clone, Debug)]
 pub(crate) struct Event<'r> {
     pub(crate) ns: u64,
@@ -22,19 +22,19 @@ impl Event<'_> {
         self.format.name() == name
     }
 
-    /// The unsigned number in a field; `None` when the event has no such field.
+    /// An unsigned field; `None` if the event has no such field.
     pub(crate) fn get(&self, field: &str) -> Option<u64> {
         self.format.field(field)?.unsigned(&self.payload, self.order)
     }
 
-    /// The text in a field; `None` when the event has no such field.
+    /// A text field; `None` if the event has no such field.
     pub(crate) fn text(&self, field: &str) -> Option<String> {
         let bytes = self.format.field(field)?.bytes(&self.payload, self.order)?;
         let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
         Some(String::from_utf8_lossy(text).into_owned())
     }
 
-    /// The thread that ran when the event happened.
+    /// The current thread at the event.
     pub(crate) fn ran(&self) -> u64 {
         self.get("common_pid").unwrap()
     }
@@ -94,7 +94,7 @@ pub(crate) fn events(recording: &Recording) -> Vec<Event<'_>> {
     all
 }
 
-/// The events that concern each vCPU thread: those it emitted, and others' about it.
+/// Events by vCPU thread: its own events, and other threads' events about it.
 pub(crate) fn by_vcpu_thread<'e, 'r>(all: &'e [Event<'r>]) -> BTreeMap<u64, Vec<&'e Event<'r>>> {
     let is_vcpu = |event: &&Event<'_>| event.is("kvm_exit") || event.is("kvm_entry");
     let mut threads: BTreeMap<u64, Vec<_>> =

@@ -1,4 +1,4 @@
-//! Nested guests: who dealt with their exits, and what it took their parent.
+//! Nested guests: which level handled their exits, and the cost for level 1.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ fn recordings_without_nested_guests_have_no_rows() {
     }
 }
 
-/// The recording's own events say how many exits level 2 had and how many of them went to level 1.
+/// The recording's own events give the numbers of level-2 exits and of reflected exits.
 #[test]
 fn sums_are_those_of_the_nested_events() {
     for name in ["x86-svm/nested.dat", "x86-vmx/nested.dat"] {
@@ -69,7 +69,7 @@ fn sums_are_those_of_the_nested_events() {
     }
 }
 
-/// On AMD each exit that goes to level 1 takes it one VMRUN, STGI and CLGI to run level 2 again.
+/// On AMD, each reflected exit costs level 1 one VMRUN, STGI and CLGI.
 #[test]
 fn amd_parents_pay_one_vmrun_stgi_and_clgi_per_exit() {
     let name = "x86-svm/nested.dat";
@@ -86,7 +86,7 @@ fn amd_parents_pay_one_vmrun_stgi_and_clgi_per_exit() {
     }
 }
 
-/// Exits of level 1 for model-specific registers, and no others, name theirs.
+/// All level-1 exits for model-specific registers have the register's number, and no other exits have one.
 #[test]
 fn exits_for_registers_name_theirs() {
     for (name, codes) in
@@ -105,7 +105,7 @@ fn exits_for_registers_name_theirs() {
     }
 }
 
-/// A parent on Intel saves one register by an exit each time, and reads hardly anything else by one.
+/// On Intel, level 1 reads one register in each reflected exit, and hardly any others.
 #[test]
 fn intel_parents_read_debugctl() {
     let report = nested(&open("x86-vmx/nested.dat"), &|_| ());

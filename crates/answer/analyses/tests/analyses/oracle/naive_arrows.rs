@@ -1,4 +1,4 @@
-//! Arrows of the timeline held against the events: whoever is said to have woken whom did, and both were there.
+//! Compares arrows of the timeline with the events: each wake-up happened, and both lanes show its ends.
 
 use std::collections::HashMap;
 
@@ -55,7 +55,7 @@ const RECORDINGS: &[&[&str]] = &[
     &["x86-vmx/smp.dat"],
 ];
 
-/// Both ends of an arrow are within spans of lanes, the first is before the second.
+/// Both ends of an arrow are within spans of lanes, and the first is before the second.
 #[test]
 fn arrows_lie_between_spans() {
     for names in RECORDINGS {
@@ -78,12 +78,12 @@ fn arrows_lie_between_spans() {
         };
         for arrow in &arrows.list {
             assert!(arrow.from_ns <= arrow.to_ns, "{names:?}: {arrow:?}");
-            // A CPU is idle between its spans: interrupts hit it there, too.
+            // A CPU is idle between its spans, where interrupts can hit it as well.
             let is_cpu = lanes.lanes()[arrow.from_lane as usize].kind == LaneKind::Cpu;
             assert!(is_cpu || is_within(arrow.from_lane, arrow.from_ns), "{names:?}: {arrow:?}");
             assert!(is_within(arrow.to_lane, arrow.to_ns), "{names:?}: {arrow:?}");
         }
-        // What is shown of requests is in lanes, too: all of what vCPUs do.
+        // Steps of requests are in lanes, too: all steps of vCPUs.
         for step in
             paths.paths.iter().flat_map(|path| &path.examples).flat_map(|example| &example.steps)
         {
@@ -94,7 +94,7 @@ fn arrows_lie_between_spans() {
     }
 }
 
-/// Each arrow of a host begins with an event that does what it says, and ends with the one that it leads to.
+/// Each arrow of a host starts with an event of its kind, and ends with the event that this one causes.
 #[test]
 fn arrows_have_happened() {
     for name in ["x86-svm/host-guest.dat", "arm64/B-vhost-on.dat", "x86-vmx/smp.dat"] {
@@ -118,7 +118,8 @@ fn arrows_have_happened() {
         for arrow in of_kind(&arrows, HandoverKind::Inject) {
             assert!(at(arrow.to_ns).any(|event| event.is("kvm_entry")), "{name}: {arrow:?}");
         }
-        // A wake-up that is followed by a switch to the thread, none from it between, has its arrow.
+        // Each wake-up that is followed by a switch to the thread has an arrow, unless the thread switches out in
+        // between.
         let mut woken = HashMap::new();
         let mut expected = 0;
         for event in &all {
@@ -138,7 +139,7 @@ fn arrows_have_happened() {
     }
 }
 
-/// Of too many arrows those stay that took longest, and the others are counted.
+/// Beyond the limit, the longest arrows are kept, and the others are counted.
 #[test]
 fn the_shortest_arrows_are_left_out() {
     let name = "x86-svm/host-guest.dat";

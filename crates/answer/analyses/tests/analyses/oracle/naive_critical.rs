@@ -1,4 +1,4 @@
-//! What threads waited for, found by looking at each moment by itself in the list of all events.
+//! Waits of threads from a naive search: examines each time separately in the list of all events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,16 +9,16 @@ use sources::Recording;
 use super::flat::{Event, events};
 use super::open;
 
-/// Time by thread, by what it did, and by who had the CPU where it waited for one.
+/// Time by thread, state, and thread on the CPU for run-queue waits.
 type Sums = BTreeMap<(String, CriticalState, Option<String>), u64>;
 
-/// The events that concern one thread, and its recording's other ones.
+/// Events of one thread, and all other events of its recording.
 struct Naive<'e, 'r> {
     recording: &'r Recording,
     all: &'e [Event<'r>],
-    /// What threads that run vCPUs are called.
+    /// Names of vCPU threads.
     vcpus: &'e BTreeMap<u64, String>,
-    /// By thread, what events called it, and when.
+    /// Names of threads with the times of the naming events.
     names: BTreeMap<u64, Vec<(u64, String)>>,
     of_thread: BTreeMap<u64, Vec<usize>>,
     of_cpu: BTreeMap<u32, Vec<usize>>,
@@ -47,7 +47,7 @@ impl<'e, 'r> Naive<'e, 'r> {
                 name(event, "prev_pid", event.text("prev_comm").unwrap());
                 name(event, "next_pid", event.text("next_comm").unwrap());
             } else if event.is("sched_process_exec") {
-                // The kernel names the thread by the file's last name, as far as there is room.
+                // The kernel names the thread after the file's last path component, truncated.
                 let file = event.text("filename").unwrap();
                 name(event, "pid", file.rsplit('/').next().unwrap().chars().take(15).collect());
             }
@@ -71,7 +71,7 @@ impl<'e, 'r> Naive<'e, 'r> {
         Self { recording, all, vcpus, names, of_thread, of_cpu }
     }
 
-    /// What a thread was called at a moment.
+    /// A thread's name at a time.
     fn called(&self, thread: u64, ns: u64) -> String {
         if thread == 0 {
             return "idle".to_owned();
@@ -86,7 +86,7 @@ impl<'e, 'r> Naive<'e, 'r> {
             .map_or_else(|| thread.to_string(), str::to_owned)
     }
 
-    /// Adds time to what a thread did, all by the names at its beginning.
+    /// Adds time to a thread's state, with the names at its start.
     fn add(
         &self,
         sums: &mut Sums,
@@ -97,7 +97,7 @@ impl<'e, 'r> Naive<'e, 'r> {
         *sums.entry((self.called(thread, begin), state, other)).or_default() += to - begin;
     }
 
-    /// What a thread did just before a moment, since when, and until when at most.
+    /// State of a thread just before a time, with its start and its latest possible end.
     fn activity(&self, thread: u64, ns: u64) -> Option<(u64, Activity)> {
         let indices = self.of_thread.get(&thread)?;
         let end = indices.partition_point(|&at| self.all[at].ns < ns);
@@ -110,13 +110,13 @@ impl<'e, 'r> Naive<'e, 'r> {
             if event.leaves(thread) {
                 let sleeps = event.get("prev_state").unwrap() & 0xff != 0;
                 let now = (event.ns, if sleeps { Activity::Sleeps } else { Activity::Preempted });
-                // A wake-up counts if it finds the thread asleep.
+                // A wake-up counts if the thread is asleep.
                 let found =
                     found.map(|(ns, activity)| (ns, self.earlier_waker(thread, at, activity)));
                 let early =
                     self.woken_before(thread, at).map(|by| (event.ns, Activity::Woken { by }));
                 let is_over = indices[end..].iter().find(|&&at| self.all[at].resumes(thread));
-                // Woken on its way to sleep, and not seen to be woken since.
+                // The thread was woken on its way to sleep, and not again since.
                 let early = early.filter(|_| is_over.is_some() && !self.is_woken_later(thread, at));
                 return Some(found.or(early).filter(|_| sleeps).unwrap_or(now));
             }
@@ -126,7 +126,7 @@ impl<'e, 'r> Naive<'e, 'r> {
             if is_wake && event.get("pid") == Some(thread) && event.ran() != thread {
                 found = Some((event.ns, Activity::Woken { by: at }));
             } else if event.ran() == thread {
-                // It runs; since when, an earlier event says, if there is one.
+                // The thread runs; an earlier event may show since when.
                 slept = true;
             }
         }
@@ -138,8 +138,8 @@ impl<'e, 'r> Naive<'e, 'r> {
         }
     }
 
-    /// The wake-up that found a thread running still, in the run that ends with this switch, and that no
-    /// `sched_wakeup` finished before it.
+    /// The wake-up while the thread was still running, in the run that ends with this switch, if no `sched_wakeup`
+    /// completed it.
     fn woken_before(&self, thread: u64, switch: usize) -> Option<usize> {
         let indices = &self.of_thread[&thread];
         let end = indices.partition_point(|&at| at < switch);
@@ -165,7 +165,7 @@ impl<'e, 'r> Naive<'e, 'r> {
         wakes.next().is_some()
     }
 
-    /// A `sched_wakeup` after the switch finishes a wake-up that began before it.
+    /// A `sched_wakeup` after the switch completes a wake-up that began before it.
     fn earlier_waker(&self, thread: u64, switch: usize, activity: Activity) -> Activity {
         match activity {
             Activity::Woken { by } if self.all[by].is("sched_wakeup") => {
@@ -175,7 +175,7 @@ impl<'e, 'r> Naive<'e, 'r> {
         }
     }
 
-    /// What a vCPU's thread does with its CPU, and since when.
+    /// Mode of a running vCPU thread, and its start.
     fn mode(&self, thread: u64, ns: u64) -> (u64, CriticalState) {
         let indices = &self.of_thread[&thread];
         let end = indices.partition_point(|&at| self.all[at].ns < ns);
@@ -201,28 +201,29 @@ impl<'e, 'r> Naive<'e, 'r> {
         (0, CriticalState::Running)
     }
 
-    /// The thread that had a CPU just before a moment, and since when.
+    /// The current thread of a CPU just before a time, and its start.
     fn had(&self, cpu: u32, ns: u64) -> Option<(u64, u64)> {
         let switches = self.of_cpu.get(&cpu)?;
         let end = switches.partition_point(|&at| self.all[at].ns < ns);
         if let Some(&at) = end.checked_sub(1).and_then(|at| switches.get(at)) {
             return Some((self.all[at].ns, self.all[at].get("next_pid")?));
         }
-        // Before the first switch: whoever's events there are. Switches may be recorded later than others.
+        // Before the first switch, the current thread follows from other events, because switches may be recorded
+        // later.
         let seen = |event: &&Event<'_>| event.cpu == cpu && event.ran() != 0;
         let before = self.all.partition_point(|event| event.ns < ns);
         let last = self.all[..before].iter().rev().find(seen)?;
         Some((last.ns, last.ran()))
     }
 
-    /// Where a thread runs after a moment.
+    /// The CPU where a thread runs next.
     fn runs_next(&self, thread: u64, ns: u64) -> Option<u32> {
         let indices = self.of_thread.get(&thread)?;
         let from = indices.partition_point(|&at| self.all[at].ns < ns);
         indices[from..].iter().find(|&&at| self.all[at].resumes(thread)).map(|&at| self.all[at].cpu)
     }
 
-    /// Shares out the time of a thread between two moments.
+    /// Attributes a thread's time between two times.
     fn explain(
         &self,
         thread: u64,
@@ -258,7 +259,7 @@ impl<'e, 'r> Naive<'e, 'r> {
                     self.add(sums, (thread, state, other), (begin, to));
                 }
                 Activity::Sleeps => {
-                    // Whoever ends it: the state that begins just then.
+                    // The waker: the state that begins at that time.
                     let waker = match self.activity(thread, to + 1) {
                         Some((_, Activity::Woken { by })) => Some(&self.all[by]),
                         _ => None,
@@ -284,7 +285,7 @@ fn found(recording: &Recording, thread: u64) -> Critical {
     critical(View::on_own_clocks(std::slice::from_ref(recording)), &target, &|_| ()).unwrap()
 }
 
-/// Waits of vCPUs, VMMs and workers, by two ways that share no code.
+/// Waits of vCPUs, VMMs and workers from two implementations without common code.
 #[test]
 fn waits_are_those_of_a_naive_search() {
     let cases: [(&str, &[u64]); 4] = [
@@ -318,7 +319,7 @@ fn waits_are_those_of_a_naive_search() {
             );
             let first = naive.of_thread[&thread].first().map(|&at| all[at].ns).unwrap();
             let last = all.last().unwrap().ns;
-            // Its own time on CPUs is no wait.
+            // The thread's own CPU time is no wait.
             let (mut sums, mut to) = (Sums::new(), last);
             while to > first {
                 let (since, activity) = naive.activity(thread, to).unwrap();

@@ -1,8 +1,8 @@
-//! Exits and where their time went, found by looking back from every moment.
+//! Exits and their parts from a naive search backwards from each time.
 
 use super::flat::Event;
 
-/// Where a thread is.
+/// State of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Kernel,
@@ -11,7 +11,7 @@ enum State {
     Blocked,
 }
 
-/// What is added up per group of exits.
+/// Sums per group of exits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sums {
     pub(crate) count: u64,
@@ -62,13 +62,13 @@ pub(crate) struct Exit {
     pub(crate) code: String,
     /// The code injected into level 1.
     pub(crate) injected_as: Option<u64>,
-    /// `kvm_nested_vmenter` came before the next entry.
+    /// `kvm_nested_vmenter` occurred before the next entry.
     pub(crate) enters_level_two: bool,
-    /// This exit alone, as sums.
+    /// Sums of this exit alone.
     pub(crate) sums: Sums,
 }
 
-/// The exits of one thread, from the events that concern it.
+/// The exits of one thread, from its events.
 pub(crate) fn exits_of(thread: u64, events: &[&Event<'_>]) -> Vec<Exit> {
     let mut exits = Vec::new();
     let mut level_two_runs = false;
@@ -76,7 +76,7 @@ pub(crate) fn exits_of(thread: u64, events: &[&Event<'_>]) -> Vec<Exit> {
         if !event.is("kvm_exit") {
             continue;
         }
-        // Up to the next entry, exit or end of this thread.
+        // Up to the thread's next entry, next exit or end.
         let ends = |event: &Event<'_>| {
             event.ran() == thread
                 && ["kvm_entry", "kvm_exit", "sched_process_exit"].iter().any(|name| event.is(name))
@@ -89,7 +89,7 @@ pub(crate) fn exits_of(thread: u64, events: &[&Event<'_>]) -> Vec<Exit> {
     exits
 }
 
-/// One exit: `span` goes from `kvm_exit` to what ended it.
+/// One exit: `span` goes from `kvm_exit` to the event that ends it.
 fn exit(
     thread: u64,
     before: &[&Event<'_>],
@@ -101,7 +101,7 @@ fn exit(
         |name: &str| span.iter().position(|event| event.is(name) && event.ran() == thread);
     let enters = position_of("kvm_nested_vmenter");
     let injects = position_of("kvm_nested_vmexit_inject");
-    // An inject after an enter takes that back: no exit of the hardware is reflected by it.
+    // An injection after an enter reverts the enter: it reflects no hardware exit.
     let takes_back = enters.is_some() && injects > enters;
     let injected = injects.filter(|_| !takes_back).map(|at| span[at]);
     let of_level_two =
@@ -142,7 +142,7 @@ fn code(exit: &Event<'_>) -> String {
     }
 }
 
-/// Guest time since the last entry, and host time after it and before this exit.
+/// Guest time since the last entry, and host time between the guest and this exit.
 pub(crate) fn guest_window(thread: u64, before: &[&Event<'_>], exit_ns: u64) -> (u64, u64) {
     let last =
         |name: &str| before.iter().rposition(|event| event.is(name) && event.ran() == thread);
@@ -155,14 +155,14 @@ pub(crate) fn guest_window(thread: u64, before: &[&Event<'_>], exit_ns: u64) -> 
     (host_ns - before[entry].ns, exit_ns - host_ns)
 }
 
-/// Interrupts, softirqs, timers and the scheduler in the thread's context.
+/// Whether an event is an interrupt, softirq, timer or scheduler event in the thread's context.
 fn is_host_work(thread: u64, event: &Event<'_>) -> bool {
     let host = ["irq", "irq_vectors", "timer", "sched", "ipi", "workqueue", "rcu", "napi", "net"];
     let switch = event.leaves(thread) || event.resumes(thread);
     switch || (event.ran() == thread && host.contains(&event.format.system()))
 }
 
-/// Gives each piece between two events of the span to the part it belongs to.
+/// Attributes each interval between two events of the span to a part.
 fn parts(thread: u64, span: &[&Event<'_>], sums: &mut Sums) {
     let pieces: Vec<(u64, u64, State)> = (1..span.len())
         .map(|at| (span[at - 1].ns, span[at].ns, state(thread, &span[..at])))
@@ -191,7 +191,7 @@ fn parts(thread: u64, span: &[&Event<'_>], sums: &mut Sums) {
     }
 }
 
-/// Where the thread is after the last event of `seen`, which begins with its exit.
+/// State of the thread after the last event of `seen`, which starts with its exit.
 fn state(thread: u64, seen: &[&Event<'_>]) -> State {
     let switch = seen.iter().rposition(|event| event.leaves(thread) || event.resumes(thread));
     if let Some(at) = switch
@@ -215,7 +215,7 @@ fn is_return(event: &Event<'_>) -> bool {
         || (event.is("sys_enter_ioctl") && event.get("cmd") == Some(0xae80))
 }
 
-/// From when to when the thread polled before `wakeup`; `None` if that can't be known.
+/// End and duration of polling before `wakeup`; `None` if unknown.
 fn polled_until(
     thread: u64,
     seen: &[&Event<'_>],
@@ -226,7 +226,7 @@ fn polled_until(
     if wakeup.get("waited") == Some(0) {
         return Some((from, wakeup.ns));
     }
-    // A switch away ends the piece before it.
+    // A switch away ends the interval before it.
     let fell_asleep = (1..seen.len())
         .filter(|&at| seen[at].leaves(thread) && seen[at].get("prev_state").unwrap() & 0xff != 0)
         .filter(|&at| pieces[at - 1].2 == State::Kernel)

@@ -1,14 +1,14 @@
-//! What a guest did while its vCPU ran it, found by looking back from every moment.
+//! Activity of a guest while its vCPU ran it, from a naive search backwards from each time.
 
 use std::collections::BTreeMap;
 
 use super::flat::Event;
 use super::naive_exits::guest_window;
 
-/// Time by thread of the guest and by what it did: "irq", "idle" or "some".
+/// Time by guest thread and activity: "irq", "idle" or "some".
 pub(crate) type Ran = BTreeMap<(u64, &'static str), u64>;
 
-/// The times a host's thread ran its guest, in order.
+/// The windows in which a host thread ran its guest, ascending.
 fn windows(thread: u64, events: &[&Event<'_>]) -> Vec<(u64, u64)> {
     let is_exit = |event: &Event<'_>| event.is("kvm_exit") && event.ran() == thread;
     let exits = (0..events.len()).filter(|&at| is_exit(events[at]));
@@ -20,14 +20,13 @@ fn windows(thread: u64, events: &[&Event<'_>]) -> Vec<(u64, u64)> {
     exits.map(window).filter(|(from, to)| from < to).collect()
 }
 
-/// Lays events of a guest's CPU over the times its vCPU ran it; the guest's recording ends at
-/// `end_ns`.
+/// Overlays events of a guest's CPU on the windows of its vCPU; the guest's recording ends at `end_ns`.
 pub(crate) fn ran(thread: u64, host: &[&Event<'_>], guest: &[&Event<'_>], end_ns: u64) -> Ran {
     let windows = windows(thread, host);
     let mut seen = 0;
     let mut ran = Ran::new();
     for (at, &(from, to)) in windows.iter().enumerate() {
-        // Up to the middle between this window and the next one, events are this one's.
+        // Events up to the middle between two windows belong to the first one.
         let next = windows.get(at + 1).map_or(u64::MAX, |next| next.0);
         let mut now = from;
         while let Some(event) = guest.get(seen) {
@@ -38,13 +37,13 @@ pub(crate) fn ran(thread: u64, host: &[&Event<'_>], guest: &[&Event<'_>], end_ns
             add(&mut ran, &guest[..seen], then - now);
             (now, seen) = (then, seen + 1);
         }
-        // Of what comes after the guest's recording nothing is known.
+        // Nothing is known after the end of the guest's recording.
         add(&mut ran, &guest[..seen], to.min(end_ns).saturating_sub(now));
     }
     ran
 }
 
-/// Time after the last of these events.
+/// Adds time after the last of these events.
 fn add(ran: &mut Ran, seen: &[&Event<'_>], ns: u64) {
     let Some(last) = seen.last() else { return };
     let task = last.get("next_pid").unwrap_or_else(|| last.ran());

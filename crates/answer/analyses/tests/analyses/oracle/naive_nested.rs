@@ -1,10 +1,10 @@
-//! What exits of level 2 cost, found by scanning on from each of them.
+//! Costs of level-2 exits, from a naive search forwards from each of them.
 
 use std::collections::BTreeMap;
 
 use super::naive_exits::Exit;
 
-/// What is added up per level-2 reason.
+/// Sums per level-2 reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LevelTwo {
     pub(crate) count: u64,
@@ -13,11 +13,11 @@ pub(crate) struct LevelTwo {
     pub(crate) reflected: u64,
     pub(crate) unfinished: u64,
     pub(crate) injected_as: BTreeMap<String, u64>,
-    /// By code: exits of level 1, how many of them paired, their time.
+    /// By code: number of level-1 exits, number of paired ones, and their time.
     pub(crate) ancillary: BTreeMap<String, (u64, u64, u64)>,
 }
 
-/// Per code of level 2, from the exits of all threads.
+/// Sums by code of level 2, from the exits of all threads.
 pub(crate) fn level_two(exits: &[Exit]) -> BTreeMap<String, LevelTwo> {
     let mut rows: BTreeMap<String, LevelTwo> = BTreeMap::new();
     for (at, exit) in exits.iter().enumerate().filter(|(_, exit)| exit.level == 2) {

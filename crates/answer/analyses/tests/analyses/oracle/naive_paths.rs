@@ -1,4 +1,4 @@
-//! Paths held against a naive reading of the same events: what one path claims must have happened.
+//! Compares paths with a naive reading of the same events: each step of a path must have happened.
 
 use analyses::align::align;
 use analyses::path::{Actor, Example, ExampleOf, ExampleStep, Hop, Path, PathEnds, Paths, paths};
@@ -30,7 +30,7 @@ const HOSTS: [&str; 6] = [
     "arm64/B-vhost-on.dat",
 ];
 
-/// The hops of a path take up its whole time, request by request and so in sum.
+/// The hops of a path add up to its time, for each request and so in total.
 #[test]
 fn hops_add_up() {
     for name in HOSTS {
@@ -42,7 +42,7 @@ fn hops_add_up() {
             for example in &path.examples {
                 assert!(example.steps.len() <= path.hops.len() + 1, "{name} {}", path.name);
             }
-            // Each hop begins with one of those before it.
+            // Each hop starts at the end of an earlier one.
             let comes_from = |(at, hop): (usize, &Hop)| {
                 hop.from == path.start
                     || path.hops[..at].iter().any(|previous| previous.to == hop.from)
@@ -53,7 +53,7 @@ fn hops_add_up() {
     }
 }
 
-/// Whether an event is what a step of a path says.
+/// Whether an event matches a step.
 fn is_step(event: &Event<'_>, step: &ExampleStep) -> bool {
     let words: Vec<&str> = step.what.split(' ').collect();
     let address = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap();
@@ -77,7 +77,7 @@ fn is_step(event: &Event<'_>, step: &ExampleStep) -> bool {
     }
 }
 
-/// Each step of each example is an event at that very time, by the vCPU's thread where it says so.
+/// Each step of each example is an event at exactly that time, of the vCPU's thread if the step is a vCPU's.
 #[test]
 fn examples_have_happened() {
     for name in HOSTS {
@@ -105,7 +105,7 @@ fn examples_have_happened() {
     }
 }
 
-/// How often, and for how long in all, user space was asked for an access and answered it.
+/// Number and total time of accesses that user space handled.
 fn naive_answers(all: &[Event<'_>], thread: u64) -> (u64, u64) {
     let (mut accessed, mut asks_user) = (None, false);
     let (mut count, mut sum_ns) = (0, 0);
@@ -129,7 +129,7 @@ fn naive_answers(all: &[Event<'_>], thread: u64) -> (u64, u64) {
     (count, sum_ns)
 }
 
-/// The console of an Arm guest is emulated by its VMM: each access goes there and back.
+/// The VMM emulates the console of an Arm guest: each access goes to user space and back.
 #[test]
 fn answers_of_user_space_are_all_found() {
     for name in ["arm64/B-vhost-off.dat", "arm64/B-vhost-on.dat"] {
@@ -149,10 +149,10 @@ fn answers_of_user_space_are_all_found() {
     }
 }
 
-/// The address that a guest's network driver writes to when there is something to send.
+/// The address of the kick of a guest's network driver.
 const DOORBELL: u64 = 0x80_0000_3004;
 
-/// Doorbells that woke a worker, which then ran, and the times until it was woken and until it ran.
+/// Kicks that woke a worker which then ran, with the times until the wake-up and until the run.
 fn naive_kicks(all: &[Event<'_>], vcpu: u64, worker: u64) -> Vec<(u64, u64)> {
     let mut kicks = Vec::new();
     let mut rung = None;
@@ -174,8 +174,8 @@ fn naive_kicks(all: &[Event<'_>], vcpu: u64, worker: u64) -> Vec<(u64, u64)> {
     kicks
 }
 
-/// Every packet's doorbell with a wake-up is on a path, with the times that were counted here: with
-/// vhost the worker is a kernel thread, without it the VMM's main thread.
+/// Every kick with a wake-up is on a path, with the times that were counted here. With vhost the worker is a
+/// kernel thread, otherwise the VMM's main thread.
 #[test]
 fn doorbells_are_followed_to_who_sends() {
     for (name, on) in
@@ -194,11 +194,11 @@ fn doorbells_are_followed_to_who_sends() {
                 && path.hops.get(1).is_some_and(|hop| hop.on == on)
         });
         let direct: Vec<&Path> = direct.collect();
-        // Those whose step is optional are fewer than the path has requests.
+        // Hops of optional steps have fewer times than the path has requests.
         let count: u64 = direct.iter().map(|path| path.hops[0].times.count()).sum();
         let missing = kicks.len() as u64 - count;
         assert!(kicks.len() > 100 && missing <= found.unfinished, "{name}: {missing} missing");
-        // Those that are on paths have the times counted here, those without an end left out.
+        // Requests on paths have the times counted here; unfinished ones are excluded.
         let sums =
             [0, 1].map(|hop| direct.iter().map(|path| path.hops[hop].times.sum()).sum::<u64>());
         let all_of =
@@ -217,7 +217,7 @@ fn doorbells_are_followed_to_who_sends() {
     }
 }
 
-/// Whatever is put together, each request is on one path, and each nanosecond of it in one hop.
+/// Each request is on exactly one path, and each nanosecond of it in exactly one hop, however paths are merged.
 #[test]
 fn hops_of_a_path_add_up_to_its_time_with_optional_steps() {
     for (name, max) in [
@@ -256,8 +256,8 @@ fn hops_of_a_path_add_up_to_its_time_with_optional_steps() {
     }
 }
 
-/// A request of an AMD guest, from its driver's write to the vhost worker, over QEMU, which raises
-/// the interrupt, to the guest's handler, which reads the device's status: as described in talks.
+/// A request of an AMD guest: the driver's write, the vhost worker, QEMU, which raises the interrupt, and the
+/// guest's handler, which reads the device's status.
 #[test]
 fn a_request_goes_over_vhost_and_qemu_and_comes_back() {
     let found = found(&mut [open("x86-svm/host-guest.dat"), open("x86-svm/host-guest.guest.dat")]);

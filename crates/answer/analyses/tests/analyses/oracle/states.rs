@@ -1,4 +1,4 @@
-//! States of vCPUs over time: without gaps, and adding up to what the exits report has.
+//! States of vCPUs over time: they have no gaps, and add up to the exits report.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +14,15 @@ use sources::Recording;
 
 use super::{flat, naive_guests, open};
 
-/// Hosts and their guests, and how many changes in the guest lie where its vCPU can't have been in
-/// it: in host-guest, while the host's clock stood still.
+/// Hosts with their guests, and the number of guest changes outside of windows. In host-guest, the host's clock
+/// stood still during these changes.
 const PAIRS: [([&str; 2], u64); 3] = [
     (["arm64/A.dat", "arm64/A.guest.dat"], 0),
     (["x86-svm/host-guest.dat", "x86-svm/host-guest.guest.dat"], 7),
     (["x86-svm/tsc.dat", "x86-svm/tsc.guest.dat"], 0),
 ];
 
-/// All spans, kept.
+/// Stores all spans.
 #[derive(Default)]
 pub(crate) struct Kept {
     pub(crate) vcpus: BTreeMap<VcpuRef, Vec<StateSpan>>,
@@ -44,7 +44,7 @@ impl StateSink for Kept {
     }
 }
 
-/// The states of recordings, guests brought to their hosts' clock.
+/// The states in recordings, with aligned guests.
 pub(crate) fn aligned_states(names: &[&str]) -> (Vec<Recording>, Kept, States) {
     let mut recordings: Vec<Recording> = names.iter().map(|name| open(name)).collect();
     let guests = align(&recordings, None, &|_| ());
@@ -56,7 +56,7 @@ pub(crate) fn aligned_states(names: &[&str]) -> (Vec<Recording>, Kept, States) {
     (recordings, all_spans, states)
 }
 
-/// Spans by thread and first moment of their vCPU: in which order vCPUs are numbered is another matter.
+/// Spans by thread and first time of their vCPU, because the order of vCPU indexes may differ.
 fn of_vcpus(all_spans: &Kept, states: &States) -> BTreeMap<(u32, u64), Vec<StateSpan>> {
     let vcpus = states.vcpus[0].iter().zip(0..);
     let spans_of = |(info, index): (&timeline::VcpuInfo, u32)| {
@@ -97,7 +97,7 @@ fn sum(spans: &[StateSpan], counts: impl Fn(&StateSpan) -> bool) -> u64 {
     spans.iter().filter(|span| counts(span)).map(StateSpan::duration_ns).sum()
 }
 
-/// Spans follow one another from the vCPU's first event to its last.
+/// Spans cover the time from the vCPU's first event to its last.
 fn partitions(recordings: &[Recording], all_spans: &Kept, states: &States) {
     for (at, recording) in recordings.iter().enumerate() {
         let all = flat::events(recording);
@@ -125,7 +125,7 @@ fn partitions(recordings: &[Recording], all_spans: &Kept, states: &States) {
     }
 }
 
-/// Sums of states are the parts of exits.
+/// Sums of states equal the parts of exits.
 fn adds_up_to_exits(name: &str, recording: &Recording, all_spans: &Kept, states: &States) {
     let report = exits(&open(name), &[By::Code], &|_| ());
     let spans: Vec<StateSpan> = all_spans.vcpus.values().flatten().copied().collect();
@@ -141,7 +141,7 @@ fn adds_up_to_exits(name: &str, recording: &Recording, all_spans: &Kept, states:
         let total = |states: &[VcpuState]| sum(&spans, |span| of_it(span, states));
         let parts = &row.tally.parts;
         let halted_ns = total(&[VcpuState::Halted]);
-        // Without switches, what waits by its reason has halted, and the rest is not split.
+        // Without switches, waiting exits count as halted, and the rest is not split.
         let kernel_ns = if report.recorded.is_split() {
             total(&[VcpuState::ExitKernel])
         } else if !report.recorded.off_cpu && row.waiting {
@@ -174,7 +174,7 @@ fn adds_up_to_exits(name: &str, recording: &Recording, all_spans: &Kept, states:
         let edge = |event: &&&flat::Event<'_>| event.is("kvm_entry") || event.is("kvm_exit");
         let last =
             threads[&thread].iter().filter(|event| event.ran() == thread).rfind(edge).unwrap();
-        // What comes after the last entry is in no exit's account.
+        // Time after the last entry belongs to no exit.
         let account_ns = if last.is("kvm_entry") { last.ns } else { u64::MAX };
         let end = spans.partition_point(|span| span.to_ns <= account_ns);
         let seen = &spans[..end];
@@ -217,7 +217,7 @@ fn states_with_guests_add_up_to_the_same() {
     }
 }
 
-/// What each thread of a guest did with the time its vCPU ran: against a second way to count.
+/// Activity of each guest thread while its vCPU ran, compared with a second implementation.
 #[test]
 fn guests_did_what_looking_back_shows() {
     for (names, outside) in PAIRS {

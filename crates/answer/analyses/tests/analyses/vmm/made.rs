@@ -1,4 +1,4 @@
-//! A host with one vCPU and its VMM's main thread, each on a CPU of its own, made event by event.
+//! A synthetic host with one vCPU and its VMM's main thread, each on its own CPU.
 
 use sources::Recording;
 
@@ -9,7 +9,7 @@ pub(crate) const MAIN: i32 = 90;
 const IDLE: i32 = 0;
 const SLEEPS: u64 = 1;
 
-/// The machine: CPU 0 is the vCPU's, CPU 1 the main thread's.
+/// The machine: the vCPU runs on CPU 0, the main thread on CPU 1.
 pub(crate) struct Made(Machinery);
 
 impl Made {
@@ -84,12 +84,12 @@ impl Made {
         self.switch(0, ns, IDLE, 0, VCPU)
     }
 
-    /// The main thread wakes the vCPU's.
+    /// The main thread wakes the vCPU's thread.
     pub(crate) fn wakes(&mut self, ns: u64) -> &mut Self {
         self.event(1, ns, MAIN, "sched_waking", &[("pid", VCPU as u64)])
     }
 
-    /// A thread gets the other CPU.
+    /// A thread is switched in on the other CPU.
     pub(crate) fn other(&mut self, ns: u64, thread: i32) -> &mut Self {
         self.switch(1, ns, IDLE, 0, thread)
     }

@@ -1,4 +1,5 @@
-//! Random lives of a vCPU's thread and its VMM's main thread, split a second time by walking their events one by one.
+//! Random events of a vCPU's thread and its VMM's main thread, split by a second implementation that walks event
+//! by event.
 
 use analyses::vmm::ExitSplit;
 use testkit::Random;
@@ -6,21 +7,21 @@ use testkit::Random;
 use super::checked_vmm;
 use super::made::{MAIN, Made};
 
-/// What the vCPU's thread is at.
+/// Activity of the vCPU's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     Guest,
     Kernel,
     Returning,
     Code,
-    /// A call, and whether it is one about signals, of a futex, or another one.
+    /// A call: about signals, of a futex, or another one.
     Signals,
     Futex,
     Other,
     Back,
 }
 
-/// The life, and the split that it adds up to. Every exit ends with an entry.
+/// Generates random events, and sums the expected split. Every exit ends with an entry.
 struct Life {
     made: Made,
     dice: Random,
@@ -50,7 +51,7 @@ impl Life {
         }
     }
 
-    /// Time goes by.
+    /// Time passes.
     fn wait(&mut self) {
         let ns = 1 + self.dice.below(300);
         self.now_ns += ns;
@@ -146,7 +147,7 @@ impl Life {
         };
     }
 
-    /// Ends as it began.
+    /// Continues to the end of the current exit.
     fn finish(&mut self) {
         while self.at != At::Guest || self.is_away.is_some() {
             self.step();
@@ -173,7 +174,7 @@ fn any_life_is_split_as_its_events_say() {
     assert_eq!(rare.collect::<Vec<_>>(), [], "{sum:?}");
 }
 
-/// With losses, and events of both threads at random: sums hold, and threads' times add up to their wall time.
+/// With losses and random events of both threads, sums hold, and threads' times add up to their wall time.
 #[test]
 fn parts_add_up_whatever_was_lost() {
     let mut split_exits = 0;
