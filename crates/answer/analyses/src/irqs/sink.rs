@@ -108,7 +108,7 @@ impl StateSink for IrqSink {
 
     fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
         let Some(&at) = self.vcpus.get(&vcpu) else { return };
-        // The vCPU's place is unknown, so this state says nothing about the host.
+        // An unknown state does not show whether the vCPU was in the guest.
         if span.state == VcpuState::Unknown {
             return;
         }

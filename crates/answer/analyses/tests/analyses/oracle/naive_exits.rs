@@ -215,7 +215,7 @@ fn is_return(event: &Event<'_>) -> bool {
         || (event.is("sys_enter_ioctl") && event.get("cmd") == Some(0xae80))
 }
 
-/// End and duration of polling before `wakeup`; `None` if unknown.
+/// Start and end of polling before `wakeup`; `None` if unknown.
 fn polled_until(
     thread: u64,
     seen: &[&Event<'_>],
