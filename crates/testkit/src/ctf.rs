@@ -1,8 +1,9 @@
-//! A trace in the Common Trace Format, written bit by bit: naive, so that a reader's short cuts show.
+//! Writes a trace in the Common Trace Format bit by bit: deliberately naive, so that it shares no
+//! shortcut with the reader.
 
 use raw_bytes::ByteOrder;
 
-/// Bits of a packet, as they are written.
+/// The bits of a packet so far.
 #[derive(Clone, Debug)]
 pub struct CtfBits {
     order: ByteOrder,
@@ -10,25 +11,25 @@ pub struct CtfBits {
 }
 
 impl CtfBits {
-    /// None yet.
+    /// An empty packet.
     #[must_use]
     pub fn new(order: ByteOrder) -> Self {
         Self { order, bits: Vec::new() }
     }
 
-    /// How many there are.
+    /// The number of bits.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bits.len()
     }
 
-    /// Whether there is none.
+    /// Whether no bit has been written.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bits.is_empty()
     }
 
-    /// Fills up to a multiple of `to` bits.
+    /// Pads with zeros to a multiple of `to` bits.
     pub fn align(&mut self, to: usize) -> &mut Self {
         while !self.bits.len().is_multiple_of(to) {
             self.bits.push(false);
@@ -36,7 +37,8 @@ impl CtfBits {
         self
     }
 
-    /// An integer of `count` bits: the lowest first in little endian, the highest in big endian.
+    /// Appends an integer of `count` bits: lowest bit first in little endian, highest bit first in
+    /// big endian.
     pub fn integer(&mut self, value: u64, count: u32) -> &mut Self {
         for at in 0..count {
             let at = if self.order == ByteOrder::Little { at } else { count - 1 - at };
@@ -45,7 +47,7 @@ impl CtfBits {
         self
     }
 
-    /// Bytes as they are, at the next byte.
+    /// Appends bytes at the next byte boundary.
     pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
         self.align(8);
         for &byte in bytes {
@@ -54,7 +56,8 @@ impl CtfBits {
         self
     }
 
-    /// All of them as bytes; of a byte, the first bit is its lowest in little endian, its highest in big.
+    /// All bits as bytes. The first bit of a byte is its lowest bit in little endian, its highest
+    /// in big endian.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let byte = |bits: &[bool]| {
@@ -67,7 +70,8 @@ impl CtfBits {
     }
 }
 
-/// Metadata of a trace with the heads that LTTng's have, and one event, whose fields are `fields`.
+/// Metadata of a trace with LTTng's packet header, packet context and event header, and one event
+/// with the fields `fields`.
 #[must_use]
 pub fn ctf_metadata(order: ByteOrder, fields: &str) -> String {
     let order = if order == ByteOrder::Little { "le" } else { "be" };
@@ -97,11 +101,11 @@ event {{ name = \"made\"; id = 0; stream_id = 0; fields := struct {{ {fields} }}
     )
 }
 
-/// A packet of such a trace; `events` writes them, the heads included.
+/// A packet of such a trace; `events` writes the events with their headers.
 #[must_use]
 pub fn ctf_packet(order: ByteOrder, begin: u64, events: impl FnOnce(&mut CtfBits)) -> Vec<u8> {
     let mut body = CtfBits::new(order);
-    // Where they are counted from: behind the heads.
+    // Alignment counts from the start of the packet, so reserve the space of its headers.
     body.bytes(&[0; HEAD_BYTES]);
     events(&mut body);
     let content = body.len() as u64;
@@ -117,5 +121,5 @@ pub fn ctf_packet(order: ByteOrder, begin: u64, events: impl FnOnce(&mut CtfBits
     bytes
 }
 
-/// Bytes of a packet's heads.
+/// Bytes of the packet header and packet context.
 const HEAD_BYTES: usize = 8 + 6 * 8 + 4;

@@ -1,4 +1,4 @@
-//! Encodes a record of an event from values given by field name.
+//! Encodes an event record from values given by field name.
 
 use raw_bytes::Abi;
 
@@ -8,9 +8,9 @@ use crate::format::{Field, Format};
 /// The value of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// A number; cut to the size of the field.
+    /// A number, truncated to the size of the field.
     Number(u64),
-    /// The bytes of an array or of a dynamic field, a string's NUL included.
+    /// The bytes of an array or of a dynamic field, including the NUL of a string.
     Bytes(Vec<u8>),
 }
 
@@ -18,7 +18,7 @@ macro_rules! numbers {
     ($($number:ty),*) => {$(
         impl From<$number> for Value {
             fn from(number: $number) -> Self {
-                // Sign extension is what C does with a negative number.
+                // C sign-extends a negative number in the same way.
                 Self::Number(number as u64)
             }
         }
@@ -47,7 +47,7 @@ pub struct EventBuilder<'a> {
 }
 
 impl<'a> EventBuilder<'a> {
-    /// A record of `format` with nothing but its number.
+    /// A record of `format` with only its event id set.
     #[must_use]
     pub fn new(abi: Abi, format: &'a Format) -> Self {
         let end = |field: &Field| field.offset + field.size;
@@ -55,14 +55,15 @@ impl<'a> EventBuilder<'a> {
         Self { abi, format, record: vec![0; len] }.set("common_type", format.id)
     }
 
-    /// Sets the thread that was running.
+    /// Sets `common_pid`.
     #[must_use]
     pub fn pid(self, pid: i32) -> Self {
         self.set("common_pid", pid)
     }
 
-    /// Sets a field. Panics when the event has no such field, or when the value is of another kind
-    /// or too long for it. `name[2]` is an element of an array. Dynamic fields are laid out in the order in which they are set.
+    /// Sets a field. `name[2]` is an element of an array. Dynamic fields are laid out in the order
+    /// in which they are set. Panics if the event has no such field, or if the value has another
+    /// kind or is too long.
     #[must_use]
     pub fn set(mut self, name: &str, value: impl Into<Value>) -> Self {
         if let Some((array, index)) = name.strip_suffix(']').and_then(|name| name.split_once('[')) {
@@ -85,7 +86,7 @@ impl<'a> EventBuilder<'a> {
         self
     }
 
-    /// Sets an element of an array of numbers, each of which is as long as the array is aligned.
+    /// Sets an element of an array of numbers; the array's alignment is the element size.
     fn set_element(mut self, array: &str, index: usize, value: Value) -> Self {
         let field = self.format.field(array);
         let field = field.unwrap_or_else(|| panic!("{} has no field `{array}`", self.format.name));
@@ -97,7 +98,7 @@ impl<'a> EventBuilder<'a> {
         self
     }
 
-    /// The record, with the padding a C struct has at its end.
+    /// The record, with the padding that C adds at the end of a struct.
     #[must_use]
     pub fn build(mut self) -> Vec<u8> {
         let align = self.format.fields.iter().map(|field| field.align).max().unwrap_or(4);
@@ -106,7 +107,8 @@ impl<'a> EventBuilder<'a> {
         self.record
     }
 
-    /// Appends the value of a dynamic field; where it lies and how long it is goes into the field.
+    /// Appends the value of a dynamic field, and returns its offset and length, which the field
+    /// stores.
     fn place(&mut self, value: &[u8]) -> Vec<u8> {
         let place = (value.len() as u64) << 16 | self.record.len() as u64;
         self.record.extend_from_slice(value);

@@ -1,23 +1,23 @@
-//! One event's format, and its text as `events/SYSTEM/NAME/format` gives it.
+//! The format of an event, and its text as in `events/SYSTEM/NAME/format`.
 
 use std::fmt::Write as _;
 
-/// A field of an event's record.
+/// A field of an event record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
     /// C type as the format text spells it.
     pub c_type: String,
     /// Name without a count.
     pub name: String,
-    /// Name with the count of an array: `comm[16]`.
+    /// Name with the length of an array: `comm[16]`.
     pub declarator: String,
     /// Offset in the record.
     pub offset: usize,
-    /// Size in bytes, of the whole array if it is one.
+    /// Size in bytes; of an array, the size of all elements.
     pub size: usize,
-    /// Alignment, which is the size of an element.
+    /// Alignment: the size of an element.
     pub align: usize,
-    /// Whether the type has a sign.
+    /// Whether the type is signed.
     pub signed: bool,
 }
 
@@ -35,7 +35,7 @@ impl Field {
         Self { c_type, name, declarator, offset, size, align, signed }
     }
 
-    /// Whether the record holds only the place of the value (`__data_loc`).
+    /// Whether the record holds only the value's offset and length (`__data_loc`).
     #[must_use]
     pub fn is_dynamic(&self) -> bool {
         self.c_type.starts_with("__data_loc")
@@ -49,18 +49,18 @@ pub struct Format {
     pub system: &'static str,
     /// Name, such as `kvm_exit`.
     pub name: &'static str,
-    /// Number that `common_type` holds.
+    /// The event id, which `common_type` holds.
     pub id: u16,
     /// The four common fields.
     pub common: Vec<Field>,
     /// The event's own fields.
     pub fields: Vec<Field>,
-    /// What follows `print fmt: `.
+    /// The text after `print fmt: `.
     pub print: &'static str,
 }
 
 impl Format {
-    /// The field called `name`, common ones included.
+    /// The field `name`, including common fields.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.common.iter().chain(&self.fields).find(|field| field.name == name)

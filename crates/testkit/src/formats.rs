@@ -1,4 +1,4 @@
-//! The formats that a kernel of a given machine would export.
+//! Event formats as a kernel of a given architecture exports them.
 
 use raw_bytes::Abi;
 
@@ -8,7 +8,7 @@ use crate::machine::Machine;
 use crate::shapes::{self, Shape};
 use crate::{bytes, layout};
 
-/// Number of the first event; the kernel's own numbers are as arbitrary.
+/// Id of the first event; ids of real kernels are just as arbitrary.
 const FIRST_ID: u16 = 301;
 
 const COMMON_FIELDS: &[(&str, &str)] = &[
@@ -31,7 +31,7 @@ pub const HEADER_EVENT: &str = "\
 \tdata max type_len  == 28
 ";
 
-/// Every format of a kernel made for tests: KVM's of one machine, sched, irq.
+/// The event formats of a test kernel: KVM of one architecture, sched, irq.
 #[derive(Clone, Debug)]
 pub struct KernelFormats {
     machine: Machine,
@@ -40,19 +40,19 @@ pub struct KernelFormats {
 }
 
 impl KernelFormats {
-    /// The formats of `machine` with offsets for the long size of `abi`.
+    /// The formats of `machine`, laid out for the long size of `abi`.
     #[must_use]
     pub fn new(machine: Machine, abi: Abi) -> Self {
         Self { machine, abi, all: Vec::new() }.with(shapes::for_machine(machine))
     }
 
-    /// The formats of a recording that has system calls of all kinds, and signals, too.
+    /// Adds the events of system calls and signals.
     #[must_use]
     pub fn with_syscalls(self) -> Self {
         self.with(shapes::RAW_SYSCALLS.iter())
     }
 
-    /// The formats of a recording that has x86's own interrupts, too.
+    /// Adds the events of x86's own interrupt vectors.
     #[must_use]
     pub fn with_vectors(self) -> Self {
         self.with(shapes::IRQ_VECTORS.iter())
@@ -80,13 +80,13 @@ impl KernelFormats {
         self.abi
     }
 
-    /// Every format, those of one system together.
+    /// All formats, grouped by system.
     #[must_use]
     pub fn all(&self) -> &[Format] {
         &self.all
     }
 
-    /// The format of the event `name`; panics when there is none.
+    /// The format of the event `name`; panics if it does not exist.
     #[must_use]
     pub fn get(&self, name: &str) -> &Format {
         self.all
@@ -95,8 +95,8 @@ impl KernelFormats {
             .unwrap_or_else(|| panic!("no event `{name}` on this machine"))
     }
 
-    /// The formats of a kernel whose event `name` lacks `field`, as older kernels' do. Panics when
-    /// there is no such event or field.
+    /// Removes `field` from the event `name`, as in older kernels. Panics if the event or the field
+    /// does not exist.
     #[must_use]
     pub fn without(mut self, name: &str, field: &str) -> Self {
         let format = self
@@ -108,20 +108,20 @@ impl KernelFormats {
         self
     }
 
-    /// The formats of a kernel that does not have the event `name`.
+    /// Removes the event `name`.
     #[must_use]
     pub fn without_event(mut self, name: &str) -> Self {
         self.all.retain(|format| format.name != name);
         self
     }
 
-    /// Begins a record of the event `name`; panics when there is no such event.
+    /// Begins a record of the event `name`; panics if the event does not exist.
     #[must_use]
     pub fn event(&self, name: &str) -> EventBuilder<'_> {
         EventBuilder::new(self.abi, self.get(name))
     }
 
-    /// Systems with the texts of their formats, as a recording stores them.
+    /// Systems with their format texts, as a recording stores them.
     #[must_use]
     pub fn systems(&self) -> Vec<(&'static str, Vec<String>)> {
         let mut systems: Vec<(&'static str, Vec<String>)> = Vec::new();

@@ -1,15 +1,16 @@
-//! Compares text with the expected output that is kept next to a test.
+//! Compares text with an expected output in a file next to the test.
 
 use std::fs;
 use std::path::Path;
 
-/// Set to `1` to write the expected outputs again: `make bless`.
+/// `1` rewrites the expected outputs: `make bless`.
 const BLESS: &str = "HYPERSCOPE_BLESS";
 
-/// Panics unless `actual` is what the file at `expected` holds; shows the first line that differs.
+/// Panics unless `actual` equals the content of the file `expected`; shows the first line that
+/// differs.
 ///
-/// A missing file also fails, so that no test passes without an expectation. With
-/// `HYPERSCOPE_BLESS=1` the file is written instead.
+/// A missing file also fails, so that no test passes without an expectation. `HYPERSCOPE_BLESS=1`
+/// writes the file instead.
 pub fn assert_golden(expected: impl AsRef<Path>, actual: &str) {
     let path = expected.as_ref();
     let shown = path.display();
@@ -24,7 +25,7 @@ pub fn assert_golden(expected: impl AsRef<Path>, actual: &str) {
     }
 }
 
-/// The first line that differs, or how the texts end.
+/// The first line that differs, or which text ends first.
 fn difference(expected: &str, actual: &str) -> Option<String> {
     if expected == actual {
         return None;

@@ -1,15 +1,15 @@
-//! Sizes, alignments and offsets of the C types that trace events are made of.
+//! Sizes, alignments and offsets of the C types in trace events.
 
 use raw_bytes::{Abi, LongSize};
 
 use crate::format::Field;
 use crate::machine::Machine;
 
-/// Size in bytes and signedness of a C type as the kernel's headers spell it.
+/// Size in bytes and signedness of a C type, spelled as in kernel headers.
 fn scalar(machine: Machine, abi: Abi, c_type: &str) -> (usize, bool) {
     let long = if abi.long == LongSize::Four { 4 } else { 8 };
     match c_type {
-        // Plain char has a sign on x86 only.
+        // Plain char is signed on x86 only.
         "char" => (1, machine == Machine::X86),
         "bool" | "u8" | "__u8" | "unsigned char" => (1, false),
         "u16" | "__u16" | "unsigned short" => (2, false),
@@ -22,8 +22,9 @@ fn scalar(machine: Machine, abi: Abi, c_type: &str) -> (usize, bool) {
     }
 }
 
-/// Lays out `fields` (C type and name) from offset `at` on, as a compiler lays out a struct. Numbers
-/// of 8 bytes are aligned to 8 also with 4-byte longs: so does 32-bit Arm, unlike 32-bit x86.
+/// Lays out `fields` (C type and name) from offset `at` on, as a C compiler lays out a struct.
+/// Numbers of 8 bytes are aligned to 8 even with 4-byte longs, as on 32-bit Arm and unlike 32-bit
+/// x86.
 pub(crate) fn fields(
     machine: Machine,
     abi: Abi,
@@ -49,7 +50,7 @@ fn field(machine: Machine, abi: Abi, at: usize, c_type: &str, declarator: &str) 
     Field::new(c_type, declarator, offset, element * count(declarator), element, signed)
 }
 
-/// Elements of `name[16]`; 1 for a plain name.
+/// Number of elements of `name[16]`; 1 for a plain name.
 fn count(declarator: &str) -> usize {
     match declarator.trim_end_matches(']').split_once('[') {
         None => 1,

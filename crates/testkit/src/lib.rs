@@ -1,8 +1,8 @@
 //! Test material: ring-buffer pages and kernel formats built byte by byte, and a naive decoder.
 //!
-//! Nothing here shares code with the readers under test, so that a mistake in one is not repeated
-//! in the other. Only the names for byte order and long size come from `raw_bytes`. Use it from
-//! `[dev-dependencies]` only; it panics where a test would be wrong.
+//! It shares no code with the readers under test, so that a mistake in one is not repeated in the
+//! other. Only the names for byte order and long size come from `raw_bytes`. Use it from
+//! `[dev-dependencies]` only: it panics on invalid arguments.
 //!
 //! ```
 //! use raw_bytes::{Abi, ByteOrder, LongSize};

@@ -1,9 +1,9 @@
-//! Architectures that recordings for tests are of.
+//! Architectures of test recordings.
 
-/// The architecture whose KVM events a kernel has.
+/// The architecture, which decides a kernel's KVM events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Machine {
-    /// Intel and AMD; the field `isa` of the events tells them apart (1 VMX, 2 SVM).
+    /// Intel and AMD; the event field `isa` distinguishes them (1 VMX, 2 SVM).
     X86,
     /// 64-bit Arm.
     Arm64,

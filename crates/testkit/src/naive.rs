@@ -1,27 +1,27 @@
-//! Decodes a ring-buffer page slowly and obviously: the oracle for the fast decoder.
+//! A slow and obvious decoder of ring-buffer pages: the oracle for the fast decoder.
 
 use raw_bytes::{Abi, ByteOrder, LongSize};
 
 use crate::page::{ExpectedRecord, MissedEvents};
 
-/// What a page says.
+/// The content of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NaivePage {
-    /// Stamp in the page's head.
+    /// Time stamp in the page header.
     pub start: u64,
-    /// What was lost before it.
+    /// Events lost before the page.
     pub missed: Option<MissedEvents>,
-    /// Its data records in order, those before the damage if there is any.
+    /// Data records in order, up to the first damage.
     pub records: Vec<ExpectedRecord>,
-    /// Time after the last record of any kind.
+    /// Time after the last record of any type.
     pub end: u64,
-    /// A record does not fit the page's data, or the clock runs back.
+    /// A record does not fit into the page's data, or time runs back.
     pub damaged: bool,
 }
 
-/// Decodes `page`; `None` when its head does not fit or claims more data than there is.
+/// Decodes `page`; `None` if the header does not fit or claims more data than the page has.
 ///
-/// One function from top to bottom, so that it can be compared with a description of the format.
+/// A single function from top to bottom, for comparison with a description of the format.
 #[must_use]
 pub fn decode(abi: Abi, page: &[u8]) -> Option<NaivePage> {
     let commit_bytes = if abi.long == LongSize::Four { 4 } else { 8 };
@@ -29,7 +29,7 @@ pub fn decode(abi: Abi, page: &[u8]) -> Option<NaivePage> {
     let commit = number(abi.order, page, 8, commit_bytes)?;
     let body = &page[8 + commit_bytes..];
 
-    // Bits 0 to 26 of the commit word are the size, 31 and 30 are set by losses.
+    // Bits 0 to 26 of the commit word are the size; bits 31 and 30 are flags for lost events.
     let size = (commit & 0x07ff_ffff) as usize;
     if size > body.len() {
         return None;
@@ -57,12 +57,12 @@ pub fn decode(abi: Abi, page: &[u8]) -> Option<NaivePage> {
         };
         at += 4;
 
-        // A padding record without a delta voids the rest of the page.
+        // A padding record with delta 0 ends the page.
         if type_len == 29 && delta == 0 {
             break;
         }
 
-        // A length of multiples of four in the head, and no second word.
+        // `type_len` is the length in words of 4 bytes; there is no second word.
         if (1..=28).contains(&type_len) {
             let len = type_len as usize * 4;
             if at + len > data.len() {
@@ -76,7 +76,7 @@ pub fn decode(abi: Abi, page: &[u8]) -> Option<NaivePage> {
             continue;
         }
 
-        // Every other kind has a second word: more time, or a length that counts itself.
+        // All other types have a second word: more time, or a length that includes itself.
         let Some(second) = number(abi.order, data, at, 4) else {
             found.damaged = true;
             break;
@@ -88,7 +88,7 @@ pub fn decode(abi: Abi, page: &[u8]) -> Option<NaivePage> {
             continue;
         }
         if type_len == 31 {
-            // The stamp has 59 bits; the five above them are those of the time before it.
+            // The stamp has 59 bits; the upper five come from the previous time.
             let low = (1 << 59) - 1;
             found.end = (found.end & !low) | (time & low);
             at += 4;
@@ -102,7 +102,7 @@ pub fn decode(abi: Abi, page: &[u8]) -> Option<NaivePage> {
             found.damaged = true;
             break;
         }
-        // A discarded event is padding with a length: its time counts, its data does not.
+        // A discarded event is padding with a length: its delta counts, its data does not.
         found.end = found.end.wrapping_add(delta);
         if type_len == 0 {
             let payload = data[at + 4..at + 4 + len].to_vec();
@@ -114,7 +114,7 @@ pub fn decode(abi: Abi, page: &[u8]) -> Option<NaivePage> {
     Some(found)
 }
 
-/// The unsigned number of `size` bytes at `at`; `None` when it is not all there.
+/// The unsigned number of `size` bytes at `at`; `None` if the data ends before.
 fn number(order: ByteOrder, bytes: &[u8], at: usize, size: usize) -> Option<u64> {
     if at + size > bytes.len() {
         return None;

@@ -1,49 +1,49 @@
-//! Builds a ring-buffer page record by record and remembers what a reader must find on it.
+//! Builds a ring-buffer page record by record, and remembers the records that a reader must find.
 
 use raw_bytes::Abi;
 
 use crate::{bytes, record_head};
 
-/// The content of a page's unused rest: the kernel leaves stale data there, never zeros.
+/// Fills the unused rest of a page: the kernel leaves stale data there, not zeros.
 const STALE: u8 = 0xa5;
 
-/// A data record as a reader must report it.
+/// A data record that a reader must report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpectedRecord {
-    /// Time in the buffer's clock.
+    /// Time on the buffer's clock.
     pub stamp: u64,
-    /// Payload as stored: padded with zeroes to a multiple of four.
+    /// Payload as stored: padded with zeros to a multiple of four bytes.
     pub payload: Vec<u8>,
 }
 
 /// Events that the kernel dropped before a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MissedEvents {
-    /// The kernel only says that there were some.
+    /// The kernel only reports that events were lost.
     Uncounted,
-    /// The kernel stored their number after the data.
+    /// The kernel stored the number after the data.
     Counted(u64),
 }
 
-/// A finished page and what is on it.
+/// A finished page and its expected content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuiltPage {
     /// The page, of full page size.
     pub bytes: Vec<u8>,
-    /// Its data records in order.
+    /// The data records in order.
     pub records: Vec<ExpectedRecord>,
-    /// What was lost before it.
+    /// Events lost before the page.
     pub missed: Option<MissedEvents>,
-    /// Stamp in the page's head.
+    /// Time stamp in the page header.
     pub start: u64,
-    /// Time after the last record of any kind.
+    /// Time after the last record of any type.
     pub end: u64,
-    /// A record of any kind is before the one before it.
+    /// A record of any type has an earlier time than its predecessor.
     pub runs_back: bool,
 }
 
-/// Builds one page. Every method that adds a record panics when the page has no room for it; ask
-/// [`PageBuilder::room`] first where that may happen.
+/// Builds a page. Every method that adds a record panics if the page has no room for it; check
+/// [`PageBuilder::room`] where that can happen.
 #[derive(Clone, Debug)]
 pub struct PageBuilder {
     abi: Abi,
@@ -58,8 +58,8 @@ pub struct PageBuilder {
 }
 
 impl PageBuilder {
-    /// An empty page of `page_size` bytes whose head bears the stamp `start`. The long size of
-    /// `abi` is the size of the page's `commit` field.
+    /// An empty page of `page_size` bytes with the header stamp `start`. The long size of `abi` is
+    /// the size of the `commit` field.
     #[must_use]
     pub fn new(abi: Abi, page_size: usize, start: u64) -> Self {
         let head = 8 + bytes::long_bytes(abi);
@@ -82,7 +82,7 @@ impl PageBuilder {
         self.now = now;
     }
 
-    /// Bytes left for records, their first words included.
+    /// Bytes left for records, including their first words.
     #[must_use]
     pub fn room(&self) -> usize {
         if self.closed { 0 } else { self.capacity() - self.data.len() }
@@ -101,7 +101,7 @@ impl PageBuilder {
         self.now
     }
 
-    /// Adds a data record, in the short form (length in the first word) when the payload allows.
+    /// Adds a data record, in the short form (length in the first word) if the payload fits.
     pub fn event(&mut self, delta: u32, payload: &[u8]) -> &mut Self {
         if payload.is_empty() || payload.len() > record_head::MAX_SHORT_DATA {
             return self.long_event(delta, payload);
@@ -110,29 +110,29 @@ impl PageBuilder {
         self.head(words, delta).data_record(delta, payload)
     }
 
-    /// Adds a data record in the long form, with a length word that counts itself.
+    /// Adds a data record in the long form, with a length word that includes itself.
     pub fn long_event(&mut self, delta: u32, payload: &[u8]) -> &mut Self {
         self.head(record_head::LONG_DATA, delta)
             .word(payload.len().next_multiple_of(4) + 4)
             .data_record(delta, payload)
     }
 
-    /// Adds a time extend of `delta` (59 bits at most).
+    /// Adds a time extend of `delta` (at most 59 bits).
     pub fn time_extend(&mut self, delta: u64) -> &mut Self {
         self.set_now(self.now.wrapping_add(delta));
         self.time_words(record_head::TIME_EXTEND, delta)
     }
 
-    /// Adds an absolute stamp, which stores the low 59 bits: the high 5 must be those of the time
-    /// before it.
+    /// Adds an absolute stamp, which stores the low 59 bits: the upper 5 must equal those of the
+    /// previous time.
     pub fn absolute_stamp(&mut self, stamp: u64) -> &mut Self {
         assert_eq!(stamp >> 59, self.now >> 59, "the high bits of a stamp can't change");
         self.set_now(stamp);
         self.time_words(record_head::TIME_STAMP, stamp & ((1 << 59) - 1))
     }
 
-    /// Adds an event that the kernel discarded after reserving `len` bytes for it. Its time counts,
-    /// its data does not; the delta can't be 0, which would end the page.
+    /// Adds an event that the kernel discarded after it had reserved `len` bytes. Its delta counts,
+    /// its data does not. The delta can't be 0, which would end the page.
     pub fn discarded(&mut self, delta: u32, len: usize) -> &mut Self {
         assert_ne!(delta, 0, "a discarded event has a delta");
         let len = len.next_multiple_of(4);
@@ -140,8 +140,8 @@ impl PageBuilder {
         self.head(record_head::PADDING, delta).word(len + 4).append(&vec![STALE; len])
     }
 
-    /// Fills the rest of the page as the kernel does when the next event does not fit: a padding
-    /// record with a length and delta 1, or one with delta 0 when there is no room for a length.
+    /// Fills the rest of the page as the kernel does if the next event does not fit: a padding
+    /// record with a length and delta 1, or with delta 0 if there is no room for a length.
     pub fn tail_padding(&mut self) -> &mut Self {
         match self.room() {
             0 => self,
@@ -154,7 +154,7 @@ impl PageBuilder {
         }
     }
 
-    /// Fills the rest of the page with a padding record of delta 0: all after it is void.
+    /// Fills the rest of the page with a padding record of delta 0, which ends the page.
     pub fn null_padding(&mut self) -> &mut Self {
         self.head(record_head::PADDING, 0);
         self.append(&vec![STALE; self.room()]);
@@ -164,8 +164,8 @@ impl PageBuilder {
 
     /// Marks that events were lost before this page.
     ///
-    /// A counted loss needs room for a `long` after the data, as in the kernel, which leaves the
-    /// count out otherwise; [`PageBuilder::build`] panics without it.
+    /// A counted loss needs room for a `long` after the data; [`PageBuilder::build`] panics without
+    /// it. The kernel leaves the count out in that case.
     pub fn missed(&mut self, missed: MissedEvents) -> &mut Self {
         self.missed = Some(missed);
         self

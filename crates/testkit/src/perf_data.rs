@@ -1,20 +1,20 @@
-//! perf.data files built byte by byte: both forms, both byte orders.
+//! Builds perf.data files byte by byte: both forms, both byte orders.
 
 use raw_bytes::ByteOrder;
 
 use crate::bytes::{long_bytes, uint};
 use crate::formats::{HEADER_EVENT, KernelFormats};
 
-/// Numbers and bytes one after the other, in a byte order.
+/// A byte string of numbers and bytes in a given byte order.
 #[derive(Clone, Debug)]
 pub struct PerfBytes {
     order: ByteOrder,
-    /// What was written.
+    /// The bytes so far.
     pub bytes: Vec<u8>,
 }
 
 impl PerfBytes {
-    /// Nothing yet.
+    /// An empty byte string.
     #[must_use]
     pub fn new(order: ByteOrder) -> Self {
         Self { order, bytes: Vec::new() }
@@ -48,7 +48,7 @@ impl PerfBytes {
         self
     }
 
-    /// Adds a text, its NUL, and as many more as make what was written a multiple of eight bytes.
+    /// Adds a text, its NUL, and NULs up to a multiple of eight bytes.
     #[must_use]
     pub fn name(mut self, text: &str) -> Self {
         self.bytes.extend_from_slice(text.as_bytes());
@@ -57,7 +57,8 @@ impl PerfBytes {
         self
     }
 
-    /// Adds a text as features have it: its size, then itself filled up to a multiple of 64 bytes.
+    /// Adds a text as feature sections store it: its size, then the text padded to a multiple of 64
+    /// bytes.
     #[must_use]
     pub fn text(self, text: &str) -> Self {
         let mut bytes = text.as_bytes().to_vec();
@@ -78,7 +79,7 @@ pub struct PerfEvent {
     pub sample_type: u64,
     /// `perf_event_attr::read_format`.
     pub read_format: u64,
-    /// Bits of the bit-field that are set, counted as the structure declares them.
+    /// Numbers of the set bits of the flags bit-field, in order of declaration.
     pub flags: Vec<u32>,
     /// `perf_event_attr::branch_sample_type`.
     pub branch_sample_type: u64,
@@ -87,11 +88,11 @@ pub struct PerfEvent {
     /// `perf_event_attr::clockid`.
     pub clock_id: i32,
     pub ids: Vec<u64>,
-    /// Its name, for the feature that describes events.
+    /// The event's name, for the feature `EVENT_DESC`.
     pub name: String,
 }
 
-/// Bytes of `perf_event_attr` that are written.
+/// Bytes of `perf_event_attr` in the file.
 const ATTR_BYTES: u32 = 112;
 
 impl PerfEvent {
@@ -113,7 +114,7 @@ impl PerfEvent {
     }
 }
 
-/// A perf.data that is being built.
+/// A perf.data file under construction.
 #[derive(Clone, Debug)]
 pub struct PerfDataBuilder {
     order: ByteOrder,
@@ -123,7 +124,7 @@ pub struct PerfDataBuilder {
 }
 
 impl PerfDataBuilder {
-    /// One without events and records.
+    /// A file without events and records.
     #[must_use]
     pub fn new(order: ByteOrder) -> Self {
         Self { order, events: Vec::new(), records: Vec::new(), features: Vec::new() }
@@ -134,18 +135,18 @@ impl PerfDataBuilder {
         self.events.push(event);
     }
 
-    /// Adds a record; what its body lacks to a multiple of eight bytes is zeros.
+    /// Adds a record; its body is padded with zeros to a multiple of eight bytes.
     pub fn record(&mut self, kind: u32, misc: u16, body: &[u8]) {
         let record = self.framed(kind, misc, body);
         self.records.extend(record);
     }
 
-    /// Adds bytes among the records as they are.
+    /// Adds raw bytes between records.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.records.extend_from_slice(bytes);
     }
 
-    /// A record's bytes.
+    /// A record with its header.
     #[must_use]
     pub fn framed(&self, kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
         let size = (8 + body.len()).next_multiple_of(8);
@@ -156,13 +157,13 @@ impl PerfDataBuilder {
         record.bytes
     }
 
-    /// Adds a feature; they are written in the order of their numbers.
+    /// Adds a feature; features are written in the order of their numbers.
     pub fn feature(&mut self, number: u32, bytes: Vec<u8>) {
         self.features.push((number, bytes));
         self.features.sort_by_key(|(number, _)| *number);
     }
 
-    /// Adds the feature that describes events: attributes, ids and names.
+    /// Adds the feature `EVENT_DESC`: attributes, ids and names of events.
     pub fn describe_events(&mut self) {
         let count = self.events.len() as u32;
         let mut all = PerfBytes::new(self.order).u32s(&[count, ATTR_BYTES]);
@@ -191,7 +192,7 @@ impl PerfDataBuilder {
         }
     }
 
-    /// The file form.
+    /// The file in its file form.
     #[must_use]
     pub fn file(&self) -> Vec<u8> {
         let (mut ids, mut attrs) = (PerfBytes::new(self.order), PerfBytes::new(self.order));
@@ -226,7 +227,8 @@ impl PerfDataBuilder {
         file.bytes
     }
 
-    /// The file form as a recorder leaves it that is killed: no number of records, no features.
+    /// The file form after a recorder was killed: the header has no size of the data section, and
+    /// there are no features.
     #[must_use]
     pub fn killed(&self) -> Vec<u8> {
         let mut file = self.file();
@@ -236,7 +238,8 @@ impl PerfDataBuilder {
         file
     }
 
-    /// The pipe form: events, features and formats of tracepoints are records before the others.
+    /// The pipe form: records describe events, features and tracepoint formats ahead of all other
+    /// records.
     #[must_use]
     pub fn pipe(&self) -> Vec<u8> {
         let mut all = PerfBytes::new(self.order).raw(self.magic()).u64s(&[16]);
@@ -252,7 +255,8 @@ impl PerfDataBuilder {
             match number {
                 1 => {
                     let size = bytes.len() as u32;
-                    // The record's size is 12, and what follows is filled up by itself.
+                    // The record's size covers only these 12 bytes; the data follows with padding
+                    // of its own.
                     let head = PerfBytes::new(self.order).u32s(&[66]).u16s(&[0, 12]).u32s(&[size]);
                     all = all.raw(&head.bytes).raw(bytes);
                     let fill = bytes.len().next_multiple_of(8) - bytes.len();
@@ -270,7 +274,8 @@ impl PerfDataBuilder {
 }
 
 impl KernelFormats {
-    /// The parts of tracefs that perf copies, according to `record_data` of `tools/perf/util/trace-event-info.c`.
+    /// The parts of tracefs that perf copies, according to `record_data` in
+    /// `tools/perf/util/trace-event-info.c`.
     #[must_use]
     pub fn tracing_data(&self) -> Vec<u8> {
         let abi = self.abi();
@@ -285,7 +290,7 @@ impl KernelFormats {
             all = all.raw(system.as_bytes()).raw(&[0]).u32s(&[events.len() as u32]);
             all = events.iter().fold(all, |all, event| text(all, event));
         }
-        // No symbols, no printk formats, no names of threads.
+        // No symbols, no printk formats, no thread names.
         all.u32s(&[0, 0]).u64s(&[0]).bytes
     }
 }

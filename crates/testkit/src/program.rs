@@ -5,21 +5,21 @@ use std::process::{Command, ExitStatus};
 
 use parking_lot::Mutex;
 
-/// Set by `cargo xtask tests`, which builds all programs of the workspace before the first test.
+/// `cargo xtask tests` sets it after it has built all programs of the workspace.
 const PROGRAMS_ARE_BUILT: &str = "HYPERSCOPE_PROGRAMS_BUILT";
 
 /// Packages built so far by [`program_of`] in this process.
 static BUILT: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// The program of another package of the workspace: the file named `package` next to `sibling`, a program that cargo built
-/// for this test (`env!("CARGO_BIN_EXE_…")`).
+/// The program of another package of the workspace: the file `package` next to `sibling`, a program
+/// that cargo built for this test (`env!("CARGO_BIN_EXE_…")`).
 ///
-/// Under `cargo xtask tests` it is there already. `cargo test` builds programs of the tested package only, so then this
-/// asks cargo for it, once per process.
+/// `cargo xtask tests` builds it in advance. `cargo test` builds programs of the tested package
+/// only, so this function runs `cargo build` for it, once per process.
 ///
 /// # Panics
 ///
-/// Panics where the program cannot be built.
+/// Panics if the program cannot be built.
 pub fn program_of(package: &str, sibling: impl AsRef<Path>) -> PathBuf {
     let path = sibling.as_ref().with_file_name(package);
     let mut built = BUILT.lock();
@@ -38,14 +38,15 @@ pub fn program_of(package: &str, sibling: impl AsRef<Path>) -> PathBuf {
     path
 }
 
-/// Copies a program, so that the copy can be run at once.
+/// Copies a program so that the copy can run at once.
 ///
-/// Another process writes it: a file that this one had open to write would be so in the children that
-/// other tests fork meanwhile, too, and the kernel runs no program that is open to write (`ETXTBSY`).
+/// A child process (`cp`) writes the copy: children that other tests fork meanwhile would inherit a
+/// file that this process has open for writing, and the kernel does not execute such a file
+/// (`ETXTBSY`).
 ///
 /// # Panics
 ///
-/// Panics where `cp` fails.
+/// Panics if `cp` fails.
 pub fn copy_program(from: impl AsRef<Path>, to: impl AsRef<Path>) {
     let (from, to) = (from.as_ref(), to.as_ref());
     let copied = Command::new("cp").arg(from).arg(to).status();

@@ -1,4 +1,4 @@
-//! Holds the schemas in `docs/formats` against the types of the documents that they describe.
+//! Compares the schemas in `docs/formats` with the types of the documents that they describe.
 
 use std::path::Path;
 
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use crate::assert_golden;
 
-/// Lines of a schema are at most that long where an object or a list fits on one.
+/// Longest line of a schema; an object or a list that fits is written on a single line.
 const WIDTH: usize = 110;
-/// The order of keys of a schema: what people look for comes first.
+/// Order of the keys in a schema, most important first.
 const KEYS: [&str; 18] = [
     "$schema",
     "title",
@@ -33,7 +33,7 @@ const KEYS: [&str; 18] = [
     "$defs",
 ];
 
-/// A schema in `docs/formats`, and what its type does not say.
+/// A schema in `docs/formats`, with properties that its type does not express.
 #[derive(Clone, Copy, Debug)]
 pub struct PublishedSchema<'s> {
     file: &'s str,
@@ -42,21 +42,21 @@ pub struct PublishedSchema<'s> {
 }
 
 impl<'s> PublishedSchema<'s> {
-    /// `docs/formats/FILE.schema.json` of a document whose key `schema` is `hyperscope.FILE/1`. Users' schemas
-    /// are open, so that fields can be added.
+    /// `docs/formats/FILE.schema.json` of a document whose key `schema` is `hyperscope.FILE/1`.
+    /// Published schemas are open, so that later versions can add fields.
     #[must_use]
     pub fn new(file: &'s str) -> Self {
         Self { file, title: None, is_closed: false }
     }
 
-    /// Its title, in place of the name of the document.
+    /// Sets a title; the default is the document's name.
     #[must_use]
     pub fn titled(mut self, title: &'s str) -> Self {
         self.title = Some(title);
         self
     }
 
-    /// No object has other fields than those described.
+    /// Forbids fields that the schema does not describe.
     #[must_use]
     pub fn closed(mut self) -> Self {
         self.is_closed = true;
@@ -81,13 +81,13 @@ impl<'s> PublishedSchema<'s> {
     }
 }
 
-/// Panics unless a schema is that of `D`. With `HYPERSCOPE_BLESS=1` its file is written instead.
+/// Panics unless the published schema is that of `D`. `HYPERSCOPE_BLESS=1` writes the file instead.
 pub fn assert_published<D: JsonSchema>(schema: &PublishedSchema<'_>) {
     let formats = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats"));
     assert_golden(formats.join(format!("{}.schema.json", schema.file)), &schema.text::<D>());
 }
 
-/// Removes facts about Rust's types that JSON does not know, joins lines of comments, and sorts keys.
+/// Removes facts about Rust types that JSON does not have, joins comment lines, and sorts keys.
 struct Readable {
     is_closed: bool,
 }
@@ -96,7 +96,8 @@ impl Transform for Readable {
     fn transform(&mut self, schema: &mut Schema) {
         transform_subschemas(self, schema);
         let Some(object) = schema.as_object_mut() else { return };
-        // Defaults are for reading documents of earlier versions; every document that is written has the field.
+        // Defaults are for readers of documents of earlier versions; every new document has the
+        // field.
         object.remove("default");
         if object.remove("format").is_some_and(|format| format == "uint8") {
             object.remove("maximum");
@@ -118,7 +119,7 @@ impl Transform for Readable {
     }
 }
 
-/// Writes what fits on a line there, and the rest with an indent.
+/// Writes a value on a single line if it fits, otherwise over several indented lines.
 fn write(value: &Value, indent: usize, text: &mut String) {
     let line = on_one_line(value);
     let is_branch =

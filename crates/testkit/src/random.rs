@@ -1,11 +1,11 @@
-//! Numbers without a pattern, the same in every run.
+//! Pseudo-random numbers, the same in every run.
 
-/// Gives numbers (Marsaglia's xorshift64); begins with any number but 0.
+/// A generator (Marsaglia's xorshift64); the seed is any number but 0.
 #[derive(Clone, Debug)]
 pub struct Random(pub u64);
 
 impl Random {
-    /// A number below `limit`; 0 if that is 0.
+    /// A number below `limit`; 0 if `limit` is 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

@@ -1,4 +1,4 @@
-//! The first word of a ring-buffer record: what kind it is and how much time has passed.
+//! The first word of a ring-buffer record: type and time delta.
 
 use raw_bytes::ByteOrder;
 
@@ -13,8 +13,9 @@ pub(crate) const PADDING: u32 = 29;
 pub(crate) const TIME_EXTEND: u32 = 30;
 pub(crate) const TIME_STAMP: u32 = 31;
 
-/// The word for `type_len` and `delta`: C bit fields of 5 and 27 bits, which compilers fill from the
-/// least significant bit on little-endian machines and from the most significant on big-endian ones.
+/// The word for `type_len` and `delta`: C bit-fields of 5 and 27 bits, which compilers allocate
+/// from the least significant bit on little-endian machines and from the most significant bit on
+/// big-endian machines.
 pub(crate) fn encode(order: ByteOrder, type_len: u32, delta: u32) -> Vec<u8> {
     assert!(type_len < 32, "type_len {type_len} takes more than 5 bits");
     assert!(delta <= MAX_DELTA, "delta {delta} takes more than 27 bits");

@@ -1,28 +1,28 @@
-//! Parts of long lists of inputs: each run of a test takes some, `make test-inputs` takes all.
+//! Samples of long lists of inputs: a test run uses a part, `make test-inputs` uses all.
 
 use std::env;
 use std::thread;
 
-/// Set to `1` for all inputs.
+/// `1` selects all inputs.
 const ALL: &str = "HYPERSCOPE_ALL_INPUTS";
 
-/// Every `parts`th of these inputs, or all where `HYPERSCOPE_ALL_INPUTS=1`.
+/// Every `parts`th input, or all if `HYPERSCOPE_ALL_INPUTS=1`.
 ///
-/// Which ones depends on the running test's name, so that tests of the same list take different ones: all tests together
-/// take every input, and a test takes the same in each run.
+/// The offset depends on the name of the running test: tests with the same list use different
+/// inputs, all tests together cover every input, and a test uses the same inputs in each run.
 pub fn sampled<T>(inputs: impl IntoIterator<Item = T>, parts: usize) -> Vec<T> {
     let all = env::var_os(ALL).is_some_and(|value| value == "1");
-    // The harness names a test's thread after it.
+    // The test harness names each thread after its test.
     let first = if all { 0 } else { sum(thread::current().name().unwrap_or_default()) % parts };
     let step = if all { 1 } else { parts };
     inputs.into_iter().skip(first).step_by(step).collect()
 }
 
-/// The same number for the same name in each build: FNV-1a.
+/// A hash that is the same in each build: FNV-1a.
 fn sum(name: &str) -> usize {
     let step = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let sum = name.bytes().fold(0xcbf2_9ce4_8422_2325, step);
-    // The low bits alone depend on too few of the name's letters.
+    // The low bits depend on too few letters of the name.
     usize::try_from(sum >> 40).unwrap_or_default()
 }
 

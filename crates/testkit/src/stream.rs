@@ -1,4 +1,4 @@
-//! Spreads events over as many pages as they need, as the kernel's writer does.
+//! Spreads events over pages as the kernel's writer does.
 
 use raw_bytes::Abi;
 
@@ -8,7 +8,7 @@ use crate::record_head::MAX_DELTA;
 /// Bytes of a time extend.
 const TIME_EXTEND_SIZE: usize = 8;
 
-/// The pages of one CPU, from events with absolute times.
+/// Builds the pages of a CPU from events with absolute times.
 #[derive(Clone, Debug)]
 pub struct StreamBuilder {
     abi: Abi,
@@ -25,8 +25,8 @@ impl StreamBuilder {
         Self { abi, page_size, pages: Vec::new(), open: None, missed: None }
     }
 
-    /// Adds an event at `stamp`, which must not be before the last one's; a new page is begun when
-    /// it does not fit, a time extend written when the delta does not.
+    /// Adds an event at `stamp`, which must not be earlier than the previous event. Starts a new
+    /// page if the event does not fit, and writes a time extend if the delta does not fit.
     pub fn event(&mut self, stamp: u64, payload: &[u8]) -> &mut Self {
         let needed = PageBuilder::event_size(payload.len()) + TIME_EXTEND_SIZE;
         if self.open.as_ref().is_some_and(|page| page.room() < needed) {
@@ -50,14 +50,14 @@ impl StreamBuilder {
         self
     }
 
-    /// Ends the page and marks the next one: events were lost between them.
+    /// Ends the page and marks that events were lost before the next page.
     pub fn lose(&mut self, missed: MissedEvents) -> &mut Self {
         self.end_page();
         self.missed = Some(missed);
         self
     }
 
-    /// Ends the page; the next event begins another.
+    /// Ends the page; the next event starts a new page.
     pub fn end_page(&mut self) -> &mut Self {
         self.pages.extend(self.open.take().map(PageBuilder::build));
         self
@@ -70,7 +70,7 @@ impl StreamBuilder {
         self.pages
     }
 
-    /// The pages' bytes in order, as a CPU's part of a recording holds them.
+    /// The bytes of all pages in order, as a recording stores the data of a CPU.
     #[must_use]
     pub fn bytes(self) -> Vec<u8> {
         self.build().into_iter().flat_map(|page| page.bytes).collect()

@@ -1,4 +1,4 @@
-//! KVM's events of 64-bit Arm: exits carry no vCPU number.
+//! KVM events of 64-bit Arm: exits have no vCPU number.
 
 use super::Shape;
 

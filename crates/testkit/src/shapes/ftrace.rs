@@ -15,7 +15,7 @@ pub(super) const SHAPES: &[Shape] = &[
         fields: &[("unsigned long", "func"), ("int", "depth")],
         print: r#""--> %ps (%d)", (void *)REC->func, REC->depth"#,
     },
-    // What takes its place where return addresses are asked for.
+    // Replaces `funcgraph_entry` if return addresses are enabled (`funcgraph-retaddr`).
     Shape {
         system: "ftrace",
         name: "funcgraph_retaddr_entry",

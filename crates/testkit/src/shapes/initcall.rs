@@ -1,4 +1,4 @@
-//! Events of a kernel that boots (`trace/events/initcall.h`), without the one that has a text.
+//! Events of initcalls (`trace/events/initcall.h`), except `initcall_level`, which has a string.
 
 use super::Shape;
 

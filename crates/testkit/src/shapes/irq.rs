@@ -1,4 +1,4 @@
-//! Interrupts and softirqs, and the disks that raise them.
+//! Events of interrupts, softirqs and block devices.
 
 use super::Shape;
 

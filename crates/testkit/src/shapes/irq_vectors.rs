@@ -1,4 +1,4 @@
-//! Interrupts that x86 keeps for itself.
+//! Events of x86's own interrupt vectors.
 
 use super::Shape;
 

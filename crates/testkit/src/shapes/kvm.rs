@@ -1,4 +1,4 @@
-//! KVM's events that every architecture has.
+//! KVM events that every architecture has.
 
 use super::Shape;
 

@@ -1,4 +1,4 @@
-//! KVM's events of LoongArch: exits carry an exception's code, and a second event a finer reason.
+//! KVM events of LoongArch: an exit has an exception code, and a second event gives a finer reason.
 
 use super::Shape;
 

@@ -17,7 +17,7 @@ mod x86;
 
 use crate::machine::Machine;
 
-/// An event before it is laid out for a machine.
+/// An event format before it is laid out for an architecture.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) system: &'static str,
@@ -27,13 +27,13 @@ pub(crate) struct Shape {
     pub(crate) print: &'static str,
 }
 
-/// System calls of all kinds, and signals.
+/// Events of system calls and signals.
 pub(crate) const RAW_SYSCALLS: &[Shape] = raw_syscalls::SHAPES;
 
-/// Interrupts that x86 keeps for itself.
+/// Events of x86's own interrupt vectors.
 pub(crate) const IRQ_VECTORS: &[Shape] = irq_vectors::SHAPES;
 
-/// The events of a kernel for `machine`, those of one system together.
+/// The events of a kernel for `machine`, grouped by system.
 pub(crate) fn for_machine(machine: Machine) -> impl Iterator<Item = &'static Shape> {
     let machine_shapes = match machine {
         Machine::X86 => x86::SHAPES,

@@ -1,4 +1,4 @@
-//! KVM's events of POWER, book3s HV: the guest is entered and left, and hypercalls are named.
+//! KVM events of POWER (book3s HV): guest entry, guest exit, and hypercalls by name.
 
 use super::Shape;
 

@@ -1,4 +1,4 @@
-//! System calls of all kinds, and signals, which a separate profile records.
+//! Events of system calls and signals, which a separate profile records.
 
 use super::Shape;
 

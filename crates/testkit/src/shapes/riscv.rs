@@ -1,4 +1,4 @@
-//! KVM's events of RISC-V: exits carry the trap's registers, no vCPU number.
+//! KVM events of RISC-V: exits have the trap's registers but no vCPU number.
 
 use super::Shape;
 

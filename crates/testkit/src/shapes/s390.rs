@@ -1,4 +1,4 @@
-//! KVM's events of IBM Z: SIE is entered and left, and every event of a vCPU has its PSW.
+//! KVM events of IBM Z: SIE entry and exit; every event of a vCPU has its PSW.
 
 use super::Shape;
 
@@ -23,7 +23,7 @@ pub(super) const SHAPES: &[Shape] = &[
             ("unsigned long", "pswaddr"),
             ("u8", "icptcode"),
         ],
-        // The third name is misspelt in the kernel too.
+        // The kernel misspells the third name, too.
         print: r#""%02d[%016lx-%016lx]: exit sie icptcode %d (%s)", REC->id, REC->pswmask, REC->pswaddr, REC->icptcode, __print_symbolic(REC->icptcode, {0x04, "Instruction"}, {0x08, "Program interruption"}, {0x0C, "Instruction and program interuption"}, {0x10, "External request"}, {0x14, "External interruption"}, {0x18, "I/O request"}, {0x1C, "Wait state"}, {0x20, "Validity"}, {0x28, "Stop request"})"#,
     },
     Shape {

@@ -1,4 +1,4 @@
-//! The scheduler's events.
+//! Scheduler events.
 
 use super::Shape;
 

@@ -1,4 +1,4 @@
-//! Entries of system calls.
+//! Entry events of system calls.
 
 use super::Shape;
 

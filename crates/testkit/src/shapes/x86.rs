@@ -1,9 +1,9 @@
-//! KVM's events of x86, nested ones included: `isa` 1 is VMX, 2 is SVM.
+//! KVM events of x86, including nested ones: `isa` 1 is VMX, 2 is SVM.
 
 use super::Shape;
 
-/// The name of the exit reason in `$field`, and what the kernel prints after it: two `%s` for the
-/// flags that VMX has above the reason.
+/// The name of the exit reason in `$field`, then two `%s` for the flags that VMX has above the
+/// basic reason.
 macro_rules! reason {
     ($field:literal) => {
         concat!(
