@@ -1,13 +1,14 @@
-//! Makes a recording of any size out of a real one: its pages, again and again, each time later.
+//! Makes a recording of any size out of a real one: its pages are repeated, each time with later
+//! time stamps.
 //!
-//! Deltas between records are relative, so only the stamps in page heads change, and the absolute
-//! stamps among the records. The result is uncompressed and is written as a stream: a recording of
+//! Deltas between records are relative, so only the stamps in page headers and absolute stamps
+//! among the records change. The result is uncompressed and is written as a stream: a recording of
 //! 10 GB takes no more memory than the original's pages.
 //!
-//! Every count of the result is that of the original times the repetitions. Pairs of events are
-//! too, but for those that span a seam: where the original ends with an exit and begins with an
-//! entry of the same vCPU. With `--mark-seams` the first page of each repetition says that events
-//! were lost before it, and no reader may pair across.
+//! Every count in the result is that of the original times the repetitions. The same holds for
+//! pairs of events, except across a seam, where the original ends with an exit and begins with an
+//! entry of the same vCPU. `--mark-seams` marks events as lost before the first page of each
+//! repetition, so that no reader pairs across.
 
 mod contents;
 mod pages;
@@ -37,26 +38,26 @@ pub(crate) struct Arguments {
     input: PathBuf,
     /// Recording to write.
     output: PathBuf,
-    /// Least size of the pages to write, such as 100M or 10G.
+    /// Minimum size of the pages to write, such as 100M or 10G.
     #[arg(long)]
     size: Size,
     /// Write version 6 of the format instead of 7.
     #[arg(long)]
     v6: bool,
-    /// Say at the start of each repetition that events were lost before it.
+    /// Mark events as lost before each repetition.
     #[arg(long)]
     mark_seams: bool,
 }
 
 impl Arguments {
-    /// To repeat `input` up to `size`, such as 200M, into `output`.
+    /// Arguments that repeat `input` up to `size`, such as 200M, into `output`.
     pub(crate) fn new(input: PathBuf, output: PathBuf, size: &str) -> Result<Self> {
         let size = size.parse().map_err(|error| anyhow::anyhow!("{size}: {error}"))?;
         Ok(Self { input, output, size, v6: false, mark_seams: false })
     }
 }
 
-/// How often the original is written, and how much later each time.
+/// Number of repetitions, and the time shift per repetition.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     repetitions: u64,
@@ -64,7 +65,7 @@ struct Plan {
     mark_seams: bool,
 }
 
-/// Writes the amplified recording and says how often the original is in it.
+/// Writes the amplified recording and prints the number of repetitions.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let unreadable = || format!("{} can't be read", arguments.input.display());
     let input = fs::read(&arguments.input).with_context(unreadable)?;
@@ -93,7 +94,7 @@ impl Plan {
         let repetitions = size.bytes.div_ceil(once).max(1);
         let period = last - first + GAP;
         let end = period.checked_mul(repetitions).and_then(|span| span.checked_add(last));
-        // An absolute stamp among the records holds 59 bits.
+        // An absolute stamp has 59 bits.
         ensure!(
             end.is_some_and(|end| end < 1 << 59),
             "{repetitions} repetitions of {period} ns exceed 59 bits of time"

@@ -1,7 +1,7 @@
 //! Checks that the BPF programs kept in `bpf/` were built from the sources next to them.
 //!
-//! The build puts a hash of its sources into a section of the object; no clang is needed to hold it
-//! against that.
+//! The build stores a hash of its sources in a section of the object, so that this check needs no
+//! clang.
 
 use std::fs;
 
@@ -10,10 +10,10 @@ use sha2::{Digest, Sha256};
 
 use crate::repository;
 
-/// Hosts that there is an object for.
+/// Architectures of hosts with an object.
 const MACHINES: [&str; 2] = ["x86", "arm64"];
-/// Programs, whose header of a machine they have, and their other headers, in the order in which `bpf/build` has
-/// them.
+/// Programs, the architecture header that each uses, and their other headers, in the order of
+/// `bpf/build`.
 const PROGRAMS: [(&str, &str, &[&str]); 3] = [
     ("collect", "collect", &["arm64_vcpu.h", "counts.h"]),
     (
@@ -56,7 +56,7 @@ fn hash(source: &[u8]) -> String {
     Sha256::digest(source).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Whether the hash stands in the object, as a text with its end.
+/// Whether the object contains the hash as a NUL-terminated text.
 fn holds(object: &[u8], hash: &str) -> bool {
     let text = [hash.as_bytes(), &[0]].concat();
     object.windows(text.len()).any(|window| window == text)

@@ -1,7 +1,7 @@
-//! Hyperscope and its peers on the same files in the same run: times as ratios, and memory.
+//! Measures Hyperscope and its peers on the same files in the same run: time ratios, and memory.
 //!
-//! A ratio of two programs measured in turn says something on any machine; a time does not. So
-//! every round runs every program once, and the medians are divided.
+//! A ratio of two programs measured in turn is valid on any machine; a time is not. So every round
+//! runs every program once, and the result is the ratio of medians.
 
 mod measure;
 mod table;
@@ -20,13 +20,13 @@ use crate::{amplify, repository};
 /// Arguments of `cargo xtask compare`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Size the bundled recordings are blown up to.
+    /// Size of the amplified recordings.
     #[arg(long, default_value = "200M")]
     size: String,
     /// Rounds; programs that take longer than a second run in two of them only.
     #[arg(long, default_value_t = 11)]
     rounds: usize,
-    /// Only these programs, by the first word of their name.
+    /// Measure only these programs, by the first word of their name.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Write the result into docs/performance.md.
@@ -34,21 +34,21 @@ pub(crate) struct Arguments {
     record: bool,
 }
 
-/// Recordings blown up: one CPU with KVM's events only, and two CPUs with the scheduler's too.
+/// Recordings to amplify: a CPU with KVM events only, and two CPUs with scheduler events as well.
 const SEEDS: [&str; 2] = ["x86-svm/nested.dat", "x86-svm/host-guest.dat"];
 
-/// Rounds of a program that takes long.
+/// Rounds of a slow program.
 const SLOW_ROUNDS: usize = 2;
-/// What counts as long.
+/// Programs that take longer are slow.
 const SLOW_NS: u64 = 1_000_000_000;
 
-/// A program to measure, its arguments without the recording.
+/// A program to measure, and its arguments without the recording.
 struct Program {
     name: &'static str,
     words: Vec<String>,
 }
 
-/// Builds, blows up, measures, prints; records if asked to.
+/// Builds, amplifies, measures and prints; records the result if requested.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let hyperscope = build()?;
     let folder = repository::root().join("target/bench");
@@ -77,7 +77,7 @@ fn build() -> Result<PathBuf> {
     Ok(target.join("dist/hyperscope"))
 }
 
-/// The recording at its size; made again only when it is not there yet.
+/// The amplified recording, reused if it exists.
 fn blown_up(folder: &Path, seed: &str, size: &str) -> Result<PathBuf> {
     let name = seed.replace('/', "-").replace(".dat", &format!("-{size}.dat"));
     let path = folder.join(name);
@@ -129,7 +129,7 @@ fn in_rounds(programs: &[Program], path: &Path, rounds: usize) -> Result<Vec<Vec
     if programs.is_empty() {
         bail!("there is no program of that name");
     }
-    // Once for the page cache.
+    // Warms the page cache.
     measure(&["cat".to_owned()], path)?;
     let mut samples: Vec<Vec<Sample>> = programs.iter().map(|_| Vec::new()).collect();
     for round in 0..rounds {

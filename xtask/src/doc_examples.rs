@@ -1,5 +1,5 @@
-//! Checks that a library has `doctest = false` exactly if its documentation has no example: rustdoc takes seconds for each
-//! library that it looks for examples in.
+//! Checks that a library has `doctest = false` exactly if its documentation has no example: rustdoc
+//! takes seconds per library to search for examples.
 
 use std::fs;
 use std::path::Path;
@@ -51,7 +51,7 @@ fn fault(folder: &Path) -> Result<Option<String>> {
     })
 }
 
-/// Whether documentation in a source text has a block that rustdoc compiles.
+/// Whether the documentation in a source has a block that rustdoc compiles.
 fn has_rust_example(source: &str) -> bool {
     let mut is_open = false;
     for line in source.lines().map(str::trim_start) {

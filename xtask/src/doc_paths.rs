@@ -1,4 +1,4 @@
-//! Checks that every path in backticks in every document exists.
+//! Checks that every path in backticks in a document exists.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,13 +8,13 @@ use anyhow::{Context, Result};
 
 use crate::repository;
 
-/// Folders without documents of this repository.
+/// Folders that contain no documents of this repository.
 const SKIPPED: &[&str] = &["target", "node_modules", "corpus", "artifacts", ".git"];
 
-/// Documents whose paths are those of other projects, or of earlier versions.
+/// Documents with paths of other projects, or of earlier versions.
 const EXEMPT_DOCUMENTS: [&str; 2] = ["docs/design/style.md", "CHANGELOG.md"];
 
-/// What is written like a path and is none, or is made by a command.
+/// Texts that look like paths but are not, or that a command creates.
 const EXEMPT_PATHS: [&str; 6] = [
     "fuzz/corpus",
     "fuzz/artifacts",
@@ -46,7 +46,7 @@ pub(crate) fn check() -> Result<()> {
     repository::conclude(&format!("paths in documents ({} files)", documents.len()), &faults)
 }
 
-/// Folders of crates by their last name, by which documents call them.
+/// Folders of crates by their last name, which documents use.
 fn crate_folders(root: &Path) -> Result<BTreeMap<String, PathBuf>> {
     let folders = repository::crates(root)?.into_iter();
     let named =
@@ -54,7 +54,7 @@ fn crate_folders(root: &Path) -> Result<BTreeMap<String, PathBuf>> {
     Ok(named.collect())
 }
 
-/// Texts between backticks that look like paths of several names.
+/// Texts in backticks that look like paths with several parts.
 fn quoted(line: &str) -> impl Iterator<Item = &str> {
     let is_path = |text: &&str| {
         let is_name = |c: char| c.is_ascii_alphanumeric() || "_.-/{},*".contains(c);
@@ -80,7 +80,7 @@ fn is_missing(
         below.push(root.join(path));
     }
     if below.is_empty() {
-        // Not of this repository: a package, a device, a path on some host.
+        // Outside this repository: a package, a device, a path on a host.
         return false;
     }
     let adjacent = document.parent().unwrap_or(root).join(path);
@@ -90,20 +90,20 @@ fn is_missing(
     })
 }
 
-/// A name such as NAME, YOUR or XXXX stands for another.
+/// A name such as NAME, YOUR or XXXX is a placeholder.
 fn is_placeholder(name: &str) -> bool {
     let letters: String = name.chars().take_while(char::is_ascii_alphabetic).collect();
     letters.len() > 1 && letters.chars().all(|c| c.is_ascii_uppercase())
 }
 
-/// `a{b,c}` is `ab` and `ac`.
+/// Expands `a{b,c}` to `ab` and `ac`.
 fn alternatives(path: &str) -> Vec<String> {
     let Some((before, rest)) = path.split_once('{') else { return vec![path.to_owned()] };
     let Some((inside, after)) = rest.split_once('}') else { return vec![path.to_owned()] };
     inside.split(',').map(|part| format!("{before}{part}{after}")).collect()
 }
 
-/// The place with the alternative in place of the path that has braces.
+/// The place, with the alternative instead of the path with braces.
 fn with_alternative(place: &Path, path: &str, alternative: &str) -> PathBuf {
     let rest = path.split_once('/').map_or(path, |(_, rest)| rest);
     let chosen = alternative.split_once('/').map_or(alternative, |(_, rest)| rest);
@@ -113,7 +113,8 @@ fn with_alternative(place: &Path, path: &str, alternative: &str) -> PathBuf {
     )
 }
 
-/// Whether it is there, as a module also by its name without `.rs`; of `*`, the folder before it.
+/// Whether the path exists; a module can lack its `.rs`, and of `*`, the folder before it must
+/// exist.
 fn exists(path: &Path) -> bool {
     let text = path.to_string_lossy();
     match text.split_once('*') {

@@ -1,4 +1,4 @@
-//! The bundled recordings are the ones that were recorded: sums, sizes, truth and completeness.
+//! Checks the bundled recordings: checksums, sizes, truth and completeness.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,7 +15,7 @@ struct Provenance {
     recording: Vec<Recording>,
 }
 
-/// An entry of `PROVENANCE.toml`; the fields that only people read are required too.
+/// An entry of `PROVENANCE.toml`; fields for human readers are required, too.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Recording {
@@ -24,8 +24,8 @@ struct Recording {
     bytes: u64,
     truth: String,
     truth_sha256: String,
-    /// Files that belong to it, with their sums: what its guest's module stored in memory meanwhile, what
-    /// was collected, the session.
+    /// Other files of the recording with their checksums: what the guest's module stored in memory,
+    /// the collector's file, the session.
     #[serde(default)]
     sidecars: BTreeMap<String, String>,
     machine: String,
@@ -61,7 +61,7 @@ pub(crate) fn check() -> Result<()> {
     repository::conclude(&checked, &faults)
 }
 
-/// Prints the sum of each file as `sha256sum` does.
+/// Prints the checksum of each file as `sha256sum` does.
 pub(crate) fn print_sums(files: &[PathBuf]) -> Result<()> {
     for file in files {
         let bytes = fs::read(file).with_context(|| file.display().to_string())?;
@@ -107,7 +107,7 @@ fn check_recording(folder: &Path, entry: &Recording, faults: &mut Vec<String>) -
 }
 
 impl Recording {
-    /// What only people read.
+    /// Fields for human readers.
     fn facts(&self) -> [(&'static str, &str); 7] {
         [
             ("machine", &self.machine),
@@ -121,7 +121,7 @@ impl Recording {
     }
 }
 
-/// Recordings, and what belongs to them, that no entry names.
+/// Recordings and sidecar files that no entry lists.
 fn unlisted(folder: &Path, provenance: &Provenance) -> Result<Vec<String>> {
     let paths_of = |entry: &Recording| {
         let all = [&entry.path, &entry.truth].into_iter().chain(entry.sidecars.keys());

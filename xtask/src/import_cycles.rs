@@ -1,8 +1,10 @@
-//! Modules of a crate import each other one way: no cycles among the modules below its root.
+//! Modules of a crate import each other in one direction: no cycles among the modules below its
+//! root.
 //!
-//! An edge is a path `crate::MODULE` in code that is not a test, a name that the root re-exports from a module, or a
-//! `use super::MODULE` in a file next to the root. The same holds within the modules that a crate's root makes public, each of
-//! which is a small crate of its own. Files inside one module may import each other as they like.
+//! An edge is a path `crate::MODULE` in code that is not a test, a name that the root re-exports
+//! from a module, or a `use super::MODULE` in a file next to the root. The same rule holds within
+//! each public module of a crate's root, which counts as a small crate of its own. Files inside
+//! such a module may import each other freely.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,7 +14,8 @@ use anyhow::{Context, Result};
 
 use crate::repository;
 
-/// Crates and public modules of crates that still have cycles, with how many of their modules are in one. These numbers only fall.
+/// Crates and public modules that still have cycles, with the number of modules in a cycle. These
+/// numbers may only decrease.
 const REMAINING: &[(&str, usize)] = &[
     ("answer/analyses/critical", 2),
     ("answer/analyses/lanes", 5),
@@ -29,7 +32,7 @@ const REMAINING: &[(&str, usize)] = &[
     ("record/tracefs", 7),
 ];
 
-/// Where a module with its own tests ends: such a block is the last of its file.
+/// A test module ends a file's product code: it is the last block of a file.
 const TESTS: &str = "#[cfg(test)]\nmod tests {";
 
 type Imports = BTreeMap<String, BTreeSet<String>>;
@@ -54,15 +57,15 @@ pub(crate) fn check() -> Result<()> {
     repository::conclude(&format!("import cycles ({total} modules left)"), &faults)
 }
 
-/// A crate, or a public module of one.
+/// A crate, or a public module of a crate.
 struct Library {
     /// `model/symbols`, or `model/symbols/instructions`.
     name: String,
     /// The folder of its modules.
     src: PathBuf,
-    /// Its root, where that is not `lib.rs` or `main.rs` in its folder.
+    /// The root file, unless it is `lib.rs` or `main.rs` in `src`.
     root_file: Option<PathBuf>,
-    /// What paths to its modules start with: `crate::`, or `crate::instructions::`.
+    /// The prefix of paths to its modules: `crate::`, or `crate::instructions::`.
     path: String,
 }
 
@@ -91,7 +94,7 @@ fn libraries(root: &Path, crates: &Path) -> Result<Vec<Library>> {
     Ok(libraries)
 }
 
-/// By module below a library's root, the others that it imports.
+/// By module below a library's root: the other modules that it imports.
 fn imports(src: &Path, root_file: Option<&Path>, path: &str) -> Result<Imports> {
     let mut files = repository::files(src, &["tests"])?;
     files.retain(|file| {
@@ -108,7 +111,7 @@ fn imports(src: &Path, root_file: Option<&Path>, path: &str) -> Result<Imports> 
         let (module, is_next_to_root) = (first.trim_end_matches(".rs"), first.ends_with(".rs"));
         match module {
             "lib" | "main" if root_file.is_none() => at_root += &code(&text),
-            // The root of a module that is in its folder.
+            // The root of a module in its own folder.
             "mod" => {}
             _ => texts.push((module.to_owned(), is_next_to_root, code(&text))),
         }
@@ -129,7 +132,7 @@ fn imports(src: &Path, root_file: Option<&Path>, path: &str) -> Result<Imports> 
     Ok(imports)
 }
 
-/// A file without comments and its tests.
+/// A source text without comments and tests.
 fn code(text: &str) -> String {
     let text = text.split(TESTS).next().unwrap_or_default();
     let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
@@ -148,7 +151,7 @@ fn names_after(text: &str, prefix: &str) -> Vec<String> {
     names
 }
 
-/// First names of a list's parts, up to the brace that closes it.
+/// The first names of a list's items, up to the closing brace.
 fn first_names(list: &str) -> Vec<String> {
     let (mut depth, mut names, mut is_new) = (0_usize, Vec::new(), true);
     for (at, character) in list.char_indices() {
@@ -171,7 +174,7 @@ fn name(text: &str) -> String {
     text.chars().take_while(|character| character.is_alphanumeric() || *character == '_').collect()
 }
 
-/// By name that the root re-exports, the module that it is from.
+/// By name that the root re-exports: the module that defines it.
 fn exported(root: &str, modules: &BTreeSet<String>) -> BTreeMap<String, String> {
     let mut exported = BTreeMap::new();
     for statement in root.split("use ").skip(1).filter_map(|rest| rest.split(';').next()) {
@@ -188,7 +191,7 @@ fn exported(root: &str, modules: &BTreeSet<String>) -> BTreeMap<String, String> 
     exported
 }
 
-/// Modules that reach themselves.
+/// Modules that import themselves through others.
 fn in_cycles(imports: &Imports) -> BTreeSet<String> {
     let reaches_itself = |module: &String| {
         let (mut reached, mut open) = (BTreeSet::new(), vec![module]);

@@ -1,4 +1,4 @@
-//! Which crate may use which: data flows one way, from folder to folder of `crates/`.
+//! Which crates may use which: data flows in one direction through the folders of `crates/`.
 
 use std::process::Command;
 
@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use crate::repository;
 
-/// Each folder of `crates/` with the folders whose crates its crates may use, besides those of the same folder: cargo
-/// refuses cycles among these.
+/// Each folder of `crates/`, and the folders that its crates may use besides their own; within a
+/// folder, cargo refuses cycles.
 pub(crate) const FOLDERS: &[(&str, &[&str])] = &[
     ("system", &[]),
     ("decode", &["system"]),
@@ -29,7 +29,7 @@ const TOP: &[&str] = &[
     "xtask",
 ];
 
-/// Crates for tests: only crates in the second list, and tests of any other, use them.
+/// Crates for tests: only the crates in the second list, and tests, use them.
 const FOR_TESTS: &[(&str, &[&str])] =
     &[("crates/testkit", &["fuzz/surfaces"]), ("fuzz/surfaces", &[])];
 
@@ -41,7 +41,7 @@ struct Metadata {
 /// A crate of the workspace.
 #[derive(Deserialize)]
 pub(crate) struct Package {
-    /// What it says of itself.
+    /// Its description in Cargo.toml.
     pub(crate) description: Option<String>,
     manifest_path: String,
     dependencies: Vec<Dependency>,
@@ -50,17 +50,17 @@ pub(crate) struct Package {
 #[derive(Deserialize)]
 struct Dependency {
     kind: Option<String>,
-    /// Set for dependencies inside the repository only.
+    /// Only dependencies inside the repository have a path.
     path: Option<String>,
 }
 
 impl Package {
-    /// Its folder below the repository's root: `crates/decode/ftrace`.
+    /// Its folder, relative to the repository's root: `crates/decode/ftrace`.
     pub(crate) fn folder(&self) -> &str {
         inside(self.manifest_path.trim_end_matches("/Cargo.toml"))
     }
 
-    /// The folders of the crates that it uses, and whether that is for tests alone.
+    /// The folders of the crates that it uses, and whether only tests use them.
     fn uses(&self) -> impl Iterator<Item = (&str, bool)> {
         let dependencies = self.dependencies.iter();
         dependencies.filter_map(|dependency| {
@@ -69,14 +69,14 @@ impl Package {
     }
 }
 
-/// A path from the repository's root on.
+/// A path relative to the repository's root.
 fn inside(path: &str) -> &str {
     let root = repository::root();
     let rest = root.to_str().and_then(|root| path.strip_prefix(root));
     rest.map_or(path, |rest| rest.trim_start_matches('/'))
 }
 
-/// Checks every edge between the workspace's crates.
+/// Checks every dependency between the workspace's crates.
 pub(crate) fn check() -> Result<()> {
     let packages = packages()?;
     let edges: usize = packages.iter().map(|package| package.uses().count()).sum();
@@ -118,7 +118,7 @@ fn faults(package: &Package) -> Vec<String> {
     refused.map(fault).collect()
 }
 
-/// The folder of a crate that has rules: `decode` of `crates/decode/ftrace`.
+/// The group of a crate: `decode` for `crates/decode/ftrace`.
 pub(crate) fn group(folder: &str) -> Option<&str> {
     let (group, _) = folder.strip_prefix("crates/")?.split_once('/')?;
     FOLDERS.iter().any(|(known, _)| *known == group).then_some(group)

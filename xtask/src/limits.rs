@@ -1,7 +1,7 @@
-//! The table of limits in docs/limits.md: every `MAX_…` of the crates, as the code has it.
+//! The table of limits in docs/limits.md: every `MAX_…` constant of the crates.
 //!
-//! A limit that is added, changed or removed fails the test here until the table is written again:
-//! `cargo xtask limits --write`.
+//! The test below fails until `cargo xtask limits --write` has updated the table after a limit was
+//! added, changed or removed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ fn rows(root: &Path) -> Result<Vec<String>> {
     Ok(rows)
 }
 
-/// Rust files below a folder, but those of tests.
+/// Rust files below a folder, except test modules.
 fn sources(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
     for entry in entries {
@@ -71,10 +71,10 @@ fn limits(text: &str) -> impl Iterator<Item = (&str, &str, String)> {
     })
 }
 
-/// Holds the table against the code, or writes it again.
+/// Compares the table with the code, or rewrites it.
 ///
 /// # Errors
-/// When they differ, or can't be read.
+/// If they differ, or if a file cannot be read.
 pub(crate) fn check(write: bool) -> Result<()> {
     let root = repository::root();
     let page = root.join(PAGE);

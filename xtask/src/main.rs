@@ -35,23 +35,24 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Chore {
-    /// Check which crate uses which, where unsafe code is, and how files begin.
+    /// Check the dependencies between crates, the place of unsafe code, and the first lines of
+    /// files.
     Layers,
     /// Check the bundled recordings against fixtures/PROVENANCE.toml.
     Fixtures,
-    /// Check that the pages in web/dist were built from what is in web/.
+    /// Check that the pages in web/dist were built from the sources in web/.
     Page,
-    /// Check that the programs in bpf/ were built from what is there.
+    /// Check that the programs in bpf/ were built from the sources there.
     Bpf,
     /// Check that docs/limits.md has every limit of the code.
     Limits {
-        /// Write the table again in place of checking it.
+        /// Rewrite the table instead of checking it.
         #[arg(long)]
         write: bool,
     },
-    /// Check the list of crates, the files that docs/howto names for each kind of change, and paths in all documents.
+    /// Check the list of crates, the files that docs/howto names, and paths in all documents.
     Map {
-        /// Write the list again in place of checking it.
+        /// Rewrite the list instead of checking it.
         #[arg(long)]
         write: bool,
     },
@@ -61,20 +62,21 @@ enum Chore {
     Amplify(amplify::Arguments),
     /// Measure Hyperscope, trace-cmd and cat on the same recordings.
     Compare(compare::Arguments),
-    /// Measure one run of a program; for `compare`.
+    /// Measure a run of a program; used by `compare`.
     #[command(hide = true)]
     Measure(compare::MeasureArguments),
-    /// Compare all that two builds write about the bundled recordings, for a change that is to change none of it.
+    /// Compare the outputs of two builds for all bundled recordings, for a change that must not
+    /// alter them.
     SameOutputs(same_outputs::Arguments),
-    /// Run all tests: those that mostly wait next to those that compute.
+    /// Run all tests; tests that mostly wait run in parallel with tests that compute.
     Tests,
-    /// Check whether what the tests of hyperscope-sql depend on is as it was when they last passed.
+    /// Check whether inputs of the tests of hyperscope-sql have changed since they last passed.
     SqlInputs {
-        /// Note the inputs: the tests have passed with them.
+        /// Record the inputs as tested.
         #[arg(long)]
         write: bool,
     },
-    /// Print the sha256 of files, as fixtures/PROVENANCE.toml wants it.
+    /// Print the sha256 of files in the format of fixtures/PROVENANCE.toml.
     Sum {
         /// Files to sum.
         files: Vec<PathBuf>,

@@ -1,7 +1,9 @@
-//! The list of crates in `docs/crates.md`, made of what they say of themselves, and the files that `docs/howto/README.md`
-//! names for each kind of change. Paths into crates that any page names must be there, too.
+//! The list of crates in `docs/crates.md`, made from their descriptions, and the files that
+//! `docs/howto/README.md` names for each kind of change. Paths into crates in any document must
+//! exist, too.
 //!
-//! `cargo xtask map --write` writes the list again; without it the page is held against the crates.
+//! `cargo xtask map --write` rewrites the list; without it, the check compares the page with the
+//! crates.
 
 mod names;
 #[cfg(test)]
@@ -15,7 +17,7 @@ use anyhow::{Context, Result};
 use crate::layers::{self, FOLDERS, Package};
 use crate::repository;
 
-/// Where the list goes: between these two lines of the page.
+/// The list is between these two lines of the page.
 const BEGIN: &str = "<!-- crates: cargo xtask map --write writes this -->\n";
 const END: &str = "<!-- end of crates -->\n";
 
@@ -25,13 +27,13 @@ const CRATES: &str = "docs/crates.md";
 /// The page with the table of changes.
 const HOWTO: &str = "docs/howto/README.md";
 
-/// Head of that table.
+/// Header of that table.
 const CHANGES: &str = "| To change | Files | How |\n|---|---|---|\n";
 
-/// What stands in the table of changes for a name of one's own.
+/// In the table of changes, stands for a name that the author chooses.
 const PLACEHOLDER: &str = "NAME";
 
-/// Holds the pages against the crates and the files that are there, or writes the list again.
+/// Checks the pages against the crates and existing files, or rewrites the list.
 pub(crate) fn check(write: bool) -> Result<()> {
     let root = repository::root();
     let packages = layers::packages()?;
@@ -56,14 +58,14 @@ pub(crate) fn check(write: bool) -> Result<()> {
     )
 }
 
-/// The page with this list in its place.
+/// The page with this list.
 fn with_list(page: &str, list: &str) -> Option<String> {
     let (before, rest) = page.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;
     Some(format!("{before}{BEGIN}{list}{END}{after}"))
 }
 
-/// A table for each folder of crates: the crates, and what they say of themselves.
+/// A table for each folder of crates, with their descriptions.
 fn list(packages: &[Package]) -> String {
     let mut text = String::new();
     for (folder, below) in FOLDERS {
@@ -85,7 +87,7 @@ fn row(package: &Package) -> String {
     format!("| [`{name}`](../{folder}) | {description} |\n")
 }
 
-/// Rows of the table of changes, and what is wrong with them.
+/// The number of rows in the table of changes, and their faults.
 fn missing(root: &Path, changes: &str) -> (usize, Vec<String>) {
     let rows: Vec<&str> = changes.lines().take_while(|line| line.starts_with('|')).collect();
     let mut faults = Vec::new();
@@ -106,7 +108,7 @@ fn missing(root: &Path, changes: &str) -> (usize, Vec<String>) {
     (rows.len(), faults)
 }
 
-/// Whether a file is there; of one with a placeholder, its folder.
+/// Whether a file exists; with a placeholder, whether its folder exists.
 fn is_there(root: &Path, file: &str) -> bool {
     let path = Path::new(file);
     match path.iter().position(|part| part.to_string_lossy().contains(PLACEHOLDER)) {

@@ -1,7 +1,7 @@
 //! Checks that the pages in `web/dist` were built from the sources next to them.
 //!
-//! The build puts a hash of its sources into each page (`web/sources.ts`); no npm is needed to hold
-//! it against them.
+//! The build stores a hash of its sources in each page (`web/sources.ts`), so that this check needs
+//! no npm.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::repository;
 
-/// What the pages are built from: as `INPUTS` in `web/sources.ts`.
+/// The sources of the pages: the same as `INPUTS` in `web/sources.ts`.
 const INPUTS: &[&str] = &[
     "fleet.html",
     "index.html",
@@ -25,7 +25,7 @@ const INPUTS: &[&str] = &[
 
 const PAGES: [&str; 2] = ["dist/report.html", "dist/fleet.html"];
 
-/// Before the hash in a page.
+/// Text before the hash in a page.
 const MARK: &str = "name=\"hyperscope-sources\" content=\"";
 
 /// Checks the pages.

@@ -1,8 +1,8 @@
 //! Each promise of `docs/specification.md` names a test that enforces it, and that test exists.
 //!
-//! A promise is a table row that begins with its number: `| L1 | text | `path/of/tests.rs::name` |`. The
-//! letter is that of its section; numbers of a section run from 1 without gaps, so that a promise can't be
-//! dropped unnoticed.
+//! A promise is a table row that begins with its number: `| L1 | text | `path/of/tests.rs::name`
+//! |`. The letter is that of its section. The numbers of a section start at 1 without gaps, so that
+//! a dropped promise is noticed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 
 use crate::repository;
 
-/// Where the promises are.
+/// The page with the promises.
 const PAGE: &str = "docs/specification.md";
 
 /// A row of a table of promises.
@@ -20,7 +20,7 @@ const PAGE: &str = "docs/specification.md";
 struct Promise<'t> {
     section: char,
     number: u32,
-    /// What names its tests: the last cell.
+    /// The last cell, which names the tests.
     tests: &'t str,
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn check() -> Result<()> {
     repository::conclude(&format!("promises ({})", promises.len()), &faults)
 }
 
-/// The promise that a line of the page makes, if it does.
+/// The promise in a line of the page, if there is one.
 fn promise(line: &str) -> Option<Promise<'_>> {
     let cells: Vec<&str> = line.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ").collect();
     let (number, tests) = (cells.first()?.trim(), cells.last()?);
@@ -58,7 +58,7 @@ fn promise(line: &str) -> Option<Promise<'_>> {
     Some(Promise { section, number: characters.as_str().parse().ok()?, tests })
 }
 
-/// Numbers that are missing, or used twice.
+/// Numbers that are missing or duplicate.
 fn gaps(promises: &[Promise<'_>]) -> Vec<String> {
     let mut last = BTreeMap::<char, u32>::new();
     let mut faults = Vec::new();
@@ -73,12 +73,12 @@ fn gaps(promises: &[Promise<'_>]) -> Vec<String> {
     faults
 }
 
-/// Tests that a cell names, as `path.rs::name` between backticks.
+/// Tests named in a cell as `path.rs::name` in backticks.
 fn references(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-/// Source files that were read, by path; none: there is no such file.
+/// Source texts by path; `None` if the file does not exist.
 #[derive(Default)]
 struct Sources(HashMap<String, Option<String>>);
 
@@ -91,14 +91,14 @@ impl Sources {
     }
 }
 
-/// Whether a source file has a test of this name that is not ignored.
+/// Whether a source has a test with this name that is not ignored.
 fn is_test(text: &str, name: &str) -> bool {
     let head = format!("fn {name}(");
     let Some(at) = text.lines().position(|line| line.trim_start().starts_with(&head)) else {
         return false;
     };
     let before: Vec<&str> = text.lines().take(at).map(str::trim).collect();
-    // Its attributes and documentation.
+    // The attributes and documentation of the test.
     let attributes =
         before.iter().rev().take_while(|line| line.starts_with("#[") || line.starts_with("//"));
     let attributes: Vec<&&str> = attributes.collect();

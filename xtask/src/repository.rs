@@ -1,4 +1,4 @@
-//! Where the repository is, and how a check reports what it found.
+//! The repository's folders, and how a check reports its result.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
-/// The repository's root: the folder above this crate.
+/// The repository's root: the parent folder of this crate.
 pub(crate) fn root() -> PathBuf {
     let manifest_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     manifest_folder.parent().unwrap_or(manifest_folder).to_path_buf()
@@ -19,7 +19,8 @@ pub(crate) fn crates(root: &Path) -> Result<Vec<PathBuf>> {
     Ok(manifests.filter_map(|file| Some(file.parent()?.to_owned())).collect())
 }
 
-/// All files below a folder, by path, but those in folders with one of these names. Links are left out.
+/// All files below a folder, sorted by path, except in folders with these names. Symbolic links are
+/// skipped.
 pub(crate) fn files(folder: &Path, skipped: &[&str]) -> Result<Vec<PathBuf>> {
     let (mut files, mut open) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(folder) = open.pop() {
@@ -37,12 +38,12 @@ pub(crate) fn files(folder: &Path, skipped: &[&str]) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// A sum as it is written.
+/// A checksum in hexadecimal.
 pub(crate) fn hex(sum: Sha256) -> String {
     sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Prints what was checked, or all that is wrong and fails.
+/// Prints what was checked, or prints all faults and fails.
 pub(crate) fn conclude(checked: &str, faults: &[String]) -> Result<()> {
     if faults.is_empty() {
         println!("{checked}: ok");

@@ -1,4 +1,5 @@
-//! Compares all that two builds of Hyperscope write about the bundled recordings: 0 differences after a change of shape alone.
+//! Compares the outputs of two builds of Hyperscope for the bundled recordings: a refactoring must
+//! cause 0 differences.
 
 mod cases;
 mod outputs;
@@ -22,18 +23,18 @@ pub(crate) struct Arguments {
     old: PathBuf,
     /// The build to check.
     new: PathBuf,
-    /// Only command lines that contain one of these texts.
+    /// Run only command lines that contain one of these texts.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Only each Nth command line: for a quick look.
+    /// Run only every Nth command line: for a quick check.
     #[arg(long, default_value_t = 1)]
     each: usize,
-    /// Command lines that run at a time.
+    /// Number of command lines that run in parallel.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
 }
 
-/// Runs both builds with all command lines, and lists those whose outputs differ.
+/// Runs both builds with all command lines, and lists differing outputs.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let programs = [&arguments.old, &arguments.new];
     let programs =
@@ -55,12 +56,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     found.conclude(all.len())
 }
 
-/// What the comparison has found so far, shared by its threads.
+/// Results so far, shared by the threads.
 #[derive(Default)]
 struct Found {
     next: AtomicUsize,
     faults: Mutex<Vec<String>>,
-    /// Command lines that both builds complete, by verb: a comparison of errors alone shows little.
+    /// Command lines that both builds complete, by verb: a comparison of errors alone proves
+    /// little.
     completed: Mutex<BTreeMap<String, usize>>,
 }
 

@@ -1,4 +1,4 @@
-//! Rules for every Rust file: how it begins, how long it is, and where unsafe code may be.
+//! Rules for every Rust file: its first lines, its length, and where unsafe code may be.
 
 use std::fs;
 use std::path::Path;
@@ -16,14 +16,14 @@ const SKIPPED: &[&str] = &["target", "corpus", "artifacts"];
 /// The only crate with unsafe code.
 const UNSAFE_HOME: &str = "crates/system/sys";
 
-/// A file that is longer holds more than one subject.
+/// A longer file covers more than one subject.
 const MAX_LINES: usize = 600;
 
-/// Where files are made only through the crate `folder`: they are a session's, written by root into
-/// places that others may have prepared.
+/// Code here creates files only through the crate `folder`: root writes sessions into places that
+/// other users may have prepared.
 const CHECKED_FOLDERS: &str = "crates/record/recorder/src";
 
-/// What makes, replaces or removes files by their path.
+/// Functions that create, replace or remove files by path.
 const BY_PATH: &[&str] = &[
     "fs::write(",
     "fs::rename(",
@@ -34,10 +34,10 @@ const BY_PATH: &[&str] = &[
     "OpenOptions",
 ];
 
-/// What each library and program begins with.
+/// The first attribute of each library and program.
 const FORBIDS: &str = "#![forbid(unsafe_code)]";
 
-/// What may follow the keyword where it makes code unsafe.
+/// Text after the keyword `unsafe` where it makes code unsafe.
 const UNSAFE_USES: &[&str] = &[" {", "{", " fn ", " impl", " extern", " trait ", "(", " &"];
 
 /// Checks every Rust file of the repository.
@@ -60,7 +60,7 @@ pub(crate) fn check() -> Result<()> {
 fn faults_of(path: &Path, text: &str) -> Vec<String> {
     let shown = path.display();
     let mut faults = Vec::new();
-    // An interpreter line must stay the first.
+    // An interpreter line must stay first.
     let begin = text.lines().find(|line| !line.starts_with("#!/"));
     if !begin.is_some_and(|line| line.starts_with("//!")) {
         faults.push(format!("{shown}: does not start with a `//!` sentence"));
@@ -89,8 +89,8 @@ fn faults_of(path: &Path, text: &str) -> Vec<String> {
     faults
 }
 
-/// Whether it is the first file of a library or a program: what it forbids is forbidden in all of it,
-/// and no file below can allow it. Fuzz targets are made of a macro that has unsafe code.
+/// Whether it is the root file of a library or a program, whose `forbid` applies to all of its
+/// files. Fuzz targets come from a macro with unsafe code.
 fn is_root(path: &Path) -> bool {
     let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
     let is_product = matches!(

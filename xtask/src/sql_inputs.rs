@@ -1,7 +1,8 @@
-//! Whether anything that the tests of `hyperscope-sql` depend on has changed since they last passed.
+//! Checks whether inputs of the tests of `hyperscope-sql` have changed since they last passed.
 //!
-//! Its query engine takes longer to build than everything else here, so CI runs those tests only when it has to.
-//! `sql/tested-inputs.txt` has one sum for each folder and file that they depend on; `make test-sql` writes it at its end.
+//! Its query engine takes longer to build than everything else here, so CI runs those tests only if
+//! necessary. `sql/tested-inputs.txt` has a checksum for each folder and file that they depend on;
+//! `make test-sql` writes it when they pass.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,13 +14,13 @@ use sha2::{Digest, Sha256};
 
 use crate::repository;
 
-/// Sums as they were when the tests last passed.
+/// Checksums from the last time the tests passed.
 const TESTED: &str = "sql/tested-inputs.txt";
 
 /// Inputs besides the folder `sql` and the crates that it is built from.
 const SHARED: [&str; 1] = ["rust-toolchain.toml"];
 
-/// The manifest's dependencies; those on crates of this repository have a path.
+/// The dependencies in a manifest; crates of this repository have a path.
 #[derive(Deserialize)]
 struct Manifest {
     #[serde(default)]
@@ -53,7 +54,8 @@ impl Dependency {
     }
 }
 
-/// Fails, naming what has changed, unless all inputs are as they were when the tests last passed.
+/// Fails and names the changed inputs, unless all inputs are as they were when the tests last
+/// passed.
 pub(crate) fn check() -> Result<()> {
     let root = repository::root();
     let now = sums(&root)?;
@@ -71,14 +73,14 @@ pub(crate) fn check() -> Result<()> {
     bail!("changed since the tests of hyperscope-sql last passed: {}", changed.join(", "));
 }
 
-/// Writes the sums of all inputs: the tests have passed with them.
+/// Writes the checksums of all inputs after the tests have passed.
 pub(crate) fn write() -> Result<()> {
     let root = repository::root();
     let lines: String = sums(&root)?.iter().map(|(name, sum)| format!("{sum}  {name}\n")).collect();
     fs::write(root.join(TESTED), lines).context(TESTED)
 }
 
-/// Names of inputs whose sums differ from those in `tested`, or that only one of both has.
+/// Inputs whose checksum differs from that in `tested`, or that only one side has.
 fn changed(tested: &str, now: &BTreeMap<String, String>) -> Vec<String> {
     let tested: BTreeMap<&str, &str> = tested
         .lines()
@@ -90,7 +92,7 @@ fn changed(tested: &str, now: &BTreeMap<String, String>) -> Vec<String> {
     differ.map(|(name, _)| name.clone()).chain(gone).collect()
 }
 
-/// The sum of every input: a folder's is over the names and contents of its files.
+/// The checksum of every input; a folder's covers the names and contents of its files.
 fn sums(root: &Path) -> Result<BTreeMap<String, String>> {
     let mut names: Vec<String> = crates(root)?;
     names.push("sql".to_owned());
@@ -116,7 +118,7 @@ fn sum(root: &Path, name: &str) -> Result<String> {
     Ok(repository::hex(sum))
 }
 
-/// Folders of the crates that `hyperscope-sql` is built from, directly or through others.
+/// Folders of the crates that `hyperscope-sql` depends on, directly or indirectly.
 fn crates(root: &Path) -> Result<Vec<String>> {
     let workspace = manifest(&root.join("Cargo.toml"))?.workspace.dependencies;
     let direct = manifest(&root.join("sql/Cargo.toml"))?.dependencies;

@@ -1,5 +1,6 @@
-//! Runs all tests of the workspace as cargo does, but those that mostly wait, and those whose tests run one by one, side by
-//! side with those that compute: cargo runs one test program after the other, and processors would have nothing to do.
+//! Runs all tests of the workspace. Cargo runs test programs one after the other, which leaves
+//! processors idle; here, programs that mostly wait and programs with serial tests run in parallel
+//! with those that compute.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,22 +12,24 @@ use anyhow::{Context, Result, ensure};
 use parking_lot::Mutex;
 use serde::Deserialize;
 
-/// Test programs that wait for guests, peers and deadlines most of their time.
+/// Test programs that mostly wait for guests, peers and deadlines.
 const WAITING: [&str; 3] = ["hostile", "record", "lab"];
 
-/// Test programs whose tests run one by one, so that they keep one processor busy. They begin first: one that began last would run alone.
+/// Test programs with serial tests, which occupy a single processor. They start first: a late start
+/// would leave them running alone.
 const SERIAL: [&str; 1] = ["damaged_recordings"];
 
-/// Of those that compute, the one that takes longest: it begins first.
+/// The longest test program that computes; it starts first.
 const LONGEST: &str = "cli";
 
-/// Says to tests that the workspace's programs are next to the one under test: see `testkit::program_of`.
+/// Tells tests that the workspace's programs are next to the one under test: see
+/// `testkit::program_of`.
 const PROGRAMS_ARE_BUILT: &str = "HYPERSCOPE_PROGRAMS_BUILT";
 
-/// Programs that the closing lines name with their times.
+/// Number of programs in the closing lines, with their times.
 const SLOWEST_SHOWN: usize = 6;
 
-/// What cargo says of something that it has built (`cargo build --message-format=json`).
+/// A message of `cargo build --message-format=json` about a build result.
 #[derive(Deserialize)]
 struct Message {
     reason: String,
@@ -50,7 +53,7 @@ struct Program {
     folder: PathBuf,
 }
 
-/// How a test program or the doc tests ended.
+/// The result of a test program or of the doc tests.
 #[derive(Debug)]
 struct Outcome {
     name: String,
@@ -59,7 +62,7 @@ struct Outcome {
     counts: Counts,
 }
 
-/// Tests by result, as libtest counts them.
+/// Number of tests by result, as libtest counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     passed: u64,
@@ -93,7 +96,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// Programs that wait, those that keep one processor busy, and all others, the longest first.
+/// Programs that mostly wait, programs with serial tests, and all others, longest first.
 fn lanes(programs: Vec<Program>) -> [Vec<Program>; 3] {
     let is_in = |names: &[&str], program: &Program| names.contains(&program.name.as_str());
     let (waiting, others): (Vec<_>, Vec<_>) =
@@ -121,14 +124,14 @@ fn summary(outcomes: &[Outcome]) -> String {
 }
 
 impl Counts {
-    /// The sums of the `test result: …` lines in what a program printed.
+    /// The sums of the `test result: …` lines in a program's output.
     fn parse(output: &[u8]) -> Self {
         let text = String::from_utf8_lossy(output);
         let results = text.lines().filter_map(|line| line.strip_prefix("test result: "));
         results.map(Self::parse_result).fold(Self::default(), Self::plus)
     }
 
-    /// Of `ok. 34 passed; 0 failed; 0 ignored; …`.
+    /// Parses `ok. 34 passed; 0 failed; 0 ignored; …`.
     fn parse_result(line: &str) -> Self {
         let words: Vec<&str> = line.split([' ', ';']).filter(|word| !word.is_empty()).collect();
         let count = |name: &str| {
@@ -151,7 +154,7 @@ fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Builds all test programs; and what is measured, for the build is where clippy looks at the code.
+/// Builds all test programs, and benchmarks as well, because clippy checks code in this build.
 fn built() -> Result<Vec<Program>> {
     let mut build = cargo();
     build.args(["test", "--locked", "--workspace", "--all-targets", "--no-run"]);
@@ -167,14 +170,14 @@ fn built() -> Result<Vec<Program>> {
 fn program(artifact: Message) -> Option<Program> {
     let path = artifact.executable?;
     let target = artifact.target?;
-    // Programs that are only used by tests are built, too.
+    // The build includes programs that only tests use.
     let is_test = path.parent().is_some_and(|folder| folder.ends_with("deps"));
     let is_bench = target.kind.iter().any(|kind| kind == "bench");
     let folder = artifact.manifest_path?.parent()?.to_owned();
     (is_test && !is_bench).then_some(Program { name: target.name, path, folder })
 }
 
-/// Runs programs one after the other, and prints what each printed when it has ended.
+/// Runs programs one after the other, and prints the output of each when it has ended.
 fn run_all(programs: &[Program], printing: &Mutex<()>) -> Vec<Outcome> {
     let run = |program: &Program| {
         let mut command = Command::new(&program.path);
@@ -185,14 +188,14 @@ fn run_all(programs: &[Program], printing: &Mutex<()>) -> Vec<Outcome> {
     programs.iter().map(run).collect()
 }
 
-/// Examples in documentation, of the libraries that have some: the others have `doctest = false`.
+/// Runs the doc tests of libraries with examples; the others have `doctest = false`.
 fn doc_tests(printing: &Mutex<()>) -> Outcome {
     let mut command = cargo();
     command.args(["test", "--locked", "--workspace", "--doc"]);
     run_one(&mut command, "doc tests".to_owned(), printing)
 }
 
-/// The package and the program: many packages call theirs alike.
+/// The package and the program: many packages use the same program name.
 fn shown(program: &Program) -> String {
     let package = program.folder.file_name().map(|name| name.to_string_lossy().into_owned());
     format!("{}/{}", package.unwrap_or_default(), program.name)

@@ -1,5 +1,5 @@
-//! The streams of an agent, as it, or a guest that means no good, might send them: messages on the
-//! control stream, pieces of its kernel's code among them, and page heads with pages.
+//! The streams of an agent, or of a malicious guest: messages on the control stream, including
+//! pieces of kernel code, and page headers with pages.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -18,18 +18,18 @@ use sys::FileMap;
 const SESSION: u64 = 7;
 /// `EM_X86_64`.
 const X86_64: u16 = 62;
-/// Bytes of a control message's head.
+/// Bytes of a control message header.
 const HEAD_BYTES: usize = 24;
 
-/// The first byte says how the rest comes: in pieces of this many bytes, and on which stream.
+/// The first byte decides how the rest arrives: in pieces of this many bytes, and on which stream.
 pub fn run(bytes: &[u8]) {
     let Some((&first, bytes)) = bytes.split_first() else { return };
     let at_once = usize::from(first >> 1) + 1;
     if first & 1 == 0 { control(bytes, at_once) } else { pages(bytes, at_once) }
 }
 
-/// Messages found do not depend on how the bytes come, and go as they came; every byte is of a
-/// message, skipped, or waited on with.
+/// The decoded messages do not depend on how the bytes arrive, and encode to the same bytes. Every
+/// byte belongs to a message, is skipped, or waits for more.
 fn control(bytes: &[u8], at_once: usize) {
     let (in_pieces, skipped) = messages(bytes, at_once);
     let (at_a_time, skipped_so) = messages(bytes, bytes.len().max(1));
@@ -37,7 +37,7 @@ fn control(bytes: &[u8], at_once: usize) {
     let mut head_bytes = 0;
     for (session, message) in &in_pieces {
         head_bytes += HEAD_BYTES;
-        // A text that is no UTF-8 grows when it is written again.
+        // Text that is not valid UTF-8 grows when it is encoded again.
         let Some(again) = encode(*session, message) else { continue };
         let (once_more, _) = messages(&again, again.len());
         assert_eq!(once_more, [(*session, message.clone())]);
@@ -49,7 +49,7 @@ fn control(bytes: &[u8], at_once: usize) {
     }));
 }
 
-/// Pieces that are taken are in the file that is made of them, each at its address; others change nothing.
+/// Accepted pieces are in the file at their addresses; refused pieces change nothing.
 fn code(pieces: impl Iterator<Item = CodePiece>) {
     let mut kept_code = KeptCode::new(X86_64, ByteOrder::Little);
     let accepted_pieces: Vec<CodePiece> =
@@ -76,7 +76,8 @@ fn messages(bytes: &[u8], at_once: usize) -> (Vec<(u64, Message)>, u64) {
     (found, decoder.skipped())
 }
 
-/// Every byte is of a head, of pages or skipped; pages are as many as their head says.
+/// Every byte belongs to a header or a page, or is skipped; a header states the number of its
+/// pages.
 fn pages(bytes: &[u8], at_once: usize) {
     let mut decoder = PageDecoder::new(SESSION);
     let (mut announced, mut remaining) = (0_u64, 0_u64);
@@ -107,7 +108,7 @@ fn pages(bytes: &[u8], at_once: usize) {
     assert!(pending_bytes < PAGE_HEAD_BYTES as u64, "{pending_bytes} bytes are kept");
 }
 
-/// Inputs to begin with.
+/// Seed inputs.
 pub(crate) fn streams() -> Vec<(String, Vec<u8>)> {
     let hello = GuestHello {
         version: channel::wire::VERSION,

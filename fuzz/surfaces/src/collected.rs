@@ -1,4 +1,4 @@
-//! What a BPF collector wrote next to a host's recording.
+//! The file that a BPF collector writes next to a host's recording.
 
 use hypertrace::collected::{Begin, ClockPair, Counts, Entries, Entry, Hypercall, VERSION, Words};
 use sources::Collected;
@@ -9,7 +9,7 @@ pub fn run(bytes: &[u8]) {
     let (mut entry_bytes, mut hypercalls) = (0_u64, 0_u64);
     for entry in entries.by_ref() {
         let rewritten = entry.to_bytes();
-        // Entries that are longer than what is known of them, and of other kinds, are cut.
+        // Entries with more fields than this version knows, and of unknown types, are truncated.
         let mut again = Entries::new(&rewritten);
         assert_eq!(again.next().as_ref(), Some(&entry), "an entry is another one when written");
         assert_eq!(again.damaged_bytes(), 0, "an entry is damaged when written");
@@ -27,7 +27,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// A file with an entry of each kind, and the same with a damaged one among them.
+/// A file with an entry of each type, and the same file with a damaged entry.
 #[must_use]
 pub fn files() -> Vec<(String, Vec<u8>)> {
     let begin = Begin { version: VERSION, words: 13, clock: "x86-tsc".into(), ..Begin::default() };

@@ -1,23 +1,23 @@
-//! A CTF trace: any metadata with any stream behind them, or any packets of a sound trace.
+//! A CTF trace: any metadata with any stream, or any packets of a valid trace.
 
 use ctf::{Events, Layout, Nothing, Packets};
 use raw_bytes::ByteOrder;
 use testkit::{ctf_metadata, ctf_packet};
 
-/// Bits of the first byte: byte order, and whether the metadata are sound.
+/// Bits of the first byte: byte order, and whether the metadata is valid.
 const BIG: u8 = 1;
 const SOUND: u8 = 2;
-/// Between metadata and a stream: no text has it.
+/// Separates metadata from a stream: a byte that no UTF-8 text contains.
 const SEPARATOR: u8 = 0xff;
 
-/// Fields of each kind that has a length of its own.
+/// A field of each type with variable length.
 const FIELDS: &str = "integer { size = 3; align = 1; signed = true; } a; string b; \
     integer { size = 8; align = 8; } n; integer { size = 16; align = 16; } c[n]; \
     struct { integer { size = 7; align = 32; } d[3]; string e; } f[n]; \
     enum : uint5_t { one, two = 2 ... 9 } t; \
     variant <t> { string one; struct { uint64_t g; floating_point { exp_dig = 8; mant_dig = 24; } h; } two; } v;";
 
-/// Reads `bytes` as a trace; the first says how.
+/// Reads `bytes` as a trace; the first byte selects the mode.
 pub fn run(bytes: &[u8]) {
     let Some((&form, rest)) = bytes.split_first() else { return };
     let order = if form & BIG == 0 { ByteOrder::Little } else { ByteOrder::Big };
@@ -62,7 +62,7 @@ fn packets(layout: &Layout, stream: &[u8]) {
     }
 }
 
-/// Traces to begin with.
+/// Seed traces.
 #[must_use]
 pub fn files() -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();

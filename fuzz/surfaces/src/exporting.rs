@@ -1,5 +1,4 @@
-//! A recording as other tools are given it: JSON is JSON, and a file made of its records has them
-//! all.
+//! Exports of a recording: JSON is valid, and a file written from the records has all of them.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -13,10 +12,10 @@ use export::{
 use sources::Recording;
 use timeline::event_filter::Filter;
 
-/// Bytes of JSON that are parsed again.
+/// Maximum JSON bytes to parse again.
 const MAX_PARSED: usize = 1 << 20;
 
-/// Exports a recording in every way.
+/// Exports a recording in every format.
 pub(crate) fn check(recording: &Recording, contents: &Contents) {
     repack(recording, contents);
     let events = ["*".to_owned()];
@@ -50,12 +49,12 @@ fn parse(text: &[u8]) {
     }
 }
 
-/// Every record that can be read is put on a page of its own kind, and read again from there.
+/// Writes every readable record to a page, and reads it back.
 fn repack(recording: &Recording, contents: &Contents) {
     let filter = Filter { from_ns: Some(0), ..Filter::default() };
     let export = TraceDatExport { recording, filter: &filter, on_clock: None };
     let mut file = Cursor::new(Vec::new());
-    // What no file can hold is refused: a CPU given twice, or a number that is none.
+    // The writer refuses what no file can hold: a duplicate CPU, or an invalid number.
     let Ok(written) = export.write(&mut file, &|_| ()) else { return };
     assert_eq!(written.events, contents.total(), "every event");
     let again = match sources::open_bytes(Path::new("again"), file.into_inner()) {

@@ -1,7 +1,7 @@
-//! An event's format text and a record of it.
+//! An event's format text with a record.
 //!
-//! The first byte picks byte order and long size; the text goes to the first NUL, and what follows
-//! is the record.
+//! The first byte selects byte order and long size; the text ends at the first NUL, and the record
+//! follows.
 
 use ftrace::eventfmt::EventFormat;
 use raw_bytes::{Abi, ByteOrder, LongSize};
@@ -26,14 +26,14 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// Byte order and long size by the two lowest bits.
+/// Byte order and long size from the two lowest bits.
 pub(crate) fn abi(flags: u8) -> Abi {
     let order = if flags & 1 == 0 { ByteOrder::Little } else { ByteOrder::Big };
     let long = if flags & 2 == 0 { LongSize::Eight } else { LongSize::Four };
     Abi { order, long }
 }
 
-/// What is before the first NUL, and what is after it.
+/// The bytes before and after the first NUL.
 pub(crate) fn split_nul(bytes: &[u8]) -> (&[u8], &[u8]) {
     let at = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     let (text, rest) = bytes.split_at(at);

@@ -1,11 +1,12 @@
-//! Frames and marks that a guest puts into hypercalls.
+//! Frames and marks that a guest passes in hypercalls.
 
 use hypertrace::{Decoder, Marks, Stored, StoredWriter};
 
-/// Fewest bits of an event: an interrupt's end is 14, the first of a frame has no time.
+/// Minimum bits of an event: the end of an interrupt has 14, the first event of a frame has no
+/// time.
 const EVENT_BITS: usize = 10;
 
-/// Reads `bytes` as hypercalls: how many words in the first byte, each word with eight more.
+/// Reads `bytes` as hypercalls: a byte with the number of words, then eight bytes per word.
 pub fn run(bytes: &[u8]) {
     stored(bytes);
     let Some((&count, rest)) = bytes.split_first() else { return };
@@ -18,7 +19,7 @@ pub fn run(bytes: &[u8]) {
             u64::from_le_bytes(std::array::from_fn(|at| bytes.get(at).copied().unwrap_or(0)))
         };
         let words: Vec<u64> = frame.chunks(8).map(word).collect();
-        // Forward, mostly.
+        // Time mostly advances.
         host_ns = host_ns.wrapping_add(words.last().copied().unwrap_or(0) >> 20);
         let before = events.len();
         decoder.frame(&words, host_ns, &mut events);

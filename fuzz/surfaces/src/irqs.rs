@@ -1,4 +1,4 @@
-//! Handlers of interrupts of a recording, whatever it holds.
+//! Accounting of interrupt handlers, for any recording.
 
 use analyses::irqs::{By, HandlerSums, Irqs, irqs};
 use analyses::view::View;
@@ -7,8 +7,8 @@ use sources::Recording;
 
 use crate::recording::render;
 
-/// A run that ended had begun, has no more time of its own than in all, and rows by CPU or thread are parts of those by
-/// handler.
+/// There are at most as many ended runs as runs, self time is at most total time, and rows by CPU
+/// or thread sum to those by handler.
 pub(crate) fn check(recording: &Recording) {
     let irqs_by = |by| irqs(View::on_own_clocks(std::slice::from_ref(recording)), by, &|_| ());
     let by_handler = irqs_by(By::Handler);
@@ -32,7 +32,7 @@ pub(crate) fn check(recording: &Recording) {
     });
 }
 
-/// Runs, those that ended, and their times.
+/// Number of runs, of ended runs, and their times.
 fn sums(irqs: &Irqs) -> (u64, u64, u64) {
     let rows = irqs.rows.iter().map(|row| &row.sums);
     rows.fold((0, 0, 0), |(starts, ended, own_ns), handler_sums| {

@@ -1,8 +1,9 @@
-//! What the fuzz targets do with bytes, one module per untrusted surface.
+//! The bodies of the fuzz targets, one module per untrusted surface.
 //!
-//! Each module has a `run` that takes any bytes. It must not panic, must end soon and must take
-//! little memory; beyond that it asserts what holds for every input, such as that two ways to read
-//! a page agree. The fuzz targets call it with mutated bytes, ordinary tests with kept ones.
+//! Each module has a `run` that accepts any bytes. It must not panic, must end soon and must use
+//! little memory. It also asserts invariants that hold for every input, such as that two ways to
+//! read a page agree. Fuzz targets call it with mutated bytes, ordinary tests with committed
+//! inputs.
 
 #![forbid(unsafe_code)]
 
@@ -33,10 +34,11 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// A surface: takes any bytes.
+/// A surface: accepts any bytes.
 pub type Run = fn(&[u8]);
 
-/// All surfaces by name: that of their fuzz target and of the folders of their seeds and crashes.
+/// All surfaces by name, which is also the name of the fuzz target and of the folders of seeds and
+/// crashes.
 pub const ALL: &[(&str, Run)] = &[
     ("page", page::run),
     ("trace_dat", trace_dat::run),
@@ -58,9 +60,9 @@ pub const ALL: &[(&str, Run)] = &[
     ("ctf", ctf::run),
 ];
 
-/// How long `work` takes; what takes longer than `limit` is done twice and the shorter time is reported.
-/// A busy machine stops a process for seconds: of the time that passed and that of the process on CPUs,
-/// which tests that run at once share, the shorter counts.
+/// Measures how long `work` takes. Work that exceeds `limit` runs twice, and the shorter time
+/// counts. A busy machine stops a process for seconds, and tests in parallel share the process's
+/// CPU time: the lower of wall time and CPU time counts.
 pub fn time(limit: Duration, mut work: impl FnMut()) -> Duration {
     let mut once = || {
         let (start, cpu_before) = (Instant::now(), process_cpu_time());
@@ -71,7 +73,7 @@ pub fn time(limit: Duration, mut work: impl FnMut()) -> Duration {
     if took < limit { took } else { took.min(once()) }
 }
 
-/// Time that this process has had on CPUs.
+/// CPU time of this process.
 fn process_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     let seconds = Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0));

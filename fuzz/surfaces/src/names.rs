@@ -1,5 +1,5 @@
-//! What names code in user space: files' tables, what processes had mapped, names that compilers wrote; and what is
-//! read of kernels' code.
+//! Names of code in user space: symbol tables of files, mappings of processes, mangled names; and
+//! copies of kernel code.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -12,20 +12,20 @@ use symbols::{
 };
 use sys::FileMap;
 
-/// Bytes of a step of a story.
+/// Bytes per step of a story.
 const STEP: usize = 6;
 
-/// Names that are taken apart: of one input.
+/// Maximum names to demangle per input.
 const NAMES: usize = 64;
 
-/// Bytes that are read of a file for its build id: its header, its list of parts, notes.
+/// Bytes of a file to read for its build id: ELF header, program headers, notes.
 const MAX_READ: usize = 32 << 10;
 
-/// Words of a file that are tried as addresses, and bytes that are taken there.
+/// Words of a file to look up as addresses, and bytes to read at each.
 const WORDS: usize = 64;
 const MAX_CODE: usize = 256;
 
-/// Reads `bytes` as each of them.
+/// Reads `bytes` in each of these ways.
 pub fn run(bytes: &[u8]) {
     elf(bytes);
     notes(bytes);
@@ -38,7 +38,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// The functions of a file: each address has the name of one that begins no later.
+/// The functions of a file: the function of an address starts at or before it.
 fn elf(file: &[u8]) {
     let Ok(functions) = ElfFunctions::parse(file) else { return };
     assert!(functions.len() <= file.len() && functions.segments.len() <= file.len());
@@ -57,7 +57,7 @@ fn elf(file: &[u8]) {
     }
 }
 
-/// The build id among a file's notes, by reads that have a bound.
+/// The build id in a file's notes, with bounded reads.
 fn notes(file: &[u8]) {
     let read = Cell::new(0);
     let found = sampler::elf_build_id(|into, at| {
@@ -71,7 +71,7 @@ fn notes(file: &[u8]) {
     assert!(found.is_none_or(|id| !id.bytes().is_empty() && is_there(id)));
 }
 
-/// A file of a kernel's code, which a session has of a guest: what is found at an address is in the file.
+/// A file with a guest's kernel code, as in a session: code found at an address is in the file.
 fn kernel_code(file: &[u8]) {
     let Ok(map) = FileMap::spooled(file, Path::new("code")) else { return };
     let Ok(code) = KernelCode::parse(map) else { return };
@@ -87,7 +87,8 @@ fn kernel_code(file: &[u8]) {
     }
 }
 
-/// Processes that map, fork and begin programs, in any order and over each other; then looks at all of them.
+/// Processes map files, fork and exec, in any order and with overlaps; then all of them are looked
+/// up.
 fn story(bytes: &[u8]) {
     let mut log = ProcessLog::default();
     for step in bytes.chunks_exact(STEP) {

@@ -1,4 +1,4 @@
-//! A ring-buffer page in every layout, read in all ways there are.
+//! A ring-buffer page in every layout, read in every way.
 
 use ftrace::ringbuf::{Missed, Page, PageLayout, RecordDamage};
 use raw_bytes::{Abi, ByteOrder, LongSize};
@@ -13,7 +13,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// The reader, its two loops and the naive decoder must find the same.
+/// The reader, its two loops and the naive decoder must agree.
 fn check(abi: Abi, bytes: &[u8]) {
     let layout = PageLayout { order: abi.order, commit: abi.long, page_size: bytes.len() };
     let expected = naive::decode(abi, bytes);

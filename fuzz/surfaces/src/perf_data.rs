@@ -1,4 +1,5 @@
-//! A perf.data: any bytes after a sound magic, or any records in a sound file; either form and byte order.
+//! A perf.data file: any bytes after a valid magic, or any records in a valid file; both forms and
+//! byte orders.
 
 use std::io::Read;
 
@@ -8,14 +9,14 @@ use testkit::{KernelFormats, Machine, PerfBytes, PerfDataBuilder, PerfEvent};
 
 use crate::recording;
 
-/// Bits of the first byte: byte order, form, and whether the file is sound but for its records.
+/// Bits of the first byte: byte order, form, and whether everything but the records is valid.
 const BIG: u8 = 1;
 const PIPE: u8 = 2;
 const SOUND: u8 = 4;
-/// Unpacked bytes that are looked at.
+/// Maximum unpacked bytes to read.
 const MAX_UNPACKED: u64 = 1 << 20;
 
-/// Reads `bytes` as a perf.data; the first says in which form and byte order.
+/// Reads `bytes` as a perf.data file; the first byte selects form and byte order.
 pub fn run(bytes: &[u8]) {
     let Some((&form, rest)) = bytes.split_first() else { return };
     let order = if form & BIG == 0 { ByteOrder::Little } else { ByteOrder::Big };
@@ -31,8 +32,8 @@ fn after_magic(order: ByteOrder, form: u8, rest: &[u8]) -> Vec<u8> {
     PerfBytes::new(order).raw(magic).u64s(&[size]).raw(rest).bytes
 }
 
-/// A sound file, whose records are `rest` alone: of the first eight bytes come what samples of one of
-/// its events hold, and how its counts look.
+/// A valid file except for its records, which are `rest`. The first eight bytes decide the sample
+/// fields and the read format of one of its events.
 fn sound(order: ByteOrder, form: u8, rest: &[u8]) -> Vec<u8> {
     let (head, records) = rest.split_at(rest.len().min(8));
     let mut word = [0; 8];
@@ -43,7 +44,7 @@ fn sound(order: ByteOrder, form: u8, rest: &[u8]) -> Vec<u8> {
     if form & PIPE == 0 { file.file() } else { file.pipe() }
 }
 
-/// Reads all that a file holds without what it means.
+/// Reads all parts of a file without interpreting the events.
 fn container(file: &[u8]) {
     let Ok(perf) = PerfData::parse(file) else { return };
     let ids: usize = perf.events.list().iter().map(|event| event.ids.len()).sum();
@@ -60,7 +61,7 @@ fn container(file: &[u8]) {
     assert!(ended || !is_whole, "what was unpacked is no whole records");
 }
 
-/// Reads records; whether there were records to the end.
+/// Reads records; returns whether all records up to the end were readable.
 fn all(perf: &PerfData, records: Records<'_>) -> bool {
     let mut end = None;
     for record in records {
@@ -87,7 +88,8 @@ fn check_record(perf: &PerfData, record: &Record<'_>) {
     assert!(words * 8 + bytes <= record.bytes.len(), "a sample holds more than its record");
 }
 
-/// A file of `kvm_exit`, `kvm_entry` and a clock whose samples hold `sample_type`, and no records.
+/// A file with `kvm_exit`, `kvm_entry` and a clock event with the given `sample_type`, and without
+/// records.
 fn made(order: ByteOrder, sample_type: u64, read_format: u64) -> PerfDataBuilder {
     let formats = KernelFormats::new(Machine::X86, Abi { order, long: LongSize::Eight });
     let mut file = PerfDataBuilder::new(order);
@@ -104,7 +106,8 @@ fn made(order: ByteOrder, sample_type: u64, read_format: u64) -> PerfDataBuilder
     }
     file.event(PerfEvent {
         kind: 1,
-        // The id comes first in all samples, so that it is known which are the others'.
+        // The id is the first field of all samples, so that a reader can tell samples of the events
+        // apart.
         sample_type: sample_type | 1 << 16,
         read_format,
         regs: [0b101, 0b11],
@@ -121,7 +124,7 @@ fn made(order: ByteOrder, sample_type: u64, read_format: u64) -> PerfDataBuilder
 /// IP, TID, TIME, CPU, PERIOD, RAW, IDENTIFIER.
 const TRACEPOINT: u64 = 1 | 2 | 4 | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 16;
 
-/// Files to begin with, and records of sound ones.
+/// Seed files, and records of valid files.
 #[must_use]
 pub fn files() -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
@@ -140,7 +143,7 @@ pub fn files() -> Vec<(String, Vec<u8>)> {
 /// IP, TID, TIME, CALLCHAIN, CPU.
 const CLOCK: u64 = 1 | 2 | 4 | 1 << 5 | 1 << 7;
 
-/// A record of each kind that is read.
+/// A record of each supported type.
 fn records(order: ByteOrder, file: &mut PerfDataBuilder) {
     let formats = KernelFormats::new(Machine::X86, Abi { order, long: LongSize::Eight });
     let bytes = || PerfBytes::new(order);

@@ -1,8 +1,8 @@
-//! A print fmt and a record, with fields of whatever names the print fmt uses.
+//! A print fmt with a record; the fields have the names that the print fmt uses.
 //!
-//! The first byte picks byte order and long size and, with bit 2, that the text is the format string
-//! of a `trace_printk`; eight bytes choose the types of the fields; the text goes to the first NUL,
-//! and what follows is the record.
+//! The first byte selects byte order and long size; with bit 2 set, the text is the format string
+//! of a `trace_printk`. Eight bytes select the types of the fields; the text ends at the first NUL,
+//! and the record follows.
 
 use std::fmt::Write as _;
 
@@ -11,10 +11,10 @@ use ftrace::eventfmt::EventFormat;
 use crate::format::{abi, split_nul};
 use crate::printing::Kernel;
 
-/// The text is that of a `trace_printk`.
+/// Flag: the text is the format string of a `trace_printk`.
 pub(crate) const BINARY: u8 = 4;
 
-/// Types of fields: before the name, after it, and bytes in the record.
+/// Field types: text before the name, text after it, and size in the record.
 pub(crate) const TYPES: [(&str, &str, usize); 16] = [
     ("u64", "", 8),
     ("unsigned int", "", 4),
@@ -57,7 +57,7 @@ const BPRINT: &str = "name: bprint\nID: 6\n\
     field:u32 buf[];\toffset:24;\tsize:0;\tsigned:0;\n\n\
     print fmt: \"%ps: %s\", (void *)REC->ip, REC->fmt\n";
 
-/// A format that has the fields which the print fmt asks for.
+/// A format with the fields that the print fmt uses.
 fn synthetic_format(print_fmt: &[u8], kinds: &[u8]) -> Vec<u8> {
     let print_fmt = String::from_utf8_lossy(print_fmt);
     let mut text = String::from("name: own\nID: 1\n");
@@ -72,7 +72,7 @@ fn synthetic_format(print_fmt: &[u8], kinds: &[u8]) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Names of the fields that a print fmt uses, in order, each once.
+/// Names of the fields that a print fmt uses, without duplicates, in order.
 pub(crate) fn names(print_fmt: &str) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for mark in ["REC->", "__get_str(", "array(", "array_len(", "bitmask(", "__get_sockaddr("] {

@@ -1,14 +1,14 @@
-//! Reads and prints one record of an event in all ways there are.
+//! Reads and prints a record of an event in every way.
 
 use ftrace::eventfmt::{
     EventFormat, Kallsyms, PrintContext, PrintProgram, PrintkFormats, write_raw,
 };
 use raw_bytes::Abi;
 
-/// Text that one record may become: its fields repeated as often as a print fmt has conversions.
+/// Maximum text of a record: each conversion of a print fmt can repeat a field.
 const MAX_TEXT: usize = 4 << 20;
 
-/// What is known of the recorded kernel besides the event.
+/// Data of the recorded kernel besides the event format.
 #[derive(Debug)]
 pub(crate) struct Kernel {
     pub(crate) abi: Abi,
@@ -17,14 +17,14 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    /// A kernel with two symbols and one constant string, at address 0.
+    /// A kernel with two symbols, and a constant string at address 0.
     pub(crate) fn new(abi: Abi, string: &[u8]) -> Self {
         let kallsyms = Kallsyms::parse(b"10 t low\nffffffffffffff00 t high [m]\n");
         let printk = PrintkFormats::parse(&[b"0x0 : \"", string, b"\"\n"].concat());
         Self { abi, kallsyms, printk }
     }
 
-    /// Prints `record`, whatever it is.
+    /// Prints `record`, whose content is arbitrary.
     pub(crate) fn print(&self, format: &EventFormat, record: &[u8]) {
         let order = self.abi.order;
         let mut out = Vec::new();

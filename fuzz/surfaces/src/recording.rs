@@ -1,4 +1,4 @@
-//! A whole recording from bytes: opened, analysed, reported and printed.
+//! A recording made of arbitrary bytes: opened, analysed, reported and printed.
 
 use std::collections::HashMap;
 
@@ -26,21 +26,21 @@ use timeline::event_filter::Filter;
 
 use crate::{exporting, irqs};
 
-/// Bytes of pages above which a file is left alone: a few chunks are as good as many.
+/// Files with more bytes of pages than this are skipped: a few chunks find as much as many.
 const MAX_PAGES: u64 = 16 << 20;
-/// Bytes of the smallest record: a head and four bytes, or a head and a length.
+/// Bytes of the smallest record: a header and four bytes of data or length.
 const MIN_RECORD: u64 = 8;
-/// Bytes of printed JSON that are parsed again.
+/// Maximum JSON bytes to parse again.
 const MAX_PARSED: usize = 256 << 10;
 
-/// What was found, for callers that know what there is to find.
+/// Totals, for callers that know the expected values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// Bytes of pages.
     pub pages: u64,
-    /// Events on them.
+    /// Number of events.
     pub events: u64,
-    /// VM exits among those.
+    /// VM exits among the events.
     pub exits: u64,
     /// Parts that could not be read.
     pub damaged: u64,
@@ -51,12 +51,12 @@ pub fn run(file: &[u8]) {
     let _ = check(file);
 }
 
-/// Reads `file` as a recording; an error's text when it is none.
+/// Reads `file` as a recording; returns the text of an error.
 ///
 /// # Errors
-/// When the file can't be opened.
+/// If the file cannot be opened.
 pub fn check(file: &[u8]) -> Result<Found, String> {
-    // A few bytes of gzip or zstd unpack to as much as may be spooled.
+    // A few bytes of gzip or zstd can unpack to the full size of the spool.
     sys::bound_spool(MAX_PAGES);
     let open = || sources::open_bytes(Path::new("bytes"), file.to_vec());
     let found = open().map(account).map_err(reason)?;
@@ -66,8 +66,8 @@ pub fn check(file: &[u8]) -> Result<Found, String> {
     Ok(found)
 }
 
-/// What lies before a moment and what lies after it are all events; those whose times mean nothing may be
-/// among both.
+/// The ranges before and after a moment together contain all events; events with invalid times can
+/// be in both.
 fn check_ranges(open: impl Fn() -> Result<Recording, OpenError>, events: u64) {
     let Ok(Some((first_ns, last_ns))) = open().map(|recording| recording.first_and_last_ns())
     else {
@@ -98,7 +98,7 @@ pub fn account(recording: Recording) -> Found {
     found
 }
 
-/// Counts the events and exits of a recording, unless it has more pages than are worth it.
+/// Counts the events and exits of a recording, unless it has too many pages.
 #[must_use]
 pub fn count(recording: &Recording) -> (Found, Option<Contents>) {
     let pages = page_bytes(recording);
@@ -122,26 +122,27 @@ pub fn count(recording: &Recording) -> (Found, Option<Contents>) {
     (found, Some(contents))
 }
 
-/// Why a recording is refused: what the error says, and its cause if it has one.
+/// Why a recording was refused: the error's text, or its cause if the text has the path only.
 #[must_use]
 pub fn reason(error: OpenError) -> String {
     let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
     let text = error.to_string();
-    // What is wrong with a trace.dat is the cause; before it stands the path alone.
+    // For a trace.dat or perf.data, the cause has the reason; the text has only the path.
     let needs_cause = matches!(error.fault, OpenFault::TraceDat(_) | OpenFault::PerfData(_));
     let telling = if needs_cause { &cause } else { &text };
     assert!(!telling.is_empty(), "an error without a reason");
     format!("{text}: {cause}")
 }
 
-/// Bytes of pages, or of records that are on none, in all blocks; stops counting above [`MAX_PAGES`].
+/// Bytes of pages, or of records outside pages, in all blocks; stops counting above [`MAX_PAGES`].
 fn page_bytes(recording: &Recording) -> u64 {
     let mut reader = BlockReader::default();
     let mut sum = 0;
     for stream in recording.streams() {
         for index in 0..stream.block_count() {
             let block = recording.block(stream, index, &mut reader);
-            // Records that are on no pages take at least as much as the smallest on a page.
+            // A record outside a page takes at least as much space as the smallest record on a
+            // page.
             let listed = |_| stream.unpacked_len(index);
             sum += block.map_or(0, |block| {
                 block.pages().ok_or(()).map_or_else(listed, |pages| pages.bytes.len() as u64)
@@ -185,7 +186,7 @@ struct Sums {
     by_handler: u64,
 }
 
-/// Sums over all rows, each of which must add up.
+/// Sums over all rows, and checks that each row adds up.
 fn sums(exits: &Exits) -> Sums {
     let mut sums = Sums { exits: 0, dropped: 0, paired: 0, by_handler: 0 };
     for row in &exits.rows {
@@ -211,7 +212,7 @@ fn check_nested(recording: &Recording) {
     render(&NestedReport { sources: vec![("bytes".to_owned(), nested)] });
 }
 
-/// A path's hops take up its time, and there are no more requests than events.
+/// The hops of a path add up to its time, and there are at most as many requests as events.
 fn check_paths(recording: &Recording, contents: &Contents) {
     let recordings = std::slice::from_ref(recording);
     let found = match paths(View::on_own_clocks(recordings), &PathEnds::default(), &|_| ()) {
@@ -237,7 +238,7 @@ fn check_paths(recording: &Recording, contents: &Contents) {
     render(&PathReport { sources, alignment: Vec::new(), paths: found, top: 3 });
 }
 
-/// What every vCPU did last: each of its spans begins where the one before ended.
+/// The end of each vCPU's last span: the next span must begin there.
 #[derive(Default)]
 struct InOrder(HashMap<VcpuRef, u64>);
 
@@ -257,8 +258,8 @@ impl StateSink for InOrder {
     }
 }
 
-/// By vCPU, its time in the guest and in exits, and the time from its first event to its last: the first never
-/// exceeds the second, whatever the stamps are.
+/// By vCPU: the time in the guest and in exits, and the times of its first and last event. The sum
+/// never exceeds the time between these events, even with invalid time stamps.
 #[derive(Default)]
 struct VcpuTime(HashMap<usize, (u64, u64, u64)>);
 
@@ -294,7 +295,7 @@ fn check_states(recording: &Recording) {
     irqs::check(recording);
 }
 
-/// Only buffers that went and came back have a time.
+/// Only buffers that were both made available and used have a time.
 fn check_virtio(recording: &Recording) {
     let virtio = virtio(View::on_own_clocks(std::slice::from_ref(recording)), &|_| ());
     for queue in &virtio.queues {
@@ -306,7 +307,7 @@ fn check_virtio(recording: &Recording) {
     render(&VirtioReport { sources, virtio, recorder_cost: None });
 }
 
-/// Rows of a vCPU add up to its time, and so do stacks.
+/// The rows of a vCPU add up to its time, and so do stacks.
 fn check_profile(recording: &Recording, times_ns: &[u64]) {
     let samples = [Samples::for_recording(recording).ok().flatten()];
     let profile = profile(
@@ -381,7 +382,7 @@ fn printed(recording: &Recording, style: Style<'_>) -> (EventsSummary, Vec<u8>) 
     }
 }
 
-/// Every line is an object.
+/// Every line is a JSON object.
 fn check_json(text: &[u8]) {
     for line in text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
         let parsed = serde_json::from_slice::<serde_json::Value>(line);

@@ -1,5 +1,5 @@
-//! Well-formed recordings, damaged where damage does most: in the heads of sections, chunks and pages,
-//! in records, and in texts.
+//! Valid recordings with damage where it has most effect: headers of sections, chunks and pages,
+//! records, and texts.
 
 use std::ops::Range;
 
@@ -8,28 +8,28 @@ use tracedat::{Compression, TraceDat};
 
 use crate::{recording, timeline};
 
-/// A sound file, and where in it stands what says how the rest is to be read.
+/// A valid file, and the positions of its structural data.
 #[derive(Clone, Debug)]
 pub struct Sound {
-    /// What it is called in messages.
+    /// Name for messages.
     pub name: String,
-    /// Its bytes.
+    /// Content of the file.
     pub file: Vec<u8>,
     /// Header, options, section headers, tables, heads of chunks.
     pub container: Vec<Range<usize>>,
-    /// Heads of pages and their first records.
+    /// Page headers and first records.
     pub pages: Vec<Range<usize>>,
-    /// Lines of formats, symbols, names of threads and packed pages.
+    /// Lines of formats, symbols, thread names and compressed pages.
     pub texts: Vec<Range<usize>>,
 }
 
-/// Texts by which those of formats are found.
+/// Strings that mark format texts.
 const MARKS: [&[u8]; 4] = [b"print fmt: ", b"\tfield:", b"format:", b"ID: "];
-/// Places of texts that are kept.
+/// Maximum positions of texts to remember.
 const MAX_TEXTS: usize = 4096;
 
 impl Sound {
-    /// Finds the places in a sound trace.dat; `None` if it is none.
+    /// Finds these positions in a valid trace.dat; `None` for other input.
     #[must_use]
     pub fn find(name: String, file: Vec<u8>) -> Option<Self> {
         let dat = TraceDat::parse(&file).ok()?;
@@ -65,7 +65,7 @@ impl Sound {
         Some(Self { name, file, container, pages, texts })
     }
 
-    /// A place where damage does much.
+    /// A position where damage has much effect.
     #[must_use]
     pub fn place(&self, random: &mut Random) -> usize {
         let ranges = match random.below(12) {
@@ -80,7 +80,7 @@ impl Sound {
         range.start + below(random, range.len())
     }
 
-    /// The file with some damage, and what was done to it.
+    /// The file with random damage, and a description of it.
     #[must_use]
     pub fn damaged(&self, random: &mut Random) -> (Vec<u8>, String) {
         let (mut file, mut done) = (self.file.clone(), self.name.clone());
@@ -113,7 +113,7 @@ impl Sound {
                 format!(", {times} of {value:#x} at {at}")
             }
             10 | 11 => {
-                // A page, or its head, in another's place: time runs back, pages repeat.
+                // Copies another page, or its header, to this place: time runs back, pages repeat.
                 let other = self.pages.get(below(random, self.pages.len()));
                 let from = other.map_or(at, |other| other.start);
                 let to = self.pages.get(below(random, self.pages.len()));
@@ -166,8 +166,8 @@ fn marked(file: &[u8]) -> Vec<Range<usize>> {
     starts.map(|at| at..(at + 120).min(file.len())).collect()
 }
 
-/// The first byte is how many of the others make a story of threads, of which a recording is made; what
-/// is left says how that is damaged.
+/// The first byte is the length of a story of threads, which becomes a recording; the remaining
+/// bytes decide how the recording is damaged.
 pub fn run(bytes: &[u8]) {
     let Some((&first, bytes)) = bytes.split_first() else { return };
     let (story, rest) = bytes.split_at(bytes.len() * usize::from(first) / 256);
@@ -182,7 +182,7 @@ pub fn run(bytes: &[u8]) {
     recording::run(&file);
 }
 
-/// Inputs to begin with.
+/// Seed inputs.
 pub(crate) fn inputs() -> Vec<(String, Vec<u8>)> {
     let story: Vec<u8> = (0..200_u8).map(|at| at.wrapping_mul(37)).collect();
     let with = |damage: &[u8]| [&[230][..], &story, damage].concat();

@@ -1,4 +1,4 @@
-//! Inputs to begin with: small and sound, from the bundled recordings and from pages made for tests.
+//! Seed inputs: small and valid, from the bundled recordings and from synthetic pages.
 
 use std::collections::BTreeSet;
 use std::io::{self, Cursor};
@@ -15,29 +15,29 @@ use tracedat::{
 
 use crate::{agent, collected, ctf, perf_data, print_fmt, sections, text, timeline, trace_cmd};
 
-/// An input of a surface.
+/// A seed input for a surface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seed {
     /// The surface, as in [`crate::ALL`].
     pub surface: &'static str,
-    /// A name for its file.
+    /// Name of its file.
     pub name: String,
     /// The input.
     pub bytes: Vec<u8>,
 }
 
-/// Pages taken of each CPU of a real recording, and CPUs with any.
+/// Pages to copy per CPU of a real recording, and number of CPUs.
 const PAGES: usize = 2;
 const CPUS: usize = 3;
-/// Event formats and bytes of other texts taken of a real recording.
+/// Number of event formats, and bytes of other texts, to copy from a real recording.
 const FORMATS: usize = 12;
 const TEXT: usize = 1024;
 const PAGE_SIZE: usize = 512;
 
-/// All seeds; `recordings` are the bundled ones, by name.
+/// All seeds; `recordings` are the bundled recordings by name.
 ///
 /// # Errors
-/// When a recording can't be written again.
+/// If a recording cannot be rewritten.
 pub fn all(recordings: &[(String, Vec<u8>)]) -> io::Result<Vec<Seed>> {
     let mut seeds = made()?;
     let mut known = BTreeSet::new();
@@ -75,7 +75,7 @@ pub fn all(recordings: &[(String, Vec<u8>)]) -> io::Result<Vec<Seed>> {
 /// The bundled recordings of a folder, by name.
 ///
 /// # Errors
-/// When a file can't be read.
+/// If a file cannot be read.
 pub fn recordings(fixtures: &Path) -> io::Result<Vec<(String, Vec<u8>)>> {
     let mut found = Vec::new();
     for folder in std::fs::read_dir(fixtures)? {
@@ -96,7 +96,8 @@ pub fn recordings(fixtures: &Path) -> io::Result<Vec<(String, Vec<u8>)>> {
     Ok(found)
 }
 
-/// A region with pages in both modes, and stories of agents and hosts that start, talk and scribble.
+/// A region with pages in both modes, and stories in which agents and hosts start, talk and corrupt
+/// memory.
 fn regions() -> io::Result<Vec<(String, Vec<u8>)>> {
     let mut seeds = Vec::new();
     for (name, mode) in [("keep", Mode::Keep), ("overwrite", Mode::Overwrite)] {
@@ -138,7 +139,7 @@ const TEXTS: [(&str, &[u8]); 4] = [
     ),
 ];
 
-/// Pages, recordings and stories made for tests.
+/// Synthetic pages, recordings and stories.
 fn made() -> io::Result<Vec<Seed>> {
     let mut seeds = Vec::new();
     for (order, long, name) in [
@@ -161,7 +162,8 @@ fn made() -> io::Result<Vec<Seed>> {
     for (name, bytes) in perf_data::files() {
         seeds.push(Seed { surface: "perf_data", name, bytes });
     }
-    // Exit and entry on one thread, with what may lie between; then two threads on two CPUs.
+    // Exit and entry on one thread, with events that can be in between; then two threads on two
+    // CPUs.
     for (at, pattern) in
         [&[0, 1][..], &[0, 20, 1, 21, 0], &[2, 3, 1, 0, 4, 22, 255, 254]].into_iter().enumerate()
     {
@@ -177,7 +179,7 @@ fn made() -> io::Result<Vec<Seed>> {
     Ok(seeds)
 }
 
-/// A page with a record of every kind.
+/// A page with a record of every type.
 fn page(abi: Abi) -> Vec<u8> {
     let mut page = PageBuilder::new(abi, PAGE_SIZE, 1 << 40);
     page.missed(MissedEvents::Counted(3));
@@ -204,7 +206,7 @@ fn made_recording(abi: Abi, machine: Machine) -> io::Result<Vec<u8>> {
     Ok(writer.finish()?.into_inner())
 }
 
-/// A small file of each kind with the first pages of a real one, and those pages.
+/// A small file of each format with the first pages of a real one, and those pages.
 fn real(name: &str, file: &[u8], dat: &TraceDat, seeds: &mut Vec<Seed>) -> io::Result<()> {
     let pages = first_pages(file, dat);
     for (cpu, bytes) in &pages {
@@ -234,7 +236,7 @@ fn real(name: &str, file: &[u8], dat: &TraceDat, seeds: &mut Vec<Seed>) -> io::R
     Ok(())
 }
 
-/// The first pages of the first CPUs that have any.
+/// The first pages of the first CPUs that have pages.
 fn first_pages(file: &[u8], dat: &TraceDat) -> Vec<(u32, Vec<u8>)> {
     let mut reader = ChunkReader::new();
     let top = dat.buffers.iter().filter(|buffer| buffer.name.is_empty()).take(1);
@@ -247,7 +249,7 @@ fn first_pages(file: &[u8], dat: &TraceDat) -> Vec<(u32, Vec<u8>)> {
     pages.take(CPUS).collect()
 }
 
-/// The metadata of a real recording, but little of each kind.
+/// The metadata of a real recording, reduced to a little of each kind.
 fn contents(file: &[u8], dat: &TraceDat, version: Version, compression: Compression) -> Contents {
     let text = |section: &Option<tracedat::Section>| {
         let text = section.as_ref().and_then(|section| section.read(file).ok());
@@ -279,7 +281,7 @@ fn contents(file: &[u8], dat: &TraceDat, version: Version, compression: Compress
     }
 }
 
-/// A format text and its print fmt, each with a record, unless the event is known already.
+/// A format text and its print fmt, each with a record, unless the event is already known.
 fn texts(text: &str, known: &mut BTreeSet<String>, seeds: &mut Vec<Seed>) {
     let Ok(format) = EventFormat::parse("kvm", text.as_bytes()) else { return };
     if !known.insert(format!("{}{}", format.name(), format.print_fmt())) {

@@ -1,7 +1,9 @@
-//! A region of shared memory whose guest writes anything anywhere, between any two steps of the host.
+//! A region of shared memory into which the guest writes anything anywhere, between any two steps
+//! of the host.
 //!
-//! The first byte picks: with bit 0 the rest is the region itself, which is drained. Else four bytes
-//! make a step, bit 1 picks the mode, and the region is a sound one until a step scribbles over it.
+//! Bit 0 of the first byte: the remaining bytes are the region itself, which the host drains.
+//! Otherwise four bytes are a step, bit 1 selects the mode, and the region is valid until a step
+//! corrupts it.
 
 use std::sync::Arc;
 
@@ -14,10 +16,10 @@ use shmring::{
 const REGION_BYTES: usize = 1 << 16;
 const PAGE_BYTES: usize = 4096;
 const SLOTS: usize = 4;
-/// Steps beyond which nothing new can come.
+/// Maximum steps; more find nothing new.
 const MAX_STEPS: usize = 4096;
 
-/// Drains the region, or plays the story.
+/// Drains the region, or runs the story.
 pub fn run(bytes: &[u8]) {
     let Some((&flags, rest)) = bytes.split_first() else { return };
     if flags & 1 != 0 {
@@ -28,7 +30,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// Reads a region without a writer, as after a crash, and as a host that reconnects.
+/// Reads a region without a writer, as after a crash and as a host that reconnects.
 fn drain(bytes: &[u8]) {
     let Ok(map) = SharedMap::of_bytes(bytes) else { return };
     let map = Arc::new(map);
@@ -45,7 +47,7 @@ fn drain_all(host: &mut HostSide) {
     let mut page = vec![0; host.watch.plan().page_bytes];
     for ring in &mut host.pages {
         let mut checked = Checked::new(ring);
-        // A look that ends with damage reports no page, though there may be more.
+        // A read that finds damage reports no page, although more pages can follow.
         for _ in 0..max + 16 {
             checked.take(ring, &mut page);
         }
@@ -59,7 +61,7 @@ fn drain_all(host: &mut HostSide) {
     }
 }
 
-/// What each page must say of those before it.
+/// Checks each page against its predecessors.
 struct Checked {
     next: u64,
 }
@@ -149,7 +151,7 @@ impl Story {
         let _ = (host.watch.agent(), self.guest.pulse.beat(1));
     }
 
-    /// One side starts: the agent, with the same plan or another one, or a host.
+    /// A side starts: the agent, with the same or another plan, or a host.
     fn start(&mut self, who: u8) {
         match who % 4 {
             0 => self.guest = create(&self.map, &self.plan),
@@ -167,9 +169,10 @@ impl Story {
         }
     }
 
-    /// Stores a word: one that is nearly right, a power of two, or one of all ones.
+    /// Stores a word: almost valid, a power of two, or all ones.
     fn scribble(&mut self, place: usize, value: u8) {
-        // The header and heads are a small part of the region, and most of what there is to harm.
+        // Corruption of the header and of page headers has most effect, but they are a small part
+        // of the region.
         let page = [0, 4096, 3 * 4096, 5 * 4096, 10 * 4096].get(place % 8).copied();
         let at = page.map_or(place, |page| page + (place >> 3) % 512);
         let at = (at & !7).min(REGION_BYTES - 8);

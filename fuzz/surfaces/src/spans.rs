@@ -1,8 +1,8 @@
-//! What a host publishes of vCPUs, in memory that anybody may have written to, between any two steps of
-//! either side.
+//! Spans of vCPUs that a host publishes, in memory that other writers can change between any two
+//! steps of either side.
 //!
-//! Four bytes make a step: the host adds a span, publishes, or lays the ring out again; a guest reads, or
-//! another writer scribbles over the area.
+//! Four bytes are a step: the host adds a span, publishes, or lays the ring out again; a guest
+//! reads; or another writer corrupts the area.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use shmring::SharedMap;
 use shmring::spans::{Activity, By, Coverage, Span, SpanReader, SpanWriter, spans_part};
 use steal_viewer::Follower;
 
-/// The smallest memory that has an area.
+/// Size of the smallest memory that has an area.
 const MEMORY_BYTES: usize = 512 << 10;
-/// Steps beyond which nothing new can come.
+/// Maximum steps; more find nothing new.
 const MAX_STEPS: usize = 4096;
 const VCPUS: [u32; 2] = [0, 7];
 
@@ -111,7 +111,7 @@ impl Story {
         }
     }
 
-    /// Another writer puts a word anywhere into the area; most often near its heads.
+    /// Another writer stores a word in the area, most often near its headers.
     fn scribble(&mut self, place: usize, value: u8) {
         let Some((begin, bytes)) = spans_part(MEMORY_BYTES) else { return };
         let word = match value {

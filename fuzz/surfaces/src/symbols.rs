@@ -1,9 +1,9 @@
-//! The kernel's texts that name addresses, threads and the parts of a page.
+//! Kernel texts with the names of addresses and threads, and the page layout.
 
 use ftrace::eventfmt::{Coverage, HeaderPage, Kallsyms, PrintkFormats};
 use tracedat::Cmdlines;
 
-/// Reads `text` as each of them.
+/// Reads `text` in each of these formats.
 pub fn run(text: &[u8]) {
     kallsyms(text);
     let printk = PrintkFormats::parse(text);
@@ -31,7 +31,7 @@ fn kallsyms(text: &[u8]) {
     }
 }
 
-/// Addresses near those that the text may name.
+/// Addresses near those in the text.
 fn words(text: &[u8]) -> impl Iterator<Item = u64> {
     let words = text.split(u8::is_ascii_whitespace).take(64);
     let hex =

@@ -1,11 +1,11 @@
-//! Text that a trace was printed to: any bytes, and lines whose beginnings are sound.
+//! Printed traces: any bytes, and lines with valid prefixes.
 
 use std::fmt::Write;
 use std::path::Path;
 
 use crate::recording;
 
-/// Events whose lines have a form of their own, and one of pairs.
+/// Events whose lines have a form of their own, and an event without one.
 const NAMES: [&str; 16] = [
     "kvm_exit",
     "kvm_entry",
@@ -25,7 +25,7 @@ const NAMES: [&str; 16] = [
     "own_event",
 ];
 
-/// Reads `bytes` as a text, and as what events of a text say.
+/// Reads `bytes` as text, and as the bodies of event lines.
 pub fn run(bytes: &[u8]) {
     recording::run(bytes);
     let (text, events, lost) = printed(bytes);
@@ -39,13 +39,14 @@ pub fn run(bytes: &[u8]) {
     assert_eq!(found.events, events, "events are not those of the lines");
 }
 
-/// Lines with sound beginnings: of each line of `bytes` the first byte says which event it is of and
-/// the second when it comes, the rest is what the event says. How many events and losses there are.
+/// Lines with valid prefixes. The first byte of each line of `bytes` selects the event, the second
+/// the time step; the rest is the event's body. Returns the text, and the number of events and
+/// losses.
 fn printed(bytes: &[u8]) -> (String, u64, u64) {
     let (mut text, mut events, mut lost, mut micros) = (String::new(), 0, 0, 0_u64);
     for line in bytes.split(|&byte| byte == b'\n') {
         let &[event, step, ref body @ ..] = line else { continue };
-        // Control characters make a file something else than text.
+        // A file with control characters is not detected as text.
         let body = String::from_utf8_lossy(body).replace(|char: char| char.is_control(), " ");
         let cpu = event >> 6;
         if event & 63 == 63 {
@@ -63,7 +64,7 @@ fn printed(bytes: &[u8]) -> (String, u64, u64) {
     (text, events, lost)
 }
 
-/// Texts to begin with.
+/// Seed texts.
 #[must_use]
 pub fn texts() -> Vec<(String, Vec<u8>)> {
     let plain = "cpus=2\n\

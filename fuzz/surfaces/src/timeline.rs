@@ -1,7 +1,7 @@
-//! The life of a few vCPU threads, made of bytes: any order of events, times and losses.
+//! Random histories of a few vCPU threads: any order of events, times and losses.
 //!
-//! Four bytes make a step on one of two CPUs, so that mutation changes what happens and not how it
-//! is written down; the recording around it is always sound.
+//! Four bytes are a step on one of two CPUs, so that a mutation changes the events and not their
+//! encoding; the recording around them is always valid.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -16,11 +16,11 @@ use crate::recording;
 
 const CPUS: usize = 2;
 const PAGE_SIZE: usize = 512;
-/// Steps beyond which nothing new can come.
+/// Maximum steps; more find nothing new.
 const MAX_STEPS: usize = 4096;
 const THREADS: [i32; 4] = [0, 10, 11, 12];
 
-/// Plays the story and accounts for it.
+/// Writes the story as a recording, and accounts for it.
 pub fn run(story: &[u8]) {
     let (file, written) = recording_of(story);
     let recording = match sources::open_bytes(Path::new("story"), file) {
@@ -41,12 +41,12 @@ pub(crate) fn file_of(story: &[u8]) -> Vec<u8> {
     recording_of(story).0
 }
 
-/// What was put into the recording.
+/// Counts of what the recording contains.
 #[derive(Debug, Default)]
 struct Written {
     events: u64,
     exits: u64,
-    /// Events lost, as far as counted and followed by an event on the same CPU.
+    /// Lost events that were counted and are followed by an event on the same CPU.
     lost: u64,
 }
 
@@ -86,7 +86,7 @@ fn recording_of(story: &[u8]) -> (Vec<u8>, Written) {
     (file(&formats, streams), written)
 }
 
-/// Puts small numbers that matter into the fields.
+/// Sets the fields to small numbers that the analyses interpret.
 fn fill<'f>(mut event: EventBuilder<'f>, format: &testkit::Format, value: u8) -> Vec<u8> {
     for field in format.fields.iter().filter(|field| field.size <= 8 && !field.is_dynamic()) {
         let number = match field.name.as_str() {
@@ -122,7 +122,7 @@ fn file(formats: &KernelFormats, streams: [StreamBuilder; CPUS]) -> Vec<u8> {
     }
 }
 
-/// A recording of a kernel made for tests, but its pages.
+/// A recording of a test kernel, without pages.
 pub(crate) fn contents(formats: &KernelFormats, page_size: u32, version: Version) -> Contents {
     let events = formats.systems().into_iter().flat_map(|(system, texts)| {
         texts.into_iter().map(move |text| EventFormat { system: system.into(), text })

@@ -1,9 +1,9 @@
-//! A stream of trace-cmd's messages, as an agent or a host might send it.
+//! A stream of trace-cmd messages, as from an agent or a host.
 
 use channel::wire::trace_cmd::{MAX_BYTES, Message, Request, Response, TimeSync, kvm, ptp};
 use channel::wire::trace_cmd::{decode, encode, read};
 
-/// Reads messages one after the other, up to the first that is none.
+/// Reads messages in order, up to the first invalid one.
 pub fn run(bytes: &[u8]) {
     let mut rest = bytes;
     loop {
@@ -24,8 +24,8 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// A message is no larger than the bytes it came from, and goes as it came. What is sent on may be
-/// longer than what came: names of protocols have a NUL more, texts that were no UTF-8 grow.
+/// A message is at most as large as its bytes, and encodes to the same bytes. The encoding can be
+/// longer: protocol names get a NUL, and text that is not valid UTF-8 grows.
 fn check(message: &Message, length: usize) {
     if let Ok(again) = encode(message) {
         assert_eq!(decode(&again), Ok(Some((message.clone(), again.len()))));
@@ -80,7 +80,7 @@ const REQUEST: &[u8] =
     \0;\0\0\0\x08-C\0local\0-b\x001000\0-e\0sched:sched_switch\0-f\0prev_pid > 5\0\0\0\0\x01\0\0\0\
     \x05ptp\0\0";
 
-/// Conversations to begin with, by name.
+/// Seed conversations, by name.
 pub(crate) fn conversations() -> std::io::Result<Vec<(String, Vec<u8>)>> {
     let relation = kvm::Relation { guest_time: 9, offset: -7, scaling: 1, fraction: 0 };
     let samples = [ptp::Sample { time: 5, number: 1 }, ptp::Sample { time: 6, number: 2 }];

@@ -2,7 +2,7 @@
 
 use tracedat::{Align, ChunkReader, Cmdlines, Compression, Correction, TraceDat};
 
-/// Bytes of pages unpacked per file: enough to reach every way of failing.
+/// Maximum page bytes to unpack per file: enough to reach every failure.
 const MAX_UNPACKED: u64 = 16 << 20;
 
 /// Reads `file` as a trace.dat.
@@ -50,7 +50,8 @@ fn pages(file: &[u8], dat: &TraceDat) {
             }
         }
     }
-    // The length of compressed data may be four bytes too short, so neighbours may share those.
+    // The length of compressed data can be four bytes too short, so neighbours can share those
+    // bytes.
     let cpus = dat.buffers.iter().map(|buffer| buffer.cpus.len() as u64).sum::<u64>();
     assert!(stored <= file.len() as u64 + 4 * cpus, "bytes are read twice");
 }

@@ -1,9 +1,10 @@
-//! The bundled recordings cut, flipped and overwritten in thousands of ways: each must be read or
-//! refused with a reason, soon, and in memory that the size of the file bounds.
+//! The bundled recordings, truncated, bit-flipped and overwritten in thousands of ways: each must
+//! be read, or refused with a reason, soon, and with memory bounded by the file's size.
 //!
-//! `HYPERSCOPE_DAMAGE_ROUNDS=10` does ten times as much (`make test-hostile` eight times); what is done is the same in every run.
+//! `HYPERSCOPE_DAMAGE_ROUNDS=10` runs ten times as many rounds (`make test-hostile` eight times);
+//! the damage is the same in every run.
 //!
-//! A program of its own: it measures the memory of the whole process.
+//! It is a test program of its own because it measures the memory of the whole process.
 
 // Helpers of tests are not `#[test]` functions, which clippy.toml lets unwrap.
 #![allow(clippy::unwrap_used)]
@@ -31,17 +32,17 @@ fn one_at_a_time() -> MutexGuard<'static, ()> {
     LOCK.lock()
 }
 
-/// A small file takes milliseconds; a debug build on a busy machine ends in this.
+/// A small file takes milliseconds; the limit allows for a debug build on a busy machine.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// What a reader may take besides what grows with the file: the first room of decompressors, buffers
-/// of output, formats.
+/// Memory that a reader can use regardless of the file's size: initial buffers of decompressors,
+/// output buffers, formats.
 const BASE_MEMORY: usize = 4 << 20;
-/// Bytes taken per byte of file and of unpacked pages: copies of texts, printed lines (three styles,
-/// of which JSON takes some ten times its record), items of a round.
+/// Memory per byte of the file and of unpacked pages: copies of texts, printed lines (three styles;
+/// JSON takes about ten times the record), items of a round.
 const MEMORY_PER_BYTE: usize = 24;
 
-/// Numbers without a pattern, the same in every run.
+/// A pseudo-random generator, the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -57,13 +58,13 @@ impl Random {
     }
 }
 
-/// A sound file and where in it numbers stand that say how the rest is to be read.
+/// A valid file, and the positions of its structural numbers.
 struct Sound {
     name: String,
     file: Vec<u8>,
     /// Header, options, section headers, tables, heads of chunks.
     container: Vec<Range<usize>>,
-    /// Heads of pages and of their first records.
+    /// Headers of pages and of their first records.
     pages: Vec<Range<usize>>,
 }
 
@@ -77,7 +78,7 @@ fn fixture(name: &str) -> Vec<u8> {
     fs::read(fixtures.join(name)).unwrap()
 }
 
-/// Reads a damaged file; `what` was done to it.
+/// Reads a damaged file; `what` describes the damage.
 fn survive(file: &[u8], what: &str) {
     MEMORY.reset_peak_usage();
     let before = MEMORY.current_usage();
@@ -127,8 +128,8 @@ fn rewritten(name: &str, most_pages: usize, version: Version, compression: Compr
     sound(name, file)
 }
 
-/// The metadata of a recording with KVM's and the scheduler's events only: the text of all others is
-/// long and parsed alike.
+/// The metadata of a recording, reduced to KVM and scheduler events: the texts of the others are
+/// long and parsed in the same way.
 fn contents(file: &[u8], dat: &TraceDat, version: Version, compression: Compression) -> Contents {
     let text = |section: &Option<tracedat::Section>| {
         let text = section.as_ref().and_then(|section| section.read(file).ok()).unwrap_or_default();
@@ -160,7 +161,7 @@ fn contents(file: &[u8], dat: &TraceDat, version: Version, compression: Compress
     }
 }
 
-/// Finds the places in a sound file where damage does most.
+/// Finds the positions in a valid file where damage has most effect.
 fn sound(name: String, file: Vec<u8>) -> Sound {
     let dat = TraceDat::parse(&file).unwrap();
     let len = file.len();
@@ -183,7 +184,7 @@ fn sound(name: String, file: Vec<u8>) -> Sound {
             }
         }
     }
-    // Version 6 has the texts of events in the middle, which hold no offsets but their lengths.
+    // In version 6, the event formats in the middle hold no offsets, only lengths.
     container.retain(|range| !range.is_empty());
     Sound { name, file, container, pages }
 }
@@ -248,7 +249,7 @@ fn absurd_numbers_are_survived() {
     }
 }
 
-/// Mostly where the container says how it is to be read, often the head of a page, else anywhere.
+/// Mostly a position in the container's structure, often a page header, otherwise anywhere.
 fn place(sound: &Sound, random: &mut Random) -> usize {
     let ranges = match random.below(8) {
         0 => return random.below(sound.file.len()),
@@ -259,7 +260,7 @@ fn place(sound: &Sound, random: &mut Random) -> usize {
     random.within(&ranges[range])
 }
 
-/// A size that a damaged file declares is not taken before that much is unpacked.
+/// The reader does not allocate the declared size before it unpacks that much.
 #[test]
 fn damaged_chunks_take_no_memory_by_what_they_declare() {
     let _lock = one_at_a_time();
@@ -278,7 +279,7 @@ fn damaged_chunks_take_no_memory_by_what_they_declare() {
     }
 }
 
-/// Whole recordings as they are bundled: fewer rounds, because each takes longer.
+/// Whole bundled recordings: fewer rounds, because each takes longer.
 #[test]
 fn bundled_recordings_survive_damage() {
     let _lock = one_at_a_time();
@@ -296,7 +297,7 @@ fn bundled_recordings_survive_damage() {
     }
 }
 
-/// What is not damaged is all read: the checks of this file are not passed by reading nothing.
+/// Undamaged files are read completely, so the checks above do not pass by reading nothing.
 #[test]
 fn sound_files_are_read() {
     let _lock = one_at_a_time();

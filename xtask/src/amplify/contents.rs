@@ -1,9 +1,9 @@
-//! All of the original but its pages, for the writer.
+//! Metadata of the original for the writer: everything but its pages.
 
 use anyhow::{Context, Result};
 use tracedat::{BufferSpec, Compression, Contents, Header, Section, TraceDat, Version, id};
 
-/// Options that are kept: those without places in the file, nor numbers of events.
+/// Options to copy: those without file offsets or event counts.
 const KEPT: &[u16] = &[
     id::DATE,
     id::TRACECLOCK,

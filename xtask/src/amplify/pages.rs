@@ -9,7 +9,7 @@ const MISSED_EVENTS: u32 = 1 << 31;
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
-/// Bits of a time that an absolute stamp holds.
+/// The bits of a time that an absolute stamp stores.
 const STAMP_MASK: u64 = (1 << 59) - 1;
 
 /// The pages of one CPU of one buffer.
@@ -39,20 +39,20 @@ pub(super) fn read_lanes(input: &[u8], recording: &TraceDat) -> Result<Vec<Lane>
     Ok(lanes)
 }
 
-/// A page and where its times are.
+/// A page and the positions of its times.
 #[derive(Debug)]
 pub(super) struct Page {
     abi: Abi,
     pub(super) bytes: Vec<u8>,
-    /// Time in its head.
+    /// Time stamp in its header.
     pub(super) start: u64,
     /// Time after its last record.
     pub(super) end: u64,
-    /// Absolute stamps: where in the page, and the time.
+    /// Absolute stamps: offset in the page, and time.
     stamps: Vec<(usize, u64)>,
 }
 
-/// One record: where it is, what kind, what time it adds, how long it is.
+/// A record: its offset, type, time delta and length.
 struct Record {
     type_len: u32,
     time: u64,
@@ -82,7 +82,7 @@ impl Page {
         Ok(page)
     }
 
-    /// Copies the page to `out` with all its times `shift` later.
+    /// Copies the page to `out`, with all times shifted by `shift`.
     pub(super) fn copy_later(&self, shift: u64, lost_before: bool, out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&self.bytes);
@@ -93,7 +93,7 @@ impl Page {
             put_u32(self.abi.order, out, at + 4, (low >> 27) as u32);
         }
         if lost_before {
-            // The flag is in the low word of the size.
+            // The flag is in the low word of `commit`.
             let at = match (self.abi.order, self.abi.long) {
                 (ByteOrder::Big, LongSize::Eight) => 12,
                 _ => 8,
@@ -112,7 +112,7 @@ fn stamp_head(order: ByteOrder, stamp: u64) -> u32 {
     }
 }
 
-/// The record at `at`; a padding record without a delta takes the rest.
+/// The record at `at`; a padding record with delta 0 extends to the end of the page.
 fn record(order: ByteOrder, bytes: &[u8], at: usize) -> Option<Record> {
     let head = order.u32_at(bytes, at)?;
     let (type_len, delta) = match order {

@@ -5,14 +5,14 @@ use std::io::{self, Read};
 use super::Plan;
 use super::pages::Page;
 
-/// One CPU's pages as many times as planned.
+/// The pages of a CPU, repeated as planned.
 #[derive(Debug)]
 pub(super) struct Repeat<'a> {
     pages: &'a [Page],
     plan: Plan,
     repetition: u64,
     next: usize,
-    /// The page being read, and how much of it was.
+    /// The current page, and how much of it has been read.
     bytes: Vec<u8>,
     offset: usize,
 }
@@ -22,7 +22,7 @@ impl<'a> Repeat<'a> {
         Self { pages, plan, repetition: 0, next: 0, bytes: Vec::new(), offset: 0 }
     }
 
-    /// Makes the next page; `false` at the end.
+    /// Prepares the next page; `false` at the end.
     fn advance(&mut self) -> bool {
         if self.next == self.pages.len() {
             self.next = 0;

@@ -1,4 +1,4 @@
-//! A number of bytes as people write it: `100M`, `10G`.
+//! A number of bytes with a unit suffix: `100M`, `10G`.
 
 use std::str::FromStr;
 

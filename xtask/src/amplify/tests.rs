@@ -1,4 +1,5 @@
-//! Amplified recordings hold the original as often as asked, for our reader and for trace-cmd.
+//! Amplified recordings repeat the original as often as requested, for our reader and for
+//! trace-cmd.
 
 use std::path::Path;
 use std::process::Command;
@@ -23,7 +24,7 @@ fn amplified(folder: &Path, v6: bool, mark_seams: bool) -> PathBuf {
     output
 }
 
-/// Every record, and how many pages report losses.
+/// Every record, and the number of pages that report losses.
 fn records(file: &Path) -> (Vec<ExpectedRecord>, usize) {
     let bytes = fs::read(file).unwrap();
     let recording = TraceDat::parse(&bytes).unwrap();

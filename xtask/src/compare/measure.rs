@@ -1,4 +1,4 @@
-//! One run of a program: how long it took and how much memory it had at most.
+//! A run of a program: its time and peak memory.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,12 +8,12 @@ use anyhow::{Context, Result, ensure};
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::{Deserialize, Serialize};
 
-/// What one run took.
+/// Measurements of a run.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Sample {
-    /// From start to end.
+    /// Wall time.
     pub(crate) wall_ns: u64,
-    /// Most resident memory.
+    /// Peak resident memory.
     pub(crate) peak_kib: u64,
 }
 
@@ -28,8 +28,8 @@ pub(crate) struct MeasureArguments {
     words: Vec<String>,
 }
 
-/// Runs a program on a recording in a process of its own: the peak of memory that the system
-/// keeps for children is that of the largest child so far, so each must be an only child.
+/// Runs a program on a recording through a separate process: the kernel reports the peak memory of
+/// the largest child so far, so each measured program needs a parent of its own.
 pub(crate) fn measure(words: &[String], recording: &Path) -> Result<Sample> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["measure", "--output", "/dev/null", "--"]).args(words).arg(recording);
@@ -38,7 +38,7 @@ pub(crate) fn measure(words: &[String], recording: &Path) -> Result<Sample> {
     serde_json::from_slice(&output.stdout).context("the measurement printed no result")
 }
 
-/// Runs the program given and prints what it took as JSON.
+/// Runs the given program and prints its measurements as JSON.
 pub(crate) fn measure_self(arguments: &MeasureArguments) -> Result<()> {
     let [program, rest @ ..] = arguments.words.as_slice() else { return Ok(()) };
     let output = std::fs::File::create(&arguments.output)?;

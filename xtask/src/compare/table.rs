@@ -1,4 +1,4 @@
-//! Measurements as a Markdown table, and their place in docs/performance.md.
+//! Formats measurements as a Markdown table, and puts it into docs/performance.md.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ impl Row {
     }
 }
 
-/// The table: times, how many times faster than `trace-cmd report`, how many times `cat`.
+/// The table: times, speed relative to `trace-cmd report`, and time relative to `cat`.
 pub(crate) fn render(rows: &[Row]) -> String {
     let median = |name: &str| rows.iter().find(|row| row.name == name).map(|row| row.median_ns);
     let (report, cat) = (median("trace-cmd report"), median("cat"));
@@ -60,7 +60,7 @@ fn ratio(first: u64, other: u64) -> f64 {
 const BEGIN: &str = "<!-- measured: cargo xtask compare --record writes what follows -->";
 const END: &str = "<!-- measured: end -->";
 
-/// Puts the tables between the two marks of the page.
+/// Inserts the tables between the two marks of the page.
 pub(crate) fn record(page: &Path, tables: &str) -> Result<()> {
     let text = std::fs::read_to_string(page)?;
     let (before, rest) = text.split_once(BEGIN).context("the page lacks its first marker")?;

@@ -1,4 +1,4 @@
-//! What pages name in the code (`crate::module`, `file.rs`) is there.
+//! Names of code in documents (`crate::module`, `file.rs`) must exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,21 +9,21 @@ use anyhow::{Context, Result};
 use super::PLACEHOLDER;
 use crate::repository;
 
-/// Folders whose pages are not about the project's own code.
+/// Folders with documents that are not about the project's own code.
 const SKIPPED: &[&str] = &["target", "node_modules", "dist", ".git", "fixtures", "web", "design"];
 
-/// What an item's name stands after where it is defined.
+/// Keywords that precede the name in an item's definition.
 const DEFINES: [&str; 8] = ["mod", "fn", "struct", "enum", "trait", "type", "const", "static"];
 
-/// The names that crates define.
+/// The names that each crate defines.
 #[derive(Debug)]
 pub(super) struct CrateNames {
-    /// By crate, names of its modules and items.
+    /// By crate: names of its modules and items.
     defined: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl CrateNames {
-    /// Those of all crates of the repository.
+    /// Reads all crates of the repository.
     pub(super) fn read(root: &Path) -> Result<Self> {
         let mut defined: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for folder in repository::crates(root)? {
@@ -40,7 +40,7 @@ impl CrateNames {
         Ok(Self { defined })
     }
 
-    /// Paths like `timeline::rounds` in a page that lead to nothing.
+    /// Paths like `timeline::rounds` in a document that do not exist.
     pub(super) fn stale<'p>(&self, page: &'p str) -> Vec<&'p str> {
         let quoted = page.split('`').skip(1).step_by(2);
         let is_stale = |path: &&str| {
@@ -54,7 +54,7 @@ impl CrateNames {
     }
 }
 
-/// Names that a source defines.
+/// Names that a source text defines.
 fn definitions(text: &str) -> impl Iterator<Item = String> {
     let words = text.split(|char: char| !char.is_alphanumeric() && char != '_');
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
@@ -72,7 +72,7 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|char| char.is_alphanumeric() || char == '_')
 }
 
-/// Every path of every page that leads to nothing, with its page.
+/// Every path in a document that does not exist, with the document.
 pub(super) fn check(root: &Path) -> Result<Vec<String>> {
     let names = CrateNames::read(root)?;
     let mut faults = Vec::new();

@@ -1,4 +1,4 @@
-//! The list of crates, and files that are not there.
+//! Tests of the list of crates, and of missing files.
 
 use super::*;
 
@@ -40,6 +40,6 @@ fn a_path_into_a_crate_must_lead_somewhere() {
         names.stale("`timeline::rounds`, `std::io::Read` and `timeline::rounds::run()`"),
         [""; 0]
     );
-    // A word of the sources is no item.
+    // A word in a source is not an item.
     assert_eq!(names.stale("`timeline::moments`, `rounds`"), ["timeline::moments"]);
 }

@@ -1,4 +1,5 @@
-//! The command lines that are compared: each verb, format and export, of each bundled recording and pair, whole and in parts.
+//! The command lines to compare: each verb, format and export, for each bundled recording and pair,
+//! complete and in parts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ pub(crate) struct Case {
     pub(crate) words: Vec<String>,
 }
 
-/// Verbs that print a report, with options that show more of it.
+/// Verbs that print a report, with options that extend it.
 const REPORTS: &[&str] = &[
     "exits",
     "exits --by vm,vcpu,reason",
@@ -34,7 +35,7 @@ const REPORTS: &[&str] = &[
     "align",
 ];
 
-/// Verbs that write to a file, or whose text has formats of its own.
+/// Verbs that write a file, or whose text has its own formats.
 const WRITERS: &[&str] = &[
     "events",
     "events --format jsonl",
@@ -59,15 +60,16 @@ const WRITERS: &[&str] = &[
 
 const FORMATS: [&str; 3] = ["table", "json", "csv"];
 
-/// Options that select a part of a recording. The time after its end and the VM that does not exist select nothing.
+/// Options that select a part of a recording. The time after its end and the nonexistent VM select
+/// nothing.
 const PARTS: [&str; 5] =
     ["--from +0.01", "--from +5ms --to +60ms", "--to +1h", "--vcpu 0", "--vm nobody"];
 
-/// Questions of `diff`, between recordings of one machine.
+/// Reports of `diff` between recordings of one machine.
 const DIFFS: [&str; 6] = ["exits", "cpu", "path", "nested", "profile", "boot"];
 
 impl Case {
-    /// Words of a template, then the files.
+    /// The words of a template, followed by the files.
     fn new(template: &str, files: &[PathBuf]) -> Self {
         let words = template.split_whitespace().map(str::to_owned);
         let files = files.iter().map(|file| file.display().to_string());
@@ -113,7 +115,7 @@ pub(crate) fn cases(fixtures: &Path) -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// Of one recording, or of a host with its guest.
+/// Adds the command lines for a recording, or for a host with its guest.
 fn add_set(cases: &mut Vec<Case>, set: &[PathBuf]) {
     for verb in REPORTS {
         for format in FORMATS {
@@ -131,7 +133,7 @@ fn add_set(cases: &mut Vec<Case>, set: &[PathBuf]) {
     }
 }
 
-/// `diff` of two recordings, and a page that compares them.
+/// Adds `diff` of two recordings, and a page that compares them.
 fn add_comparison(cases: &mut Vec<Case>, a: &[PathBuf], b: &Path) {
     let Some(first) = a.first() else { return };
     let both = [first.clone(), b.to_owned()];
@@ -143,7 +145,7 @@ fn add_comparison(cases: &mut Vec<Case>, a: &[PathBuf], b: &Path) {
     cases.push(Case::new(&baseline, a));
 }
 
-/// The recordings below a folder: files, sessions and traces of LTTng.
+/// The recordings below a folder: files, sessions and LTTng traces.
 fn recordings(fixtures: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for folder in entries(fixtures)?.into_iter().filter(|path| path.is_dir()) {
@@ -166,7 +168,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// A host's recording with that of its guest, where there is one.
+/// The recordings of a host and its guest, if both exist.
 fn pair(host: &Path) -> Option<[PathBuf; 2]> {
     let name = host.file_name()?.to_str()?;
     let guest = host.with_file_name(format!("{}.guest.dat", name.strip_suffix(".dat")?));

@@ -1,4 +1,4 @@
-//! What a command line writes: to its outputs, and into files.
+//! The outputs of a command line: streams and files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::cases::Case;
 use crate::repository::{files, hex};
 
-/// All of it, by name. Text is kept to be shown; files are kept as sums.
+/// All outputs by name. Text is stored to show differences; files are stored as checksums.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Outputs {
     pub(crate) succeeded: bool,
@@ -20,7 +20,7 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
-    /// The first thing that differs, if any does.
+    /// The first difference, if there is one.
     pub(crate) fn difference(&self, other: &Self) -> Option<String> {
         let names = self.by_name.keys().chain(other.by_name.keys());
         let name =

@@ -1,4 +1,4 @@
-//! A folder with bare pages and event formats, each of its files damaged in many ways.
+//! A folder with raw pages and event formats, with many kinds of damage in each file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use testkit::{KernelFormats, Machine, StreamBuilder};
 
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// A folder that is gone when the test is.
+/// A folder that is removed on drop.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -19,7 +19,7 @@ impl Drop for Folder {
     }
 }
 
-/// Files of a sound folder by their path in it.
+/// Files of a valid folder, by path.
 fn files(abi: Abi) -> Vec<(&'static str, Vec<u8>)> {
     let formats = KernelFormats::new(Machine::X86, abi);
     let text = |event: &str| formats.get(event).text().into_bytes();
@@ -75,7 +75,7 @@ fn damaged_files_of_a_folder_are_survived() {
     }
 }
 
-/// Cuts, flips and numbers that no kernel writes; the same in every run.
+/// Truncation, bit flips, and numbers that no kernel writes; the same in every run.
 fn damage(bytes: &[u8], round: usize) -> Vec<u8> {
     let mut damaged = bytes.to_vec();
     let at = round * 7919 % bytes.len();

@@ -1,4 +1,4 @@
-//! Files of a megabyte made to take long: many of one thing for each of many others.
+//! Files of a megabyte that provoke quadratic time: many items for each of many others.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -16,7 +16,7 @@ use tracedat::{
 const ABI: Abi = Abi { order: ByteOrder::Little, long: LongSize::Eight };
 const PAGE_SIZE: u32 = 128;
 
-/// Each takes a second or two in a debug build; where time grows with the product, a minute.
+/// Each takes a second or two in a debug build; quadratic time takes a minute.
 const LIMIT: Duration = Duration::from_secs(10);
 
 fn contents(formats: &KernelFormats, cpus: u32) -> Contents {
@@ -71,7 +71,7 @@ fn survive(file: Vec<u8>, what: &str) -> u64 {
     count
 }
 
-/// Every page has a loss and an exit on another thread.
+/// Every page has a loss, and an exit on another thread.
 #[test]
 fn losses_between_exits_of_many_threads() {
     let formats = KernelFormats::new(Machine::Arm64, ABI);
@@ -87,7 +87,7 @@ fn losses_between_exits_of_many_threads() {
     assert_eq!(survive(file(&formats, vec![bytes]), "losses and threads"), 12_000);
 }
 
-/// Many CPUs, each with a page.
+/// Many CPUs with a page each.
 #[test]
 fn many_cpus() {
     let formats = KernelFormats::new(Machine::Arm64, ABI);
@@ -100,7 +100,7 @@ fn many_cpus() {
     assert_eq!(survive(file(&formats, (1..=8_000).map(page).collect()), "CPUs"), 8_000);
 }
 
-/// A list of chunks that hold nothing.
+/// A list of empty chunks.
 #[test]
 fn empty_chunks() {
     const CHUNKS: u32 = 100_000;
@@ -108,7 +108,7 @@ fn empty_chunks() {
     let mut contents = contents(&formats, 1);
     contents.header.compression = Compression::Zstd;
     let mut writer = TraceDatWriter::new(Cursor::new(Vec::new()), &contents).unwrap();
-    // What does not compress takes the room that the list is then put in.
+    // The incompressible data reserves the space that the list of chunks replaces.
     let mut state = 1_u32;
     let noise = (0..CHUNKS * 9).map(|_| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -1,4 +1,4 @@
-//! Every surface that reads what strangers send, fed with damage.
+//! Damaged input for every surface that reads untrusted data.
 
 // Helpers of tests are not `#[test]` functions, which clippy.toml lets unwrap.
 #![allow(clippy::unwrap_used)]

@@ -1,11 +1,11 @@
-//! Every committed seed and every input that once crashed, through what the fuzz targets do.
+//! Runs every committed seed, and every input that once crashed, through the fuzz targets.
 
 use std::fs;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// An input takes milliseconds; a debug build on a busy machine ends in this.
+/// An input takes milliseconds; the limit allows for a debug build on a busy machine.
 const LIMIT: Duration = Duration::from_secs(5);
 
 fn inputs(kind: &str, surface: &str) -> Vec<PathBuf> {
