@@ -1,8 +1,8 @@
-//! What KVM's events are called and mean on each architecture: one table per file.
+//! Names and meanings of KVM's events on each architecture, one table per file.
 //!
-//! Events, fields and codes differ between architectures and drift between kernels. Every name that
-//! the timeline and the analyses rely on stands in one of these tables. To add an architecture, add a
-//! file with its [`Arch`] and list it in [`ALL`]; nothing else changes.
+//! Events, fields and codes differ between architectures and change between kernels. All names that
+//! the timeline and the analyses rely on are in these tables. To add an architecture, add a file
+//! with its [`Arch`] and list it in [`ALL`]; nothing else changes.
 
 mod any;
 mod arm64;
@@ -25,8 +25,8 @@ pub(crate) use any::{HOST_WORK_SYSTEMS, SLEEP_STATES};
 pub use rule::{FLAG, HIGH, Rule, THREAD, VALUE};
 pub(crate) use rule::{GUEST_PC_AT, ONLY_IF};
 
-/// All tables. Where two tables have a rule for an event, the first one whose fields the event has
-/// is taken.
+/// All tables. If two tables have a rule for an event, the first rule whose fields the event has
+/// applies.
 const ALL: &[&Arch] = &[
     &x86::ARCH,
     &arm64::ARCH,
@@ -38,23 +38,22 @@ const ALL: &[&Arch] = &[
     &any::ARCH,
 ];
 
-/// What KVM records on one architecture.
+/// KVM's events on one architecture.
 #[derive(Debug)]
 pub struct Arch {
-    /// Events that are part of a vCPU's life.
+    /// Events that change the state of a vCPU.
     rules: &'static [Rule],
-    /// Events that tell exits of one reason apart; read only when a report asks for them.
+    /// Events that distinguish exits with the same reason; read only for reports that need them.
     details: &'static [(Detail, Rule)],
-    /// Events by which a guest reaches for something outside itself.
+    /// Events of guest accesses to devices, registers and the hypervisor.
     accesses: &'static [Access],
-    /// Events that raise an interrupt for a guest.
+    /// Events that inject an interrupt into a guest.
     injections: &'static [Injection],
-    /// The instruction sets for virtualisation that it has. Without any, the table holds what all
-    /// architectures have.
+    /// Its virtualization extensions. A table without any has the events of all architectures.
     isas: &'static [IsaCodes],
 }
 
-/// The instruction set whose virtualisation an exit belongs to.
+/// The virtualization extension that an exit belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Isa {
     /// Intel VMX (`KVM_ISA_VMX`).
@@ -63,52 +62,52 @@ pub enum Isa {
     Svm,
     /// arm64.
     Arm64,
-    /// IBM Z; shapes from the kernel's headers, not tested on a real recording yet.
+    /// IBM Z. From the kernel's headers; not tested on a real recording yet.
     S390,
-    /// RISC-V; shapes from the kernel's headers, not tested on a real recording yet.
+    /// RISC-V. From the kernel's headers; not tested on a real recording yet.
     Riscv,
-    /// POWER, book3s HV; shapes from the kernel's headers, not tested on a real recording yet.
+    /// POWER, book3s HV. From the kernel's headers; not tested on a real recording yet.
     Powerpc,
-    /// LoongArch; shapes from the kernel's headers, not tested on a real recording yet.
+    /// LoongArch. From the kernel's headers; not tested on a real recording yet.
     Loongarch,
-    /// Exits of a text, whose reasons have names and no codes.
+    /// Exits in a printed trace: reasons have names, but no codes.
     Text,
-    /// An exit event of a shape not known.
+    /// An exit event with unknown fields.
     Unknown,
 }
 
-/// How one instruction set's exits are coded.
+/// The exit codes of one virtualization extension.
 #[derive(Debug)]
 struct IsaCodes {
     isa: Isa,
-    /// The name scripts see.
+    /// Its name in output.
     name: &'static str,
-    /// What the event's `isa` field holds (`KVM_ISA_*`); 0 where the event has no such field.
+    /// Value of the event's `isa` field (`KVM_ISA_*`); 0 if the event has no such field.
     flag: u8,
-    /// Whether the guest has nothing to do after an exit of this code.
+    /// Whether an exit with this code is a waiting exit.
     waits: fn(u64) -> bool,
-    /// Whether an interrupt of the host's ended the guest's run, wherever the guest was: what it did just
-    /// then is a sample of what it does.
+    /// Whether a host interrupt caused the exit, independent of what the guest did: such an exit is
+    /// a sample of the guest.
     interrupts: fn(u64) -> bool,
     /// The field of the exit event whose symbol in the print fmt names the code; empty: the field
     /// with the code itself.
     symbol_in: fn(u64) -> &'static str,
-    /// What is added to the name.
+    /// Suffix of the name.
     suffix: fn(u64) -> &'static str,
-    /// Names of codes for which the kernel's print fmt has no symbol.
+    /// Names of codes without a symbol in the kernel's print fmt.
     names: &'static [(u64, &'static str)],
-    /// The bits of a code that are flags next to the reason.
+    /// Bits of a code that are flags, not part of the reason.
     flag_bits: u64,
-    /// Names of flags, for kernels whose print fmt leaves them out.
+    /// Names of flags, for kernels whose print fmt omits them.
     flags: &'static [(u64, &'static str)],
 }
 
-/// What a guest reaches for.
+/// The kind of a guest's access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AccessKind {
-    /// Memory of a device: type, address.
+    /// Device memory: type, address.
     Mmio,
-    /// Memory of a device, written and without an answer to wait for: address.
+    /// Device memory, a write that needs no response: address.
     FastMmio,
     /// An I/O port: direction, port.
     Pio,
@@ -116,26 +115,26 @@ pub enum AccessKind {
     Msr,
     /// A hypercall: number.
     Hypercall,
-    /// An interrupt to another vCPU.
+    /// An interrupt for another vCPU.
     Ipi,
 }
 
-/// An event by which a guest reaches for something outside itself.
+/// An event of a guest access to a device, a register or the hypervisor.
 #[derive(Clone, Copy, Debug)]
 pub struct Access {
     event: &'static str,
-    /// What it reaches for.
+    /// The kind of access.
     pub kind: AccessKind,
     /// The fields that [`AccessKind`] names, in its order.
     pub fields: &'static [&'static str],
 }
 
-/// An event that raises an interrupt for a guest.
+/// An event that injects an interrupt into a guest.
 #[derive(Clone, Copy, Debug)]
 pub struct Injection {
     event: &'static str,
-    /// The fields with the vCPU and the level of the line, `none` where the event has none,
-    /// `common_flags`, and the vector, `none` again.
+    /// The fields with the vCPU, the level of the line (`none` if the event has no such field),
+    /// `common_flags`, and the vector (or `none`).
     pub fields: &'static [&'static str],
 }
 
@@ -152,7 +151,7 @@ impl Access {
 }
 
 impl IsaCodes {
-    /// Codes that the event's only field holds and names, none of them a wait.
+    /// Codes that are in the event's only field, which also names them; no code is a wait.
     const fn new(isa: Isa, name: &'static str) -> Self {
         Self {
             isa,
@@ -174,25 +173,25 @@ impl Isa {
         ALL.iter().flat_map(|arch| arch.isas).find(|codes| codes.isa == self)
     }
 
-    /// The name scripts see.
+    /// Its name in output.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.codes().map_or("unknown", |codes| codes.name)
     }
 
-    /// Whether the guest has nothing to do after an exit of this code.
+    /// Whether an exit with this code is a waiting exit.
     #[must_use]
     pub fn waits(self, code: u64) -> bool {
         self.codes().is_some_and(|codes| (codes.waits)(code))
     }
 
-    /// Whether an exit of this code came of an interrupt of the host's, wherever the guest was.
+    /// Whether a host interrupt caused an exit with this code, independent of what the guest did.
     #[must_use]
     pub fn interrupts(self, code: u64) -> bool {
         self.codes().is_some_and(|codes| (codes.interrupts)(code))
     }
 
-    /// Whether its codes are made of two fields: see [`HIGH`].
+    /// Whether its codes combine two fields: see [`HIGH`].
     #[must_use]
     pub fn has_code_pairs(self) -> bool {
         let arch = ALL.iter().find(|arch| arch.isas.iter().any(|codes| codes.isa == self));
@@ -206,20 +205,20 @@ impl Isa {
         self.codes().map_or("", |codes| (codes.symbol_in)(code))
     }
 
-    /// What a code's name ends with, besides the kernel's symbol.
+    /// Suffix of a code's name, after the kernel's symbol.
     #[must_use]
     pub fn suffix(self, code: u64) -> &'static str {
         self.codes().map_or("", |codes| (codes.suffix)(code))
     }
 
-    /// Whether a code has flags next to its reason.
+    /// Whether a code has flags besides its reason.
     #[must_use]
     pub fn has_flags(self, code: u64) -> bool {
         self.codes().is_some_and(|codes| code & codes.flag_bits != 0)
     }
 
-    /// The flags of a code for which the kernel's print fmt has no table, as one would be written; those
-    /// without a name in hex.
+    /// Formats the flags of a code if the kernel's print fmt has no table for them; flags without a
+    /// name are in hex.
     #[must_use]
     pub fn flags_without_table(self, code: u64) -> String {
         let Some(codes) = self.codes() else { return String::new() };
@@ -233,7 +232,7 @@ impl Isa {
         names.join(" ")
     }
 
-    /// The name of a code for which the kernel's print fmt has no symbol.
+    /// The name of a code without a symbol in the kernel's print fmt.
     #[must_use]
     pub fn name_without_symbol(self, code: u64) -> Option<&'static str> {
         let names = self.codes()?.names;
@@ -242,7 +241,7 @@ impl Isa {
 }
 
 impl Arch {
-    /// The instruction set of an exit whose event has this in its `isa` field (0: it has none).
+    /// The extension of an exit with this value in the event's `isa` field (0: no such field).
     #[must_use]
     pub fn isa(&self, flag: u8) -> Isa {
         let codes = self.isas.iter().find(|codes| codes.flag == 0 || codes.flag == flag);
@@ -250,10 +249,11 @@ impl Arch {
     }
 }
 
-/// Rules that one table may have: a rule's tag is its table's number times this, plus its place.
+/// Maximum rules per table: the tag of a rule is the table's index times this, plus the rule's
+/// index.
 const MAX_RULES: usize = 24;
 
-/// Tags of rules are below this.
+/// Exclusive upper bound of rule tags.
 pub(crate) const RULE_TAGS: u16 = (ALL.len() * MAX_RULES) as u16;
 
 const _: () = {
@@ -270,13 +270,13 @@ fn rules() -> impl Iterator<Item = (u16, &'static Arch, &'static Rule)> {
     })
 }
 
-/// The rule for events of this format, and its tag; `None` if no vCPU is concerned.
+/// The rule for events of this format, and its tag; `None` if they do not concern vCPUs.
 #[must_use]
 pub fn rule_for(format: &EventFormat) -> Option<(u16, &'static Rule)> {
     rules().find(|(_, _, rule)| rule.is_for(format)).map(|(tag, _, rule)| (tag, rule))
 }
 
-/// The rule of that tag.
+/// The rule with this tag.
 #[inline]
 #[must_use]
 pub fn rule(tag: u16) -> Option<&'static Rule> {
@@ -284,45 +284,45 @@ pub fn rule(tag: u16) -> Option<&'static Rule> {
     ALL.get(tag / MAX_RULES)?.rules.get(tag % MAX_RULES)
 }
 
-/// Fields of this format's events that describe an exit besides its reason.
+/// Fields of events of this format that describe an exit besides its reason.
 #[must_use]
 pub fn detail_for(format: &EventFormat) -> Option<(Detail, &'static Rule)> {
     let mut details = ALL.iter().flat_map(|arch| arch.details);
     details.find(|(_, rule)| rule.is_for(format)).map(|(detail, rule)| (*detail, rule))
 }
 
-/// Whether a thread goes to sleep that a `sched_switch` takes off its CPU in this state.
+/// Whether a thread that `sched_switch` takes off its CPU in this state goes to sleep.
 #[must_use]
 pub fn sleeps(prev_state: u64) -> bool {
     prev_state & SLEEP_STATES != 0
 }
 
-/// The access that events of this format stand for.
+/// The access that events of this format report.
 #[must_use]
 pub fn access_for(format: &EventFormat) -> Option<&'static Access> {
     let mut accesses = ALL.iter().flat_map(|arch| arch.accesses);
     accesses.find(|access| rule::names(access.event, format))
 }
 
-/// The injection that events of this format stand for.
+/// The injection that events of this format report.
 #[must_use]
 pub fn injection_for(format: &EventFormat) -> Option<&'static Injection> {
     let mut injections = ALL.iter().flat_map(|arch| arch.injections);
     injections.find(|injection| rule::names(injection.event, format))
 }
 
-/// The event of a recording that stands for exits.
+/// The exit event of a recording.
 #[derive(Clone, Copy, Debug)]
 pub struct ExitEvent<'f> {
     /// Its architecture.
     pub arch: &'static Arch,
-    /// Its fields and their places.
+    /// Its fields.
     pub rule: &'static Rule,
     /// Its format in the recording.
     pub format: &'f EventFormat,
 }
 
-/// The event that stands for exits among these formats; `None` if no exit can be recorded with them.
+/// The exit event among these formats; `None` if the recording cannot contain exits.
 #[must_use]
 pub fn exit_event(formats: &FormatTable) -> Option<ExitEvent<'_>> {
     let exits = || rules().filter(|(_, _, rule)| rule.kind == Kind::Exit);

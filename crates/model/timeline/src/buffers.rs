@@ -1,12 +1,12 @@
-//! Which buffer a thread's exits are taken from, where a recording has several.
+//! Selects the buffer for a thread's exits if a recording has several.
 //!
 //! An event that is enabled in two buffers is recorded twice, a short time apart, and the second
-//! record still comes before the thread's next action. Most repeated events are harmless: a thread
-//! that is off CPU cannot go off CPU again. Exits, entries and wake-ups of a halted vCPU are taken
-//! from their *giver*, the buffer in which the thread first had an event of that kind.
+//! record still precedes the thread's next action. Most repeated events are harmless: a thread that
+//! is off CPU cannot go off CPU again. Exits, entries and wake-ups of a halted vCPU are read from a
+//! single buffer, their *giver*: the buffer in which the thread first had an event of that kind.
 //!
-//! EventSources are found per thread, since instances may each record the threads of one VM, and per
-//! kind, since an instance may record exits without entries.
+//! Givers are selected per thread, because each instance can record the threads of one VM, and per
+//! kind, because an instance can record exits without entries.
 
 use std::collections::BTreeSet;
 
@@ -16,18 +16,18 @@ use sources::Recording;
 use crate::rounds::Input;
 use crate::thread_event::{Kind, ThreadEvent};
 
-/// In place of a stream: of another CPU than any event of the thread.
+/// Instead of a stream: a CPU on which the thread has no event.
 const ELSEWHERE: u16 = u16::MAX;
 
 /// The machine and buffer of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct StreamOrigin {
     buffer: usize,
-    /// The first stream of the same CPU in any buffer.
+    /// The first stream of the same CPU, in any buffer.
     cpu: u16,
 }
 
-/// The buffers of a recording, and what each gives to each thread.
+/// The buffers of a recording, and the events that each gives to each thread.
 #[derive(Debug)]
 pub(crate) struct Buffers {
     /// By stream.
@@ -36,17 +36,17 @@ pub(crate) struct Buffers {
     threads: FxHashMap<u32, EventSources>,
 }
 
-/// Where one thread's events come from.
+/// The buffers that give one thread's events.
 #[derive(Debug, Default)]
 struct EventSources {
-    /// By kind: the buffer it was first seen in.
+    /// By kind: the buffer in which it first appeared.
     by_kind: [Option<usize>; Kind::COUNT],
-    /// Time of the last event taken.
+    /// Time of the last event that was used.
     last_ns: u64,
-    /// Buffers whose exits, entries or wake-ups were left out.
+    /// Buffers whose exits, entries or wake-ups were skipped.
     repeats: BTreeSet<usize>,
-    /// Losses in buffers that have given nothing so far, one a stream, since the guest was entered
-    /// or left: should such a buffer give something next, they concern the thread after all.
+    /// Losses since the last entry or exit in buffers that have given no events so far, at most one
+    /// per stream. They concern the thread if such a buffer gives the next event.
     not_yet: Vec<(StreamOrigin, ThreadEvent)>,
 }
 
@@ -63,12 +63,12 @@ impl Buffers {
         Self { origins, several, threads: FxHashMap::default() }
     }
 
-    /// Whether there are several with pages.
+    /// Whether several buffers have pages.
     pub(crate) fn are_several(&self) -> bool {
         self.several
     }
 
-    /// Names of the buffers of which exits were left out because another has them too.
+    /// Names of the buffers whose exits were skipped because another buffer has them, too.
     pub(crate) fn repeated(&self, recording: &Recording) -> Vec<String> {
         let repeated: BTreeSet<usize> =
             self.threads.values().flat_map(|sources| &sources.repeats).copied().collect();
@@ -76,9 +76,9 @@ impl Buffers {
         repeated.iter().filter_map(|&buffer| Some(names.get(buffer)?.name.clone())).collect()
     }
 
-    /// Copies a thread's events, each once, and the losses that may concern it. In the copies
-    /// `stream` stands for a CPU, whichever the buffer. `open` are losses from before that may
-    /// have begun before the thread was first seen.
+    /// Copies a thread's events, each once, and the losses that may concern it. In the copies,
+    /// `stream` identifies a CPU, independent of the buffer. `open` has earlier losses that may
+    /// have begun before the thread's first event.
     pub(crate) fn once_each(
         &mut self,
         thread: u32,
@@ -112,7 +112,7 @@ impl EventSources {
         self.by_kind.get(kind as usize).copied().flatten()
     }
 
-    /// Whether an event in `buffer` is no repetition that would do harm.
+    /// Whether to use an event of `buffer`: it is not a harmful repetition.
     fn takes(&mut self, event: &ThreadEvent, buffer: usize) -> bool {
         if self.source(event.kind).is_none_or(|source| source == buffer) {
             return true;
@@ -121,11 +121,11 @@ impl EventSources {
             self.repeats.insert(buffer);
             return false;
         }
-        // At equal times the order is unknown; what happened before is repeated after.
+        // At equal times the order is unknown; a repetition follows its original.
         event.stamp_ns > self.last_ns
     }
 
-    /// Adds an event; with the first of its kind also what was lost in its buffer just before.
+    /// Adds an event; the first event of a kind also adds preceding losses in its buffer.
     fn give(&mut self, buffer: usize, event: ThreadEvent, out: &mut Vec<ThreadEvent>) {
         self.last_ns = event.stamp_ns;
         let was_vcpu = self.source(Kind::Exit).or(self.source(Kind::Entry)).is_some();
@@ -134,7 +134,7 @@ impl EventSources {
             return;
         }
         if !was_vcpu {
-            // This event is the first of a vCPU: it gets nothing earlier.
+            // This is the vCPU's first event: nothing may precede it.
             out.push(event);
         }
         if self.source(event.kind).is_none() {
@@ -161,14 +161,15 @@ impl EventSources {
         });
     }
 
-    /// A loss as it concerns the thread. What a buffer would have given that has given nothing is
-    /// not known: its loss is none on the thread's own CPU, and matters if the thread leaves that.
+    /// Adapts a loss to the thread. If a buffer has given no events, it is unknown what it would
+    /// have given: its loss is not on the thread's own CPU, and matters only if the thread leaves
+    /// that CPU.
     fn loss(&mut self, origin: StreamOrigin, loss: ThreadEvent) -> Option<ThreadEvent> {
         if self.by_kind.contains(&Some(origin.buffer)) {
             return Some(loss);
         }
         self.keep(origin, loss);
-        // Until the giver of the thread's switches is known, it may be a buffer that repeats its
+        // Until the giver of the thread's switches is known, it could be a buffer that repeats its
         // exits.
         let repeats =
             self.source(Kind::SchedOut).is_some() && self.repeats.contains(&origin.buffer);

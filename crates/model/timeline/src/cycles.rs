@@ -1,9 +1,9 @@
-//! What vCPU threads did over time, to the nanosecond: from trace events in the order of their times to the
-//! cycles that each vCPU takes, into its guest and back.
+//! The activity of vCPU threads over time, to the nanosecond: trace events in time order become
+//! cycles, each from an entry to the next entry.
 //!
-//! The state machine is that of the exits (`vcpu`), so that the intervals of all cycles add up to
-//! what the exits report has. A cycle ends with the next `kvm_entry`: only then is known whether
-//! events were lost in it, and which of its time was spent polling.
+//! The state machine is the one for exits (`vcpu`), so that the intervals of all cycles add up to
+//! the times in the exits report. A cycle ends with the next `kvm_entry`: only then is it known
+//! whether events were lost in it, and how much of its time was halt polling.
 
 mod by_thread;
 mod events;
@@ -22,48 +22,48 @@ use self::journal::Journal;
 pub use by_thread::{CyclePass, each_cycle};
 pub use events::{HOST_WORK_TAG, OWN_TAGS, SWITCH_FIELDS, SWITCH_TAG, exit_code, is_host_work};
 
-/// An interval in which a vCPU's thread did one thing.
+/// An interval in which a vCPU's thread had one activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
-    /// Its beginning.
+    /// Start of the interval.
     pub from_ns: u64,
-    /// Its end.
+    /// End of the interval.
     pub to_ns: u64,
-    /// What the thread did.
+    /// The thread's activity.
     pub activity: VcpuActivity,
-    /// The exit was in the hands of the VMM.
+    /// The VMM handled the exit.
     pub in_vmm: bool,
-    /// It belongs to the exit of the cycle, not to what came before `kvm_exit`.
+    /// The interval belongs to the exit of the cycle, not to the time before `kvm_exit`.
     pub in_exit: bool,
-    /// The CPU the thread ran on, or ran on last.
+    /// The CPU that the thread ran on, or ran on last.
     pub cpu: u16,
 }
 
 /// How a cycle ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CycleEnd {
-    /// With the entry that begins the next one.
+    /// With the entry that begins the next cycle.
     Entry,
-    /// With an entry too, but events of its exit were lost: what happened in it is unknown.
+    /// With an entry, but events of its exit were lost: its parts are unknown.
     Lost,
-    /// With another exit: the guest was entered meanwhile, and no event says when.
+    /// With another exit: the guest was entered in between, but no event has the time.
     Again,
     /// The recording or the thread ended.
     Ended,
-    /// It is not over: what is known so far is given in pieces.
+    /// It continues: this is a part of it.
     Partial,
 }
 
-/// What a vCPU did from the entry to its guest to the next one.
+/// A vCPU's activity from one entry of its guest to the next.
 #[derive(Clone, Copy, Debug)]
 pub struct VcpuCycle<'t> {
     /// Index of the vCPU among those of its recording: see [`VcpuCycles::finish`].
     pub vcpu: usize,
     /// Its thread.
     pub thread: u32,
-    /// The level that ran: 1, or 2 for any deeper one.
+    /// The level that ran: 1, or 2 for all deeper levels.
     pub level: u8,
-    /// What it did, without gaps.
+    /// Its activities, without gaps.
     pub intervals: &'t [Interval],
     /// The exit of the cycle, if there was one.
     pub exit: Option<&'t ExitSpan>,
@@ -73,13 +73,13 @@ pub struct VcpuCycle<'t> {
     pub end: CycleEnd,
 }
 
-/// Takes cycles, in order per vCPU and without gaps between them.
+/// Receives cycles, in order and without gaps for each vCPU.
 pub trait CycleSink {
-    /// A cycle has ended, or a piece of it.
+    /// A cycle or a part of it has ended.
     fn cycle(&mut self, cycle: &VcpuCycle<'_>);
 }
 
-/// Exits that an event has brought to their ends: two at most.
+/// Exits that an event has ended: at most two.
 #[derive(Debug, Default)]
 struct Closed(Vec<ExitSpan>);
 
@@ -89,32 +89,32 @@ impl ExitSink for Closed {
     }
 }
 
-/// Follows the vCPU threads of one recording.
+/// Follows the vCPU threads of a recording.
 #[derive(Debug, Default)]
 pub struct VcpuCycles {
     vcpus: Vcpus,
-    /// By index of the vCPU.
+    /// By vCPU index.
     journals: Vec<Journal>,
     closed: Closed,
     seen: KindSet,
 }
 
 impl VcpuCycles {
-    /// What is wanted of an event of a machine whose times are nanoseconds, or ticks, if it matters to
-    /// vCPUs. Its tags are below [`OWN_TAGS`].
+    /// The request for an event if it matters to vCPUs. `is_nanoseconds`: the machine's times are
+    /// nanoseconds, not ticks. Its tags are below [`OWN_TAGS`].
     #[must_use]
     pub fn wanted(format: &EventFormat, is_nanoseconds: bool) -> Option<EventRequest> {
         events::wanted(format, is_nanoseconds, false)
     }
 
-    /// [`VcpuCycles::wanted`] where [`ExitSpan::guest_pc`] is asked for, too: else it is 0.
+    /// [`VcpuCycles::wanted`] with [`ExitSpan::guest_pc`], which is 0 otherwise.
     #[must_use]
     pub fn wanted_with_pc(format: &EventFormat, is_nanoseconds: bool) -> Option<EventRequest> {
         events::wanted(format, is_nanoseconds, true)
     }
 
-    /// Takes the next event of the recording. One that a caller has wanted under a tag of its own is
-    /// the host's work: give only those of which [`is_host_work`] says so.
+    /// Processes the next event of the recording. An event with a caller's own tag counts as host
+    /// work: pass only events for which [`is_host_work`] is true.
     #[inline]
     pub fn event(&mut self, trace_event: &TraceEvent, sink: &mut impl CycleSink) {
         for event in events::thread_events(trace_event).into_iter().flatten() {
@@ -129,8 +129,8 @@ impl VcpuCycles {
         self.vcpus.lost(&ThreadEvent::lost(gap.cpu, gap.from_ns, gap.to_ns));
     }
 
-    /// Emits what a thread did up to `now_ns`, if it is in its guest: for callers that can't wait
-    /// for the exit. Returns whether it is.
+    /// Emits a thread's activity up to `now_ns` if it is in its guest, for callers that cannot wait
+    /// for the exit. Returns whether it is in its guest.
     pub fn emit_guest(&mut self, thread: u32, now_ns: u64, sink: &mut impl CycleSink) -> bool {
         let Some(vcpu) = self.vcpus.of_thread(thread) else { return false };
         if !vcpu.is_in_guest() || vcpu.activity() != VcpuActivity::Guest {
@@ -143,16 +143,16 @@ impl VcpuCycles {
         true
     }
 
-    /// Emits what every vCPU did up to `now_ns`, for callers that can't wait for exits to end: no
-    /// event before that time may follow. Which of this time was lost or spent polling is judged by
-    /// what was seen until now.
+    /// Emits the activity of every vCPU up to `now_ns`, for callers that cannot wait for exits to
+    /// end: no event before that time may follow. Losses and halt polling are judged by the events
+    /// so far.
     pub fn emit_all(&mut self, now_ns: u64, sink: &mut impl CycleSink) {
         for thread in self.vcpus.threads() {
             self.emit_thread(thread, now_ns, sink);
         }
     }
 
-    /// [`VcpuCycles::emit_all`] of the vCPU that a thread is, if it is one.
+    /// [`VcpuCycles::emit_all`] for the vCPU that a thread runs, if any.
     pub fn emit_thread(&mut self, thread: u32, now_ns: u64, sink: &mut impl CycleSink) {
         let Some(vcpu) = self.vcpus.of_thread(thread) else { return };
         if let Some(journal) = self.journals.get_mut(vcpu.index) {
@@ -167,7 +167,7 @@ impl VcpuCycles {
         self.seen
     }
 
-    /// Ends the recording: the vCPUs in the order of their indices.
+    /// Ends the recording; returns the vCPUs in the order of their indices.
     pub fn finish(mut self, sink: &mut impl CycleSink) -> Vec<VcpuInfo> {
         for thread in self.vcpus.threads() {
             self.end(thread, sink);
@@ -175,8 +175,8 @@ impl VcpuCycles {
         self.vcpus.finish(&mut self.closed)
     }
 
-    /// Takes the next events of a thread, losses of which it has to hear among them; `cpu_of` says where
-    /// an event was recorded.
+    /// Processes the next events of a thread, including losses that concern it; `cpu_of` returns
+    /// the CPU of an event.
     #[inline]
     fn feed(
         &mut self,
@@ -196,8 +196,8 @@ impl VcpuCycles {
         }
     }
 
-    /// Follows the vCPU that a thread is at the moment. Returns how many events that was: with the next one the thread
-    /// becomes a vCPU, or is none, or another's.
+    /// Follows the vCPU that a thread runs. Returns the number of events processed: with the next
+    /// event the thread becomes a vCPU, stops being one, or becomes another vCPU.
     #[inline]
     fn follow(
         &mut self,
@@ -228,7 +228,7 @@ impl VcpuCycles {
         events.len()
     }
 
-    /// A thread becomes a vCPU with this event, or is none, or another's, from then on.
+    /// With this event, a thread becomes a vCPU, stops being one, or becomes another vCPU.
     #[cold]
     fn begin_or_end(&mut self, event: &ThreadEvent, cpu: u16, sink: &mut impl CycleSink) {
         let thread = event.thread;
@@ -240,7 +240,7 @@ impl VcpuCycles {
             }
             self.end(thread, sink);
         }
-        // An exit that ends here is one of the vCPU that the thread was before.
+        // An exit that ends here belongs to the thread's previous vCPU.
         self.vcpus.feed(thread, std::slice::from_ref(event), &mut Closed::default());
         let Some(vcpu) = self.vcpus.of_thread(thread) else { return };
         if self.journals.len() <= vcpu.index {
@@ -252,7 +252,7 @@ impl VcpuCycles {
         Self::note(journal, vcpu, (event, cpu), false, None, sink);
     }
 
-    /// Notes what an event says of a vCPU that has taken it; `closed` is the exit that it ended.
+    /// Updates the journal after an event of a vCPU; `closed` is the exit that the event ended.
     #[inline]
     fn note(
         journal: &mut Journal,
@@ -292,7 +292,8 @@ impl VcpuCycles {
         sink: &mut impl CycleSink,
     ) {
         let Some(span) = closed else {
-            // From one entry to another without an exit between: when the guest was left is unknown.
+            // Two entries without an exit between them: the time at which the guest exited is
+            // unknown.
             journal.forget_all();
             journal.emit(thread, 1, None, CycleEnd::Lost, sink);
             return;
@@ -307,7 +308,7 @@ impl VcpuCycles {
         journal.emit(thread, span.level, Some(span), end, sink);
     }
 
-    /// The vCPU that a thread was is no more.
+    /// The thread's previous vCPU has ended.
     fn end(&mut self, thread: u32, sink: &mut impl CycleSink) {
         let Some(vcpu) = self.vcpus.of_thread(thread) else { return };
         let Some(journal) = self.journals.get_mut(vcpu.index) else { return };
@@ -318,12 +319,12 @@ impl VcpuCycles {
     }
 }
 
-/// Whether the thread that it is of enters or leaves a guest.
+/// Whether the event is an entry or an exit.
 fn is_edge(event: &ThreadEvent) -> bool {
     matches!(event.kind, Kind::Exit | Kind::Entry)
 }
 
-/// Whether events were lost since the vCPU's last entry or exit.
+/// The vCPU's activity; unknown if events were lost since its last entry or exit.
 fn activity(vcpu: &VcpuThread) -> VcpuActivity {
     if vcpu.lost_since() { VcpuActivity::Unknown } else { vcpu.activity() }
 }

@@ -1,27 +1,27 @@
-//! What was counted in slices of time in which exits of one reason were made longer: made by the recorder's side, read
-//! by the analysis of sensitivity.
+//! Counts from time slices in which exits of one reason were delayed: the recorder creates them,
+//! the sensitivity analysis reads them.
 
-/// What BPF programs counted while they delayed exits.
+/// Counts of the BPF programs while they delayed exits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DelayCounts {
-    /// Units of the workload's progress.
+    /// Progress of the workload, in its units.
     pub progress: u64,
-    /// Exits of other threads, which are never delayed.
+    /// Exits of other threads, which are not delayed.
     pub foreign: u64,
     /// By reason.
     pub by_reason: Vec<ReasonCounts>,
 }
 
-/// Their counts for exits of one reason.
+/// Counts for exits of one reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReasonCounts {
-    /// Exits delayed.
+    /// Delayed exits.
     pub delayed: u64,
-    /// Nanoseconds until they, and those without a delay, could go on.
+    /// Total time of the delay, including exits with a delay of zero.
     pub delay_ns: u64,
-    /// Exits that were seen to end.
+    /// Exits whose end was seen.
     pub handled: u64,
-    /// Nanoseconds that these took besides `delay_ns`.
+    /// Time of these exits without `delay_ns`.
     pub handled_ns: u64,
 }
 
@@ -37,7 +37,7 @@ impl ReasonCounts {
 }
 
 impl DelayCounts {
-    /// What was counted since `before`.
+    /// Counts since `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let pairs = self.by_reason.iter().zip(&before.by_reason);
@@ -48,20 +48,20 @@ impl DelayCounts {
         }
     }
 
-    /// The counts for exits of the reason at this index; zeros for a reason that was not counted.
+    /// The counts for exits of the reason at this index; zeros if the reason was not counted.
     #[must_use]
     pub fn of_reason(&self, reason: usize) -> ReasonCounts {
         self.by_reason.get(reason).copied().unwrap_or_default()
     }
 }
 
-/// A slice of time.
+/// A time slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DelaySlice {
-    /// The reason, by its place, and the delay asked for; `None`: no exits were delayed.
+    /// Index of the reason, and the requested delay; `None` if no exits were delayed.
     pub delay_ns: Option<(usize, u64)>,
-    /// How long it was.
+    /// Duration of the slice.
     pub duration_ns: u64,
-    /// What was counted in it.
+    /// Counts in the slice.
     pub counts: DelayCounts,
 }

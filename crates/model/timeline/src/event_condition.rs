@@ -1,4 +1,4 @@
-//! A condition on a field of events: by its number, its text, or the name that events are printed with.
+//! A condition on an event field: on its number, its text, or its printed name.
 
 use ftrace::eventfmt::{
     EventFormat, Field, FieldKind, NamedValue, NumberAt, PrintProgram, ShownValue, Value, glob,
@@ -7,22 +7,22 @@ use raw_bytes::{Abi, ByteOrder};
 
 use crate::trace_cmd_forms::TraceCmdForm;
 
-/// A filter that can't be understood.
+/// A filter that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
-    /// A text that is not a list of CPUs.
+    /// The text is not a list of CPUs.
     #[error("\"{0}\" is not a list of CPUs; write it as in 0,2-3")]
     Cpus(String),
-    /// A text that is not a condition.
+    /// The text is not a condition.
     #[error("\"{0}\" is not a condition; write FIELD OP VALUE with one of == != < <= > >= & ~")]
     Condition(String),
     /// `=` between field and value.
     #[error("\"{0}\": = is not a comparison; write == for equal, or ~ for a pattern with * and ?")]
     Assignment(String),
-    /// Several conditions in one.
+    /// Several conditions in one text.
     #[error("\"{0}\": give one condition per --where; an event must satisfy all of them")]
     Several(String),
-    /// A number where text is compared, or the other way round.
+    /// An order comparison of text.
     #[error("\"{0}\": only == != and ~ compare text")]
     TextOrder(String),
 }
@@ -42,7 +42,7 @@ enum Compare {
     Matches,
 }
 
-/// Operators, the longer before those they begin with.
+/// Operators; longer ones come before their prefixes.
 const OPERATORS: [(&str, Option<Compare>); 9] = [
     ("==", Some(Compare::Equal)),
     ("!=", Some(Compare::NotEqual)),
@@ -52,7 +52,7 @@ const OPERATORS: [(&str, Option<Compare>); 9] = [
     (">", Some(Compare::Greater)),
     ("&", Some(Compare::HasBits)),
     ("~", Some(Compare::Matches)),
-    // Means setting in some languages, and comparing in others.
+    // Refused because it is ambiguous: some languages assign with it, others compare.
     ("=", None),
 ];
 
@@ -66,40 +66,40 @@ pub struct Condition {
     number: Option<i128>,
 }
 
-/// Why a condition can't hold for events of a format.
+/// Why no event of a format can meet a condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
-    /// They have no such field.
+    /// The format has no such field.
     #[error("no event has a field {0}")]
     NoField(String),
-    /// The field is a number that is shown by no name.
+    /// The field is a number without printed names.
     #[error("{field} is a number, but {wanted} is not")]
     NotANumber {
         /// The field.
         field: String,
-        /// What it is compared with.
+        /// The value of the condition.
         wanted: String,
     },
-    /// The field has names, but not this one.
+    /// The field has printed names, but not this one.
     #[error("{field} is never printed as {wanted}")]
     NoSuchName {
         /// The field.
         field: String,
-        /// What it is compared with.
+        /// The value of the condition.
         wanted: String,
-        /// What it is printed as.
+        /// The printed names.
         names: Vec<String>,
     },
-    /// The number does not fit the field.
+    /// The number is outside the field's range.
     #[error("{field} ranges from {least} to {most}: it is never {wanted}")]
     OutOfRange {
         /// The field.
         field: String,
-        /// The least number that it can hold.
+        /// The minimum of the field.
         least: i128,
-        /// The greatest.
+        /// The maximum of the field.
         most: i128,
-        /// What it is compared with.
+        /// The value of the condition.
         wanted: String,
     },
     /// Text has no order.
@@ -111,10 +111,10 @@ pub enum Unfit {
 }
 
 impl Condition {
-    /// Reads a condition such as `exit_reason == 12`, `reason == msr` or `comm ~ qemu*`.
+    /// Parses a condition such as `exit_reason == 12`, `reason == msr` or `comm ~ qemu*`.
     ///
     /// # Errors
-    /// When there is no operator, no field or no value, or text is to be greater than text.
+    /// If the operator, the field or the value is missing, or for an order comparison of text.
     pub fn parse(text: &str) -> Result<Self, FilterError> {
         let wrong = || FilterError::Condition(text.to_owned());
         let (at, sign, compare) = OPERATORS
@@ -140,17 +140,17 @@ impl Condition {
         Ok(Self { text: text.to_owned(), field, compare, wanted, number })
     }
 
-    /// The condition as it was written.
+    /// The condition's source text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Prepares the condition for events of a format. The field is found by its name, or by the word before it
-    /// in the printed event.
+    /// Prepares the condition for events of a format. The field is found by its name, or by the
+    /// word before it in the printed event.
     ///
     /// # Errors
-    /// When no such event can meet it.
+    /// If no such event can meet it.
     pub fn compile(&self, format: &EventFormat, abi: Abi) -> Result<CompiledCondition, Unfit> {
         let (field, shown) = self.field_of(format, abi)?;
         let test = match (field.number(), self.number) {
@@ -168,7 +168,7 @@ impl Condition {
     /// The field, and the printed values of events if they are needed.
     fn field_of(&self, format: &EventFormat, abi: Abi) -> Result<(Field, Vec<ShownValue>), Unfit> {
         let own_field = format.field(&self.field).cloned();
-        // The kernel's texts are compiled where a number alone does not say what is meant.
+        // Printed names are compiled only if a number alone is ambiguous.
         let needs_texts = own_field
             .as_ref()
             .is_none_or(|field| field.number().is_some() && self.number.is_none());
@@ -193,7 +193,7 @@ impl Condition {
         Err(Unfit::OutOfRange { field, least, most, wanted })
     }
 
-    /// The names by which a number is printed, where one of them is wanted.
+    /// The names with which a number is printed, if the condition has a name.
     fn named(&self, field: &Field, shown: &[ShownValue]) -> Result<Vec<NamedValue>, Unfit> {
         let of_field = shown.iter().filter(|value| value.field == field.name);
         let all: Vec<NamedValue> = of_field.filter_map(|value| value.named.clone()).collect();
@@ -209,7 +209,7 @@ impl Condition {
         Err(Unfit::NoSuchName { field, wanted, names })
     }
 
-    /// Whether a value has a name that is wanted, or several flags all of which are names.
+    /// Whether a value has the condition's name, or several flags that are all names.
     fn may_be(&self, value: &NamedValue) -> bool {
         let is_name = |part: &str| {
             let part = normal(part.trim());
@@ -235,7 +235,7 @@ fn is_text(field: &Field) -> bool {
     matches!(field.kind, FieldKind::Array(_) | FieldKind::Dynamic(_) | FieldKind::Relative(_))
 }
 
-/// A name as names are compared.
+/// A name in the form in which names are compared.
 fn normal(name: &str) -> String {
     let name = name.to_ascii_lowercase();
     name.strip_prefix(PREFIX).map(str::to_owned).unwrap_or(name)
@@ -253,7 +253,7 @@ fn number(text: &str) -> Option<i128> {
     Some(if negative { -value } else { value })
 }
 
-/// A condition with the place of its field.
+/// A condition with the offset of its field.
 #[derive(Clone, Debug)]
 pub struct CompiledCondition {
     compare: Compare,
@@ -264,12 +264,12 @@ pub struct CompiledCondition {
 enum Test {
     Number(NumberAt, i128),
     Text(Field, String),
-    /// What the number is printed as, and the name wanted.
+    /// The printed names of the number, and the condition's name.
     Named(Vec<NamedValue>, String),
 }
 
 impl CompiledCondition {
-    /// Whether a record meets the condition; one that is too short does not.
+    /// Whether a record meets the condition; a record that is too short does not.
     #[must_use]
     pub fn holds(&self, record: &[u8], order: ByteOrder) -> bool {
         match &self.test {
@@ -324,7 +324,8 @@ impl Compare {
         }
     }
 
-    /// Whether a printed name is the one wanted, which is [`normal`], or matches that as a pattern.
+    /// Whether a printed name equals the condition's name (in the form of [`normal`]), or matches
+    /// it as a pattern.
     fn names(self, wanted: &str, name: &str) -> bool {
         match self {
             Self::Matches => glob(wanted, &normal(name)),
@@ -390,7 +391,7 @@ mod tests {
             assert!(!holds(&format!("reason == {name}"), 2, 96), "{name}");
             assert!(holds(&format!("reason != {name}"), 2, 96), "{name}");
         }
-        // One reason has different names in the kernel's text and in trace-cmd's.
+        // The kernel and trace-cmd have different names for the same reason.
         assert!(holds("reason == interrupt", 2, 96) && holds("reason == EXIT_INTR", 2, 96));
         assert!(holds("reason ~ msr_*", 1, 32) && !holds("reason ~ msr_*", 1, 12));
         assert!(holds("rip == 0", 1, 12));

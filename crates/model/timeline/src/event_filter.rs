@@ -1,4 +1,4 @@
-//! Which events are meant: by name, CPU, time and field values.
+//! Selects events by name, CPU, time and field values.
 
 use std::fmt;
 
@@ -26,10 +26,10 @@ impl fmt::Display for CpuSet {
 }
 
 impl CpuSet {
-    /// Reads a list such as `0,2-3`.
+    /// Parses a list such as `0,2-3`.
     ///
     /// # Errors
-    /// When a part is no number and no range.
+    /// If a part is neither a number nor a range.
     pub fn parse(text: &str) -> Result<Self, FilterError> {
         let wrong = || FilterError::Cpus(text.to_owned());
         let number = |part: &str| part.trim().parse::<u32>().map_err(|_| wrong());
@@ -51,18 +51,18 @@ impl CpuSet {
     }
 }
 
-/// Which events are meant; the default means all.
+/// A selection of events; the default selects all.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// Patterns of which an event's name must match one; empty: any.
+    /// Patterns; an event's name must match one of them. Empty: any name.
     pub events: Vec<String>,
     /// CPUs; `None`: all.
     pub cpus: Option<CpuSet>,
-    /// First time.
+    /// Start of the time range.
     pub from_ns: Option<u64>,
-    /// First time past the end.
+    /// End of the time range, exclusive.
     pub to_ns: Option<u64>,
-    /// Conditions on fields; an event that lacks the field does not meet it.
+    /// Conditions on fields; an event without the field does not meet them.
     pub conditions: Vec<Condition>,
 }
 
@@ -73,7 +73,7 @@ impl Filter {
         self.cpus.as_ref().is_none_or(|cpus| cpus.contains(cpu))
     }
 
-    /// The conditions for events of a format; none where no such event can pass.
+    /// The conditions for events of a format; `None` if no such event can pass.
     #[must_use]
     pub fn compile(&self, format: &EventFormat, abi: Abi) -> Option<Vec<CompiledCondition>> {
         let by_name =
@@ -84,7 +84,7 @@ impl Filter {
         if by_name { compiled() } else { None }
     }
 
-    /// Whether events of that time pass.
+    /// Whether events at this time pass.
     #[inline]
     #[must_use]
     pub fn wants_time(&self, stamp_ns: u64) -> bool {

@@ -1,4 +1,4 @@
-//! Runs a recording through the vCPU state machines: the way from a recording to its exits.
+//! Runs a recording through the vCPU state machines to find its exits.
 
 use std::ops::ControlFlow;
 
@@ -15,26 +15,27 @@ use crate::thread_event::{KindSet, ThreadEvent};
 use crate::vcpu::ExitSink;
 use crate::vcpus::{VcpuInfo, Vcpus};
 
-/// What a pass over the exits leaves besides what the sink gathered.
+/// The result of a pass over the exits, besides what the sink collected.
 #[derive(Debug)]
 pub struct ExitPass<S> {
-    /// The vCPU threads; an [`ExitSink`] gets the index.
+    /// The vCPU threads; an [`ExitSink`] receives their indices.
     pub vcpus: Vec<VcpuInfo>,
-    /// Switches of their threads that must have happened, and are not in the recording though no event was lost: the time
-    /// about each may be in another part. Linux 6.18 does not trace one in some hundreds.
+    /// Switches of vCPU threads that must have happened but were not recorded, although no event
+    /// was lost: time around them may be in the wrong part. Linux 6.18 misses about one in some
+    /// hundreds.
     pub switches_unseen: u64,
-    /// Kinds of events the recording has.
+    /// Event kinds in the recording.
     pub seen: KindSet,
-    /// What was lost.
+    /// Losses of the recording.
     pub losses: Losses,
-    /// Names of buffers of which exits were left out because another buffer has them too.
+    /// Names of buffers whose exits were skipped because another buffer has them, too.
     pub repeated_buffers: Vec<String>,
-    /// The sink, filled.
+    /// The sink with its results.
     pub sink: S,
 }
 
 impl<S> ExitPass<S> {
-    /// The sink, and what else the pass leaves.
+    /// Separates the sink from the other results.
     #[must_use]
     pub fn split(self) -> (S, ExitPass<()>) {
         let Self { vcpus, switches_unseen, seen, losses, repeated_buffers, sink } = self;
@@ -42,7 +43,7 @@ impl<S> ExitPass<S> {
     }
 }
 
-/// Makes exits of the events of vCPU threads.
+/// Converts the events of vCPU threads to exits.
 #[derive(Debug)]
 pub(crate) struct ExitFollower<S> {
     vcpus: Vcpus,
@@ -65,7 +66,7 @@ impl<S: ExitSink> Follow for ExitFollower<S> {
     }
 }
 
-/// The end of a recording whose exits a sink was given.
+/// Ends a recording after all its exits.
 pub(crate) fn finish<S: ExitSink>(
     lanes: Lanes<ExitFollower<S>>,
     recording: &Recording,
@@ -76,8 +77,8 @@ pub(crate) fn finish<S: ExitSink>(
     ExitPass { vcpus, switches_unseen, seen, losses, repeated_buffers, sink }
 }
 
-/// Gives `sink` every exit of `recording`. `details` are read if requested; `tick` is called with
-/// the number of bytes done.
+/// Passes every exit of `recording` to `sink`. `details` are read if requested; `tick` is called
+/// with the number of bytes done.
 pub fn each_exit<S: ExitSink + Send>(
     recording: &Recording,
     details: bool,
@@ -96,13 +97,14 @@ pub fn find_vcpus(recording: &Recording, progress: &(dyn Fn(u64) + Sync)) -> Vec
     vcpus_of_every(1, recording, progress)
 }
 
-/// Of this many blocks, the one that is read for a guess.
+/// A guess reads one of this many blocks.
 const GUESS_STEP: usize = 16;
-/// Blocks that a guess is made of at least: where there are fewer, all vCPUs are found soon.
+/// Minimum blocks for a guess: with fewer, finding all vCPUs is fast enough.
 const MIN_GUESSED: usize = 16;
 
-/// The vCPU threads that a part of `recording` has, spread over all of it: most likely, all of those that [`find_vcpus`]
-/// finds. `None` where there is no clock for all of its streams, or not enough to be worth a guess.
+/// The vCPU threads in a sample of `recording` that is spread evenly: most likely, all that
+/// [`find_vcpus`] finds. `None` if its streams have no common clock, or if it is too small for a
+/// guess.
 #[must_use]
 pub fn guess_vcpus(recording: &Recording) -> Option<Vec<VcpuInfo>> {
     let inputs = Input::all_of(recording);
@@ -112,7 +114,7 @@ pub fn guess_vcpus(recording: &Recording) -> Option<Vec<VcpuInfo>> {
     is_worth_it.then(|| vcpus_of_every(GUESS_STEP, recording, &|_| ()))
 }
 
-/// The vCPU threads that the first of each `step` blocks has.
+/// The vCPU threads in the first of each `step` blocks.
 fn vcpus_of_every(
     step: usize,
     recording: &Recording,
@@ -125,13 +127,13 @@ fn vcpus_of_every(
     finish(lanes, recording).vcpus
 }
 
-/// Finds vCPUs as [`find_vcpus`] does, while something else is done with the same blocks; only as long as no other than those
-/// that are expected is found.
+/// Finds vCPUs as [`find_vcpus`] does while another task reads the same blocks; stops at the first
+/// vCPU that was not expected.
 #[derive(Debug)]
 pub(crate) struct VcpuFinder<'r> {
     recording: &'r Recording,
     lanes: Lanes<ExitFollower<()>>,
-    /// vCPUs that were expected.
+    /// Number of expected vCPUs.
     known: usize,
 }
 
@@ -147,7 +149,7 @@ impl<'r> VcpuFinder<'r> {
         self.lanes.take(input, batch);
     }
 
-    /// All events before `horizon_ns` have been taken; breaks off when they have a vCPU that is not expected.
+    /// All events before `horizon_ns` have arrived; breaks off if they have an unexpected vCPU.
     pub(crate) fn advance(
         &mut self,
         horizon_ns: u64,
@@ -172,7 +174,7 @@ impl<'r> VcpuFinder<'r> {
     }
 }
 
-/// Whether `recording` has events with this detail of exits.
+/// Whether `recording` has events with this detail.
 #[must_use]
 pub fn has_detail(recording: &Recording, detail: Detail) -> bool {
     let is_of =

@@ -1,7 +1,8 @@
-//! Records of a recording to [`ThreadEvent`]s: the hot loop of every report about exits.
+//! Converts the records of a recording to [`ThreadEvent`]s: the hot loop of every report about
+//! exits.
 //!
-//! The rules of [`crate::arch`] are compiled against the recording's own formats; reading an
-//! event is then a look-up by its id and a few loads at known offsets.
+//! The rules of [`crate::arch`] are compiled against the recording's own formats; reading an event
+//! is then a look-up by its id and a few loads at known offsets.
 
 mod action;
 mod aside;
@@ -18,22 +19,22 @@ use crate::thread_event::{Kind, ThreadEvent};
 
 pub(crate) use self::aside::Aside;
 
-/// No action: the event concerns no vCPU.
+/// No action: the event does not concern vCPUs.
 const IGNORE: u8 = u8::MAX;
 
-/// Compiled rules of one recording.
+/// The compiled rules of a recording.
 #[derive(Debug)]
 pub(crate) struct Extractor {
     order: ByteOrder,
     type_at: Load,
     type_is_first: bool,
-    /// By event id: index in `actions`, or [`IGNORE`]. A byte per id, so that events which do not
-    /// matter touch nothing else, and one for each id there can be, which spares a check.
+    /// By event id: index in `actions`, or [`IGNORE`]. A byte per id, so that irrelevant events
+    /// touch no other memory. It covers all 2^16 ids, which saves a bounds check.
     by_id: Box<[u8; 1 << 16]>,
     actions: Vec<Action>,
 }
 
-/// Of the rules' events there are some thirty; host work has many names but one shape per kernel.
+/// The rules have about thirty events; host work has many names but one layout per kernel.
 const MAX_ACTIONS: usize = IGNORE as usize;
 
 impl Extractor {
@@ -46,7 +47,7 @@ impl Extractor {
         for (id, format) in formats.iter() {
             let Some(action) = action::compile(format, ran, details) else { continue };
             if action.kind() == Kind::VcpuWakeup && !recording.is_nanoseconds() {
-                // Its duration is in nanoseconds and can't be laid over stamps that are not.
+                // Its duration is in nanoseconds, which does not fit time stamps in other units.
                 continue;
             }
             let known = host_work.filter(|_| action.kind() == Kind::HostWork);
@@ -68,7 +69,7 @@ impl Extractor {
         Self { order, type_at, type_is_first, by_id, actions }
     }
 
-    /// One that reads only what shows which threads are vCPUs' (see [`OnlyVcpus`]).
+    /// An extractor that reads only what identifies vCPU threads (see [`OnlyVcpus`]).
     pub(crate) fn of_vcpus(recording: &Recording) -> Self {
         let mut extractor = Self::new(recording, false);
         let shows =
@@ -83,7 +84,7 @@ impl Extractor {
 
     #[inline(always)]
     fn id<const BIG: bool>(&self, payload: &[u8]) -> Option<u16> {
-        // In every kernel so far `common_type` comes first; its place is compiled in for that.
+        // In every kernel so far `common_type` is the first field, so its offset is compiled in.
         match payload.first_chunk() {
             Some(bytes) if self.type_is_first && BIG => Some(u16::from_be_bytes(*bytes)),
             Some(bytes) if self.type_is_first => Some(u16::from_le_bytes(*bytes)),
@@ -101,7 +102,7 @@ impl Extractor {
         Some(self.type_at.read::<BIG>(payload)? as u16)
     }
 
-    /// Takes a packet's events; returns its last stamp.
+    /// Processes a packet's events; returns its last time stamp.
     fn packet<const BIG: bool, const PAGE: bool>(
         &self,
         packet: &Packet<'_>,
@@ -173,7 +174,7 @@ impl Extractor {
         }
     }
 
-    /// Takes a block's events, and gives `aside` its records.
+    /// Processes a block's events, and passes its records to `aside`.
     pub(crate) fn decode_with(
         &self,
         index: usize,
@@ -192,8 +193,8 @@ impl Extractor {
     }
 }
 
-/// Reads what shows which threads are vCPUs', and under which ids, and when they first are: of a thread's entries
-/// and exits those alone that say something new.
+/// Reads what identifies vCPU threads, their ids and their first times: only those entries and
+/// exits of a thread that carry new information.
 #[derive(Debug)]
 pub(crate) struct OnlyVcpus(pub(crate) Extractor);
 
@@ -206,7 +207,7 @@ impl Decode for OnlyVcpus {
     }
 }
 
-/// Whether an event of a thread says nothing of its vCPU that the one before has not said.
+/// Whether an event repeats what the thread's previous event said about its vCPU.
 fn repeats(event: &ThreadEvent, last: &ThreadEvent) -> bool {
     match (last.kind, event.kind) {
         (Kind::Exit | Kind::Entry, Kind::Exit) => true,

@@ -1,30 +1,30 @@
-//! The losses of one round, and which of them a thread has to hear of.
+//! The losses of a round, and which of them a thread must process.
 //!
-//! Losses concern every thread. A damaged recording may have as many of either as it has pages, so
-//! that telling each thread of each loss would take time without end. Between two events of its own
-//! a thread need hear only the last loss of a stream: the ones before have ended by then and change
-//! nothing more.
+//! Losses concern every thread. A damaged recording can have as many threads and losses as pages,
+//! so passing each loss to each thread would take quadratic time. Between two of its events a
+//! thread needs only the last loss of a stream: earlier losses have ended by then and change
+//! nothing.
 
 use crate::thread_batch::Run;
 use crate::thread_event::ThreadEvent;
 
-/// Up to this many losses are given to all threads as they are.
+/// Up to this number, all losses are passed to all threads.
 const FEW: usize = 32;
 
-/// Losses of one stream in the order of their batches.
+/// Losses of a stream in the order of their batches.
 #[derive(Debug, Default)]
 struct StreamGaps {
-    /// One event each.
+    /// Runs of one event each.
     runs: Vec<Run>,
     last_end_ns: u64,
-    /// A later loss begins or ends before an earlier one, as damaged stamps make it.
+    /// A later loss begins or ends before an earlier one, because of damaged time stamps.
     unordered: bool,
 }
 
-/// Losses of one round.
+/// Losses of a round.
 #[derive(Debug, Default)]
 pub(crate) struct Gaps {
-    /// By lane; kept between rounds for its memory.
+    /// By lane; reused between rounds for its memory.
     streams: Vec<StreamGaps>,
     count: usize,
 }
@@ -34,7 +34,7 @@ impl Gaps {
         self.count == 0
     }
 
-    /// Adds a run of events that stand for losses.
+    /// Adds a run of loss events.
     pub(crate) fn push(&mut self, run: Run, events: &[ThreadEvent]) {
         if self.streams.len() <= run.lane {
             self.streams.resize_with(run.lane + 1, StreamGaps::default);
@@ -59,7 +59,7 @@ impl Gaps {
         }
     }
 
-    /// Adds to `out` the losses that a thread with these events has to hear of.
+    /// Adds to `out` the losses that a thread with these events must process.
     pub(crate) fn needed_with<'e>(
         &self,
         events: impl Iterator<Item = &'e ThreadEvent> + Clone,
@@ -75,7 +75,7 @@ impl Gaps {
             let begin = out.len();
             for event in events.clone() {
                 let before = runs.partition_point(|run| run.first_ns < event.stamp_ns);
-                // At the same moment either may come first.
+                // At equal times either can come first.
                 let with = runs.partition_point(|run| run.first_ns <= event.stamp_ns);
                 out.extend_from_slice(runs.get(before.saturating_sub(1)..with).unwrap_or(&[]));
             }

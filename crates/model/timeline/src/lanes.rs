@@ -21,35 +21,35 @@ use crate::vcpus::Vcpus;
 
 /// The receiver of the events of vCPU threads.
 pub(crate) trait Follow {
-    /// Takes the next events of a thread, in time order.
+    /// Receives the next events of a thread, in time order.
     fn feed(&mut self, thread: u32, events: &[ThreadEvent]);
 
-    /// The vCPUs, of which those not yet known may have to hear of losses.
+    /// The vCPUs; vCPUs that are still unknown may need earlier losses.
     fn vcpus(&mut self) -> &mut Vcpus;
 }
 
-/// What is left when all threads have been fed.
+/// The result after all threads have been fed.
 #[derive(Debug)]
 pub(crate) struct Fed<F> {
     pub(crate) follower: F,
     pub(crate) seen: KindSet,
     pub(crate) losses: Losses,
-    /// Names of buffers of which exits were left out because another has them too.
+    /// Names of buffers whose exits were skipped because another buffer has them, too.
     pub(crate) repeated_buffers: Vec<String>,
 }
 
-/// Batches of one stream that have not been used up.
+/// Batches of a stream that have not been consumed completely.
 #[derive(Debug, Default)]
 struct Lane {
     batches: VecDeque<ThreadBatch>,
-    /// Events of the first batch used up.
+    /// Number of consumed events of the first batch.
     used: usize,
     last_ns: Option<u64>,
     stamps: StreamStamps,
     cpu: u32,
     buffer: usize,
     tail_gap: bool,
-    /// Blocks of the stream that have not been taken.
+    /// Blocks of the stream that have not arrived.
     blocks_left: usize,
     /// Pages are missing after the last block.
     cut: bool,
@@ -68,8 +68,8 @@ impl Lane {
         lane
     }
 
-    /// Sees to it that a batch begins no earlier than the one before it ended; returns the damage if
-    /// the clock of the recording ran back in between.
+    /// Ensures that a batch begins no earlier than the previous one ended; returns the damage if
+    /// the recording's clock ran back in between.
     fn order(&mut self, number: usize, batch: &mut ThreadBatch) -> Option<Damage> {
         let damage = self.stamps.block(self.cpu, &batch.stamps)?;
         let number = u16::try_from(number).unwrap_or(u16::MAX);
@@ -78,14 +78,14 @@ impl Lane {
     }
 }
 
-/// The runs of vCPU threads in one round; kept between rounds for its memory.
+/// The runs of vCPU threads in a round; reused between rounds for its memory.
 ///
-/// A thread is a vCPU's if it enters or leaves a guest somewhere in the batches taken so far: what
-/// happens to it before that, on any stream, belongs to its history.
+/// A thread is a vCPU if it enters or exits a guest somewhere in the batches so far: its earlier
+/// events, on any stream, belong to its history.
 #[derive(Debug)]
 struct ThreadRuns {
-    /// By the low bits of a thread's id: whether some such thread is a vCPU's. Most runs are of
-    /// other threads, and a look here finds that out sooner than the map.
+    /// By the low bits of a thread's id: whether a vCPU thread has these bits. Most runs belong to
+    /// other threads, and this check is faster than the map.
     some: [bool; 256],
     places: FxHashMap<u32, usize>,
     threads: Vec<(u32, Vec<Run>)>,
@@ -98,7 +98,7 @@ impl Default for ThreadRuns {
 }
 
 impl ThreadRuns {
-    /// A thread is a vCPU's.
+    /// Marks a thread as a vCPU.
     fn add_thread(&mut self, thread: u32) {
         self.some[usize::from(thread as u8)] = true;
         self.places.entry(thread).or_insert_with(|| {
@@ -107,7 +107,7 @@ impl ThreadRuns {
         });
     }
 
-    /// The runs noted of a thread, if it is a vCPU's.
+    /// The collected runs of a thread, if it is a vCPU.
     #[inline]
     fn vcpu_runs(&mut self, thread: u32) -> Option<&mut Vec<Run>> {
         if !self.some[usize::from(thread as u8)] {
@@ -130,7 +130,7 @@ pub(crate) struct Lanes<F> {
     gaps: Gaps,
     merging: Vec<Run>,
     merged: Vec<ThreadEvent>,
-    /// The merged events that count, where there are several buffers.
+    /// The merged events without repetitions, if there are several buffers.
     once: Vec<ThreadEvent>,
 }
 
@@ -191,7 +191,7 @@ impl<F: Follow> Lanes<F> {
         }
     }
 
-    /// Feeds every thread its runs.
+    /// Passes every thread its runs.
     fn feed(&mut self) {
         let mut threads = std::mem::take(&mut self.runs.threads);
         for (thread, runs) in &mut threads {
@@ -212,7 +212,7 @@ impl<F: Follow> Lanes<F> {
         self.gaps.clear();
     }
 
-    /// Feeds a thread runs that overlap in time, or a single one.
+    /// Passes a thread a single run, or runs that overlap in time.
     fn feed_thread(&mut self, thread: u32, runs: &[Run]) {
         if let ([run], true) = (runs, self.gaps.is_empty() && !self.buffers.are_several()) {
             self.follower.feed(thread, events_of(&self.lanes, run));
@@ -223,7 +223,7 @@ impl<F: Follow> Lanes<F> {
         let events = runs.iter().flat_map(|run| events_of(&self.lanes, run));
         self.gaps.needed_with(events, &mut self.merging);
         self.merging.extend(runs);
-        // Of one moment, events of one stream stay in their order: a loss has a before and an after.
+        // At equal times the order within a stream is kept: events before a loss stay before it.
         self.merging.sort_by_key(|run| (run.lane, run.batch, run.from));
         for run in &self.merging {
             self.merged.extend_from_slice(events_of(&self.lanes, run));
@@ -239,7 +239,7 @@ impl<F: Follow> Lanes<F> {
         self.follower.feed(thread, &self.once);
     }
 
-    /// Gives back the batches that are used up.
+    /// Returns the consumed batches.
     fn release(&mut self, horizon_ns: u64, spent: &mut Vec<ThreadBatch>) {
         for lane in &mut self.lanes {
             while let Some(batch) = lane.batches.front() {
@@ -255,7 +255,7 @@ impl<F: Follow> Lanes<F> {
     }
 }
 
-/// How many of the first runs overlap in time, directly or through one another.
+/// The number of leading runs that overlap in time, directly or transitively.
 fn overlapping(runs: &[Run]) -> usize {
     let mut reached_ns = 0;
     let overlaps = |run: &&Run| {
@@ -266,7 +266,7 @@ fn overlapping(runs: &[Run]) -> usize {
     runs.iter().take_while(overlaps).count().max(1)
 }
 
-/// How many of `events`, which are in time order, lie before the horizon.
+/// The number of `events` before the horizon; `events` are in time order.
 fn ready_count(events: &[ThreadEvent], horizon_ns: u64) -> usize {
     match events.last() {
         Some(last) if last.stamp_ns >= horizon_ns => {
@@ -304,7 +304,7 @@ impl<F: Follow + Send> Consume<ThreadBatch> for Lanes<F> {
         lane.last_ns = lane.last_ns.max(batch.last_stamp_ns());
         lane.blocks_left = lane.blocks_left.saturating_sub(1);
         if (lane.tail_gap || lane.cut) && lane.blocks_left == 0 {
-            // The end can't be read: nothing is known of this CPU from here on.
+            // The end cannot be read: the state of this CPU is unknown from here on.
             let from_ns = lane.last_ns.unwrap_or(0);
             batch.events.push(ThreadEvent::lost(number, from_ns, u64::MAX));
         }

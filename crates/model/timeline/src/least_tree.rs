@@ -1,10 +1,10 @@
-//! A list of numbers that finds its last one below a bound in logarithmic time.
+//! A list of numbers with a search for the last one below a bound in logarithmic time.
 
-/// The numbers, and the least one of each half, quarter, … of them.
+/// A segment tree of minima.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LeastTree {
-    /// The children of `at` are `2 * at` and `2 * at + 1`; the root is 1, and the second half are the
-    /// numbers themselves. Places without a number are above every bound.
+    /// The children of node `i` are `2 * i` and `2 * i + 1`; the root is 1, and the second half has
+    /// the numbers. Places without a number are above every bound.
     least: Vec<u32>,
 }
 
@@ -41,7 +41,7 @@ impl LeastTree {
         Some(at - self.len())
     }
 
-    /// Places that there is room for.
+    /// Capacity in places.
     fn len(&self) -> usize {
         self.least.len() / 2
     }

@@ -1,10 +1,10 @@
-//! Reading a number at a known place with one load and one mask, whatever its size.
+//! Reads a number at a known offset with one load and one mask, independent of its size.
 
 use ftrace::eventfmt::NumberAt;
 use raw_bytes::ByteOrder;
 
-/// Where a number lies in a record, made ready for the hot loop: eight bytes are loaded and what
-/// does not belong to the number is masked (little endian) or shifted (big endian) away.
+/// The position of a number in a record, prepared for the hot loop: eight bytes are loaded, and
+/// other bits are masked (little endian) or shifted (big endian) away.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     mask: u64,
@@ -12,7 +12,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// A number that is not in the record: always 0.
+    /// The position of a number that is not in the record: it is always 0.
     pub(crate) const ABSENT: Self =
         Self { mask: 0, at: NumberAt { offset: 0, size: 1, signed: false } };
 
@@ -21,13 +21,13 @@ impl Load {
         Self { mask: u64::MAX >> (64 - bits), at }
     }
 
-    /// The number, filled up with zeros; `None` when the record is too short.
+    /// The number, zero-extended; `None` if the record is too short.
     #[inline]
     pub(crate) fn read<const BIG: bool>(&self, record: &[u8]) -> Option<u64> {
         self.read_inside::<BIG>(record).or_else(|| self.read_near_end::<BIG>(record))
     }
 
-    /// The number with its sign, when its type has one; `None` when the record is too short.
+    /// The number, sign-extended if its type is signed; `None` if the record is too short.
     #[inline]
     pub(crate) fn read_signed<const BIG: bool>(&self, record: &[u8]) -> Option<u64> {
         let number = self.read::<BIG>(record)?;
@@ -35,8 +35,8 @@ impl Load {
         Some((number << unused).cast_signed().wrapping_shr(unused).cast_unsigned())
     }
 
-    /// The number; `None` also when it lies so near the end of the record that eight bytes can't
-    /// be loaded.
+    /// The number; also `None` if it is so near the end of the record that eight bytes cannot be
+    /// loaded.
     #[inline(always)]
     pub(crate) fn read_inside<const BIG: bool>(&self, record: &[u8]) -> Option<u64> {
         let offset = self.at.offset as usize;

@@ -1,4 +1,4 @@
-//! What a recording lost, counted: losses are data and stand next to every result.
+//! Counts what a recording lost: losses are data and accompany every result.
 
 use ftrace::ringbuf::Missed;
 use sources::{Damage, Damages, Doubt, Recording, Tracer};
@@ -8,25 +8,26 @@ use sources::{Damage, Damages, Doubt, Recording, Tracer};
 pub struct Losses {
     /// Events the kernel dropped, as far as it counted them.
     pub events_lost: u64,
-    /// Places where it dropped events without a count.
+    /// Places where the kernel dropped an unknown number of events.
     pub uncounted_losses: u64,
     /// Parts of the container, pages, records or compressed chunks that could not be read.
     pub damage: Damages,
     /// Records read.
     pub records: u64,
-    /// Why that is not all there is to know of losses; none: it is.
+    /// Why the loss counts may be incomplete; `None` if they are complete.
     pub doubt: Option<Doubt>,
-    /// What times are rounded to, in nanoseconds, where the recording is a text that shows no more.
+    /// The resolution of times in nanoseconds, if the recording is a text with rounded times.
     pub resolution_ns: Option<u64>,
-    /// What recorded, and may have dropped, its events.
+    /// The tracer that recorded, and may have dropped, the events.
     pub tracer: Tracer,
-    /// Facts that a reader of the recording needs besides.
+    /// Other facts that readers of a report need.
     pub notes: Vec<String>,
-    /// Events that the kernel kept, by its counts of whole CPUs, and that are not in the recording.
+    /// Events that the kernel kept according to its per-CPU counts, but that the recording does not
+    /// have.
     pub events_missing: u64,
-    /// Events the kernel dropped by its counts of whole CPUs.
+    /// Events that the kernel dropped according to its per-CPU counts.
     counted_at_end: u64,
-    /// Events that it kept, by CPU and buffer, and those found.
+    /// Events that the kernel kept and events that were found, by CPU and buffer.
     kept_counts: Vec<BufferCounts>,
 }
 
@@ -35,13 +36,13 @@ pub struct Losses {
 struct BufferCounts {
     cpu: u32,
     buffer: usize,
-    /// By the kernel's count.
+    /// According to the kernel.
     counted: u64,
     found: u64,
 }
 
 impl BufferCounts {
-    /// The counts of all CPUs whose streams are read; none where a part of the recording is.
+    /// The counts of all CPUs whose streams are read; none if only a part of the recording is read.
     fn for_recording(recording: &Recording) -> Vec<Self> {
         let buffers = &recording.info().buffers;
         let is_elsewhere = |cpu, buffer| {
@@ -77,8 +78,8 @@ impl Losses {
         losses
     }
 
-    /// All pages were read. Pages that had no room for a count say only that events were dropped: the
-    /// kernel's counts of whole CPUs have those, too.
+    /// Called after all pages. Pages without room for a count only say that events were dropped;
+    /// the kernel's per-CPU counts include those events.
     pub(crate) fn finish(&mut self) {
         self.events_lost = self.events_lost.max(self.counted_at_end);
         let missing =
@@ -86,15 +87,15 @@ impl Losses {
         self.events_missing = missing.fold(0, u64::saturating_add);
     }
 
-    /// Events that are not in the recording, as far as that is known; of places where the kernel dropped an
-    /// unknown number, each counts as one.
+    /// Known number of events that are not in the recording; a place where the kernel dropped an
+    /// unknown number counts as one.
     #[must_use]
     pub fn events_gone(&self) -> u64 {
         let dropped = self.events_lost.saturating_add(self.uncounted_losses);
         dropped.saturating_add(self.events_missing)
     }
 
-    /// Whether it is known that nothing but this was lost.
+    /// Whether these losses are known to be complete.
     #[must_use]
     pub fn is_known(&self) -> bool {
         self.doubt.is_none() && self.damage.count() == 0
@@ -119,19 +120,19 @@ impl Losses {
     }
 }
 
-/// Losses of one block, before it is known where in the recording it is.
+/// Losses of a block, before its position in the recording is known.
 #[derive(Debug, Default)]
 pub(crate) struct BatchLosses {
     /// Events lost, as far as the kernel counted them.
     pub(crate) events_lost: u64,
-    /// Places where an uncounted number of events was lost.
+    /// Places where an unknown number of events was lost.
     pub(crate) uncounted_losses: u64,
     pub(crate) damage: Vec<Damage>,
     pub(crate) records: u64,
 }
 
 impl BatchLosses {
-    /// What a page says was missed before it; whether that is anything.
+    /// Adds the loss before a page; returns whether there was one.
     pub(crate) fn missed(&mut self, missed: Missed) -> bool {
         match missed {
             Missed::Nothing => return false,

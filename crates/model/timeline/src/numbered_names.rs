@@ -1,4 +1,4 @@
-//! Names that events carry for numbers: what `irq_handler_entry` calls each interrupt.
+//! Names that events give to numbers: for example, `irq_handler_entry` names each interrupt.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -11,15 +11,15 @@ use sources::{Block, Damage, Recording};
 use crate::load::Load;
 use crate::rounds::{Batch, Consume, Decode, Input};
 
-/// Numbers of a recording that are given a name: more than a kernel has interrupts.
+/// Maximum named numbers of a recording: more than a kernel has interrupts.
 const MAX_NUMBERS: usize = 1 << 16;
-/// Bytes of a name that are kept.
+/// Maximum bytes of a name; the rest is cut off.
 const MAX_BYTES: usize = 128;
 
-/// Which event carries names, and in which fields.
+/// An event that names a number, with the fields.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedNumber {
-    /// The event, with its system: `irq:irq_handler_entry`.
+    /// The event with its system: `irq:irq_handler_entry`.
     pub event: &'static str,
     /// The field with the number.
     pub number: &'static str,
@@ -27,10 +27,10 @@ pub struct NamedNumber {
     pub name: &'static str,
 }
 
-/// By recording and number, the name that the recording's first event with one has.
+/// By recording and number: the name in the recording's first event with that number.
 pub type NumberedNames = BTreeMap<(usize, u64), String>;
 
-/// Reads the names of some recordings.
+/// Reads the names from some recordings.
 #[derive(Debug)]
 pub(crate) struct NameDecoder<'r> {
     /// By recording.
@@ -93,7 +93,7 @@ impl Reader {
     }
 }
 
-/// The names of one block.
+/// The names in a block.
 #[derive(Debug, Default)]
 pub(crate) struct NameBatch {
     names: FxHashMap<u64, String>,
@@ -114,7 +114,7 @@ impl Batch for NameBatch {
 impl Decode for NameDecoder<'_> {
     type Batch = NameBatch;
 
-    /// Names take no memory to speak of: rounds are as long as without them.
+    /// Names take little memory, so rounds need not shrink for them.
     fn decoders(&self) -> u64 {
         0
     }
@@ -123,7 +123,7 @@ impl Decode for NameDecoder<'_> {
         let owner = self.owners.get(index).copied().map(usize::from);
         let Some(Some(reader)) = owner.and_then(|at| self.readers.get(at)) else { return };
         for (_, packet, _) in block.packets_and_next() {
-            // What can't be read is the other decoder's to say.
+            // The other decoder reports unreadable packets.
             let Ok(packet) = packet else { continue };
             let _ = packet.for_each(|record| match reader.order {
                 ByteOrder::Little => reader.record::<false>(record.payload, batch),
@@ -133,7 +133,7 @@ impl Decode for NameDecoder<'_> {
     }
 }
 
-/// Gathers the names of all blocks.
+/// Collects the names of all blocks.
 #[derive(Debug)]
 pub(crate) struct NameGatherer<'r> {
     owners: &'r [u16],

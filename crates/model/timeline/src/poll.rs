@@ -1,6 +1,7 @@
-//! The intervals of an exit in which the thread ran in the kernel; halt polling is subtracted from them.
+//! The intervals of an exit in which the thread ran in the kernel; halt polling is subtracted from
+//! them.
 
-/// An interval of running in the kernel.
+/// An interval in the kernel.
 #[derive(Clone, Copy, Debug)]
 struct Interval {
     from_ns: u64,
@@ -9,8 +10,8 @@ struct Interval {
     slept: bool,
 }
 
-/// The intervals of one exit, in time order. Cleared per exit, so that nothing is allocated once
-/// the first long exit has been seen.
+/// The intervals of one exit, in time order. Cleared per exit, so that its memory is reused after
+/// the first long exit.
 #[derive(Debug, Default)]
 pub(crate) struct KernelIntervals {
     intervals: Vec<Interval>,
@@ -27,18 +28,19 @@ impl KernelIntervals {
         self.intervals.push(Interval { from_ns, to_ns, slept });
     }
 
-    /// When the thread first went to sleep after `from_ns`; else when it did last before.
+    /// The time at which the thread first went to sleep after `from_ns`, otherwise the last time
+    /// before.
     ///
-    /// `ns` of `kvm_vcpu_wakeup` is measured by another clock than the stamps: where the two
-    /// disagree, `from_ns` can lie after the switch that ended the polling. Being preempted ends
-    /// no polling.
+    /// `ns` of `kvm_vcpu_wakeup` comes from a different clock than the time stamps: if the clocks
+    /// disagree, `from_ns` can be after the switch that ended the polling. Preemption does not end
+    /// polling.
     pub(crate) fn fell_asleep(&self, from_ns: u64) -> Option<u64> {
         let mut ends =
             self.intervals.iter().filter(|interval| interval.slept).map(|interval| interval.to_ns);
         ends.clone().find(|&to_ns| to_ns >= from_ns).or_else(|| ends.next_back())
     }
 
-    /// How long the thread ran in the kernel between two moments.
+    /// Time that the thread ran in the kernel between two moments.
     pub(crate) fn within(&self, from_ns: u64, to_ns: u64) -> u64 {
         self.intervals
             .iter()

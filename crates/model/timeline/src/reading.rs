@@ -7,8 +7,8 @@
 //!            └ decoder of task 3 ─ batch ─ consumer of task 3      before it is consumed
 //! ```
 //!
-//! Tasks differ in type, so they are called through pointers: once for a block and once for a round. What a task does with
-//! each record is compiled for it alone.
+//! Tasks have different types, so they are called through pointers: once per block and once per
+//! round. The loop over records is compiled for each task separately.
 
 mod names;
 mod task;
@@ -41,13 +41,15 @@ pub struct Reading<'r> {
 }
 
 impl<'r> Reading<'r> {
-    /// The streams whose times are on the clocks of their recordings: those whose events have an order.
+    /// The streams whose times are on the clocks of their recordings, so that their events can be
+    /// ordered.
     #[must_use]
     pub fn on_one_clock(recordings: &'r [Recording]) -> Self {
         Self::new(recordings, Input::on_clock_of)
     }
 
-    /// All streams of a recording. Exits need no order of CPUs, so the clocks of streams may differ.
+    /// All streams of a recording. Exits need no order of CPUs, so streams may have different
+    /// clocks.
     #[must_use]
     pub fn of_all_streams(recording: &'r Recording) -> Self {
         Self::new(from_ref(recording), Input::all_of)
@@ -64,7 +66,7 @@ impl<'r> Reading<'r> {
         Self { recordings, inputs, owners }
     }
 
-    /// A task that gives a sink the events that it wants, of all recordings in the order of their times.
+    /// A task that passes a sink its wanted events of all recordings in time order.
     pub fn trace_events<'t, S: WantsTraceEvents>(
         &'t self,
         sink: &'t mut S,
@@ -72,14 +74,14 @@ impl<'r> Reading<'r> {
         TraceEventTask::new(self, sink)
     }
 
-    /// A task that gathers the names that events have for numbers.
+    /// A task that collects the names that events give to numbers.
     #[must_use]
     pub fn names(&self, named: NamedNumber) -> NameTask<'_> {
         NameTask::new(self, named)
     }
 
-    /// A task that gives a sink every exit of the recording, which is the only one read; details are read if they are
-    /// wanted.
+    /// A task that passes a sink every exit. The reading must have exactly one recording. Details
+    /// are read if requested.
     pub fn exits<'t, S: ExitSink + Send>(
         &'t self,
         recording: &'t Recording,
@@ -89,8 +91,8 @@ impl<'r> Reading<'r> {
         ExitTask::new(self, recording, details, sink)
     }
 
-    /// A task that finds the vCPU threads of the recording, which is the only one read, and ends the reading at one
-    /// that is not expected.
+    /// A task that finds the vCPU threads, and ends the reading at the first unexpected one. The
+    /// reading must have exactly one recording.
     #[must_use]
     pub fn expected_vcpus<'t>(
         &'t self,
@@ -100,8 +102,8 @@ impl<'r> Reading<'r> {
         VcpuTask::new(self, recording, is_expected)
     }
 
-    /// Reads everything for all tasks, or up to where one of them ends the reading; `progress` gets the number of bytes
-    /// read since it was called last.
+    /// Reads everything for all tasks, or until a task ends the reading; `progress` receives the
+    /// number of bytes read since its last call.
     pub fn run(&self, tasks: &mut [&mut dyn Task], progress: &(dyn Fn(u64) + Sync)) {
         let (decoders, consumers) = tasks.iter_mut().map(|task| task.split()).unzip();
         let mut consumers = Consumers::new(consumers);

@@ -1,4 +1,4 @@
-//! Names of exit reasons: the kernel's own, evaluated from the print fmt in the recording.
+//! Names of exit reasons: the kernel's own names, from the print fmt in the recording.
 
 use std::collections::HashMap;
 
@@ -9,14 +9,14 @@ use sources::{FormatTable, Recording};
 
 use crate::arch::{self, Arch, HIGH, Isa, Rule, VALUE};
 
-/// A raw exit code as users and scripts see it.
+/// An exit code as users and scripts see it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Code {
     /// `exit_reason`, `icptcode`, `scause`, `reason`.
     Number(u64),
     /// arm64: `ret` and `esr_ec`, written `ret:esr_ec`; POWER: `ceded` and `trap`.
     Pair(u32, u32),
-    /// A text has names of reasons and no codes.
+    /// Not recorded: printed traces have names of reasons, but no codes.
     NotRecorded,
 }
 
@@ -30,7 +30,7 @@ impl std::fmt::Display for Code {
     }
 }
 
-/// A number; of a pair its text; null where it was not recorded.
+/// Serializes to a number, to text for a pair, or to null if the code was not recorded.
 impl Serialize for Code {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -42,7 +42,7 @@ impl Serialize for Code {
 }
 
 impl Code {
-    /// The code of an exit of `isa` as the timeline carries it.
+    /// The code of an exit of `isa`, from the timeline's form.
     #[must_use]
     pub fn new(isa: Isa, code: u64) -> Self {
         if isa == Isa::Text {
@@ -55,7 +55,7 @@ impl Code {
     }
 }
 
-/// Names codes by the recording's own tables.
+/// Names codes according to the recording's tables.
 #[derive(Debug)]
 pub struct ReasonNames {
     exits: Option<Exits>,
@@ -63,7 +63,7 @@ pub struct ReasonNames {
     known: HashMap<(u8, u64), String>,
 }
 
-/// The event of exits: its architecture, and how it is printed.
+/// The exit event: its architecture and print fmt.
 #[derive(Debug)]
 struct Exits {
     arch: &'static Arch,
@@ -79,8 +79,8 @@ impl ReasonNames {
         Self::of_formats(recording.formats(), recording.abi())
     }
 
-    /// Prepares the tables of this system's kernel, or of one like it, by its description of the event of exits
-    /// (`events/kvm/kvm_exit/format` of tracefs); raw codes where that says nothing.
+    /// Prepares the tables of a kernel from the format text of its exit event
+    /// (`events/kvm/kvm_exit/format` in tracefs); if that cannot be used, codes stay raw.
     #[must_use]
     pub fn of_event_text(text: &str) -> Self {
         let abi = Abi {
@@ -103,13 +103,13 @@ impl ReasonNames {
         Self { exits, abi, known: HashMap::new() }
     }
 
-    /// The instruction set of an exit whose `isa` field is `isa` (0: it has none).
+    /// The virtualization extension of an exit with this `isa` field (0: no such field).
     #[must_use]
     pub fn isa(&self, isa: u8) -> Isa {
         self.exits.as_ref().map_or(Isa::Unknown, |exits| exits.arch.isa(isa))
     }
 
-    /// The kernel's symbol for a code; the raw code where it has none.
+    /// The kernel's symbol for a code; the raw code if it has none.
     pub fn name(&mut self, isa: u8, code: u64) -> String {
         if let Some(name) = self.known.get(&(isa, code)) {
             return name.clone();
@@ -133,14 +133,14 @@ impl ReasonNames {
         name
     }
 
-    /// What the event's print fmt calls the code.
+    /// The symbol for the code in the event's print fmt.
     fn symbol(&self, isa: u8, code: u64) -> Option<String> {
         let exits = self.exits.as_ref()?;
         exits.symbol(self.isa(isa).symbol_in(code), isa, code, self.abi)
     }
 
-    /// The flags of a code, as the event's print fmt writes them. Where it has none of them, they are named all the same:
-    /// they tell reasons apart.
+    /// The flags of a code, as the event's print fmt formats them. If the print fmt has no flags,
+    /// built-in names apply: flags distinguish reasons.
     fn flags(&self, isa: u8, code: u64) -> String {
         let written = self.exits.as_ref().and_then(|exits| exits.flags(isa, code, self.abi));
         written
@@ -150,8 +150,8 @@ impl ReasonNames {
 }
 
 impl Exits {
-    /// The symbol of the first of `fields` that there is (empty: the field with the code), in an
-    /// event with this code.
+    /// The symbol of the first field in `fields` that exists (empty: the field with the code), in
+    /// an event with this code.
     fn symbol(&self, fields: &str, isa: u8, code: u64, abi: Abi) -> Option<String> {
         let record = self.record(isa, code, abi);
         let named = if fields.is_empty() { self.field(VALUE)? } else { fields };
@@ -159,18 +159,19 @@ impl Exits {
         Some(String::from_utf8_lossy(symbol).into_owned())
     }
 
-    /// The flags that the print fmt writes of an event with this code; none: it has no table of flags.
+    /// The flags in the print fmt's output for an event with this code; `None` if it has no table
+    /// of flags.
     fn flags(&self, isa: u8, code: u64, abi: Abi) -> Option<String> {
         let record = self.record(isa, code, abi);
         self.print.as_ref()?.flags_of(&self.format, self.field(VALUE)?, &record)
     }
 
-    /// The field that the format has at a place of the rule.
+    /// The field of the format at an index of the rule.
     fn field(&self, place: usize) -> Option<&'static str> {
         self.rule.field(place).split('|').find(|name| self.format.field(name).is_some())
     }
 
-    /// An event with this code.
+    /// A record with this code.
     fn record(&self, isa: u8, code: u64, abi: Abi) -> Vec<u8> {
         let mut record = self.format.blank_record();
         let mut poke = |name: Option<&str>, value: u64| {

@@ -1,9 +1,9 @@
-//! Reads all streams of a recording in time order, decoding in parallel.
+//! Reads all streams of a recording in time order, and decodes in parallel.
 //!
 //! Each stream (a CPU's pages) is in time order by itself. A *round* decodes a few blocks of the
-//! streams that lag behind; what lies before the *horizon*, the earliest moment some stream has
-//! yet to reach, is complete in all streams and can be consumed. While one round is consumed the
-//! next is decoded.
+//! streams that lag behind. Everything before the *horizon*, the earliest time that some stream has
+//! not reached yet, is complete in all streams and can be consumed. The next round is decoded while
+//! one is consumed.
 //!
 //! ```text
 //!  round 1   stream 0  ██████████                 █ decoded before   ▓ decoded in this round
@@ -17,11 +17,12 @@
 //!                                    ^ horizon
 //! ```
 //!
-//! The contract: items of a stream come in time order, so a consumer that holds back what is not
-//! before the horizon, and merges what is, sees every item of the recording once and in time order.
+//! The contract: items of a stream come in time order, so a consumer that retains items at or after
+//! the horizon, and merges items before it, sees every item of the recording once and in time
+//! order.
 //!
-//! Memory is bounded by the blocks of one round and what runs ahead of the horizon: streams that
-//! are ahead are not decoded further until the others have caught up.
+//! Memory is bounded by the blocks of one round and the items beyond the horizon: a stream that is
+//! ahead is not decoded further until the others have caught up.
 
 mod in_order;
 
@@ -36,28 +37,28 @@ use sources::{Block, BlockReader, Recording, Stream};
 
 pub use in_order::{Lanes, in_order};
 
-/// Bytes of pages decoded per round and worker thread, at most (compressed: before decompression).
+/// Maximum bytes of pages to decode per round and worker thread (before decompression).
 const ROUND_BYTES_PER_WORKER: u64 = 2 << 20;
 
-/// Bytes of pages decoded per round, at most, as they are when decompressed: a small chunk may hold any
-/// number of pages. What becomes of a round takes several times as much.
+/// Maximum bytes of decompressed pages per round: a small chunk can contain any number of pages.
+/// The results of a round take several times as much memory.
 static ROUND_BYTES: AtomicU64 = AtomicU64::new(8 << 20);
 
-/// Bytes that a round decodes at least, however little memory there is.
+/// Minimum bytes to decode per round, even with little memory.
 const MIN_ROUND_BYTES: u64 = 1 << 20;
 
-/// Lets this process take so much memory: less is read ahead if that is little, more if it is much.
+/// Adapts read-ahead to the memory that this process may use.
 pub fn fit_into_memory(bytes: u64) {
     ROUND_BYTES.store((bytes / 32).max(MIN_ROUND_BYTES), Relaxed);
 }
 
-/// Bytes of pages that a round decodes at most, by the memory that this process may take.
+/// Maximum bytes of pages per round, according to the memory that this process may use.
 #[must_use]
 pub fn round_bytes() -> u64 {
     ROUND_BYTES.load(Relaxed)
 }
 
-/// One stream to read, and the recording it belongs to.
+/// A stream to read, with its recording.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'r> {
     /// The recording.
@@ -73,7 +74,8 @@ impl<'r> Input<'r> {
         recording.streams().iter().map(|stream| Self { recording, stream }).collect()
     }
 
-    /// Those streams whose times are on the recording's own clock: others can't be compared with them.
+    /// The streams whose times are on the recording's own clock: other times cannot be compared
+    /// with them.
     #[must_use]
     pub fn on_clock_of(recording: &'r Recording) -> Vec<Self> {
         let is_on_it = |input: &Self| recording.correction(input.stream).is_on_recording_clock();
@@ -81,56 +83,56 @@ impl<'r> Input<'r> {
     }
 }
 
-/// Turns the pages of a block into a batch of items in time order.
+/// Converts the pages of a block to a batch of items in time order.
 pub trait Decode: Sync {
-    /// What a block becomes; made with `Default`, or an old one used again.
+    /// The result for a block; created with `Default`, or reused.
     type Batch: Batch;
 
-    /// How many decoders this stands for: of what a round may take, each gets its part.
+    /// The number of decoders inside: they share the memory of a round.
     fn decoders(&self) -> u64 {
         1
     }
 
-    /// Decodes `block`, which belongs to input number `index`.
+    /// Decodes `block` of input number `index`.
     fn decode(&self, index: usize, input: Input<'_>, block: &Block<'_>, batch: &mut Self::Batch);
 }
 
 /// Decoded items of one block.
 pub trait Batch: Default + Send {
-    /// Forgets the items, keeps the memory.
+    /// Removes the items, but keeps the memory.
     fn clear(&mut self);
 
-    /// The greatest time reached by the block, whether or not an item stands there.
+    /// The latest time in the block, with or without an item at that time.
     fn last_stamp_ns(&self) -> Option<u64>;
 
-    /// The block can't be decompressed.
+    /// The block cannot be decompressed.
     fn set_unreadable(&mut self, damage: sources::Damage);
 }
 
-/// Takes the batches and works through them up to each horizon.
+/// Receives batches and processes them up to each horizon.
 pub trait Consume<B>: Send {
     /// The next batch of an input.
     fn take(&mut self, input: usize, batch: B);
 
-    /// All items before `horizon_ns` have been taken; batches used up go to `spent`.
-    /// Breaks off when nothing more is wanted.
+    /// All items before `horizon_ns` have arrived; consumed batches go to `spent`. Breaks off if no
+    /// more items are wanted.
     fn advance(&mut self, horizon_ns: u64, spent: &mut Vec<B>) -> ControlFlow<()>;
 }
 
-/// How far the reading of one stream has come.
+/// Reading progress of a stream.
 #[derive(Default)]
 struct Progress {
     next_block: usize,
     blocks: usize,
-    /// Blocks planned in the round that is being decoded.
+    /// Planned blocks in the round that is being decoded.
     planned: u64,
     reached_ns: Option<u64>,
-    /// Time a block spans, going by those decoded last; at least 1.
+    /// Time span of a block according to the latest decoded blocks; at least 1.
     block_ns: u64,
 }
 
 impl Progress {
-    /// The round's blocks have been decoded and go up to `stamp_ns`.
+    /// The round's blocks have been decoded up to `stamp_ns`.
     fn note(&mut self, stamp_ns: Option<u64>) {
         let before_ns = self.reached_ns;
         self.reached_ns = before_ns.max(stamp_ns);
@@ -146,7 +148,7 @@ impl Progress {
     }
 }
 
-/// Reads all of `inputs`; `tick` gets the bytes of them that each round took.
+/// Reads all `inputs`; `tick` receives the number of input bytes of each round.
 pub fn run<D, C>(
     inputs: &[Input<'_>],
     decoder: &D,
@@ -190,8 +192,8 @@ pub(crate) fn run_every<D, C>(
             return;
         }
         spent.append(&mut fresh);
-        // Several consumers give back batches of theirs at different times, each without those of the others: of such
-        // there would be more and more.
+        // Consumers return their batches at different times, each as a separate set; without this
+        // limit the number of sets would grow.
         spent.truncate(next.as_ref().map_or(0, |round| round.batches.len()));
         current = next;
     }
@@ -207,15 +209,15 @@ struct Round<B> {
 struct Rounds<'r> {
     inputs: &'r [Input<'r>],
     progress: Vec<Progress>,
-    /// From one block that is decoded to the next.
+    /// Step from one decoded block to the next.
     step: usize,
     budget: u64,
-    /// Bytes of unpacked pages that a round decodes, at most.
+    /// Maximum bytes of unpacked pages per round.
     round_bytes: u64,
     readers: ReaderPool,
 }
 
-/// Readers that are not in use: they hold memory and decompressors worth keeping.
+/// Idle readers, whose memory and decompressors are worth keeping.
 #[derive(Default)]
 struct ReaderPool(Mutex<Vec<BlockReader>>);
 
@@ -242,9 +244,9 @@ impl<'r> Rounds<'r> {
         Self { inputs, progress, step: 1, budget, round_bytes, readers }
     }
 
-    /// The blocks to decode next: always one of the stream that is expected to be furthest behind,
-    /// until the budget is used up. CPUs differ in how many events they have: a block of an idle
-    /// one spans seconds, and reading it early only costs memory.
+    /// The blocks to decode next: always of the stream that is expected to lag most, until the
+    /// budget is used up. CPUs differ in their event rates: a block of an idle CPU spans seconds,
+    /// and reading it early only costs memory.
     fn plan(&mut self) -> Vec<(usize, usize)> {
         let unread = self.progress.iter().enumerate().filter(|(_, progress)| !progress.is_done());
         let mut behind: BinaryHeap<_> =
@@ -316,7 +318,7 @@ impl<'r> Rounds<'r> {
         }
     }
 
-    /// Notes how far the round has come and returns the horizon behind it.
+    /// Records the progress of the round and returns the new horizon.
     fn note<B: Batch>(&mut self, round: &Round<B>) -> u64 {
         let mut reached_ns: Vec<Option<u64>> = vec![None; self.progress.len()];
         for (at, batch) in &round.batches {

@@ -1,25 +1,25 @@
-//! Whether the clock of a stream runs back: within a block, and from one block to the next.
+//! Detects a stream's clock running back, within a block and between blocks.
 //!
-//! In the kernel it never does. Where it does in a file, the times after the step can't be put in
-//! order with those before: their events count, but nothing is timed by them ([`ftrace::ringbuf::StampOrder`]
-//! says which pages are meant).
+//! In the kernel this never happens. If it happens in a file, times after the step back cannot be
+//! ordered with those before: events are counted, but not used for times
+//! ([`ftrace::ringbuf::StampOrder`] identifies the affected pages).
 
 use ftrace::ringbuf::{PageTime, RecordDamage, StampOrder, StepBack};
 use sources::Damage;
 
-/// The stamps of one block as recorded, before any correction.
+/// The time stamps of a block as recorded, before any correction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BlockStamps {
     order: StampOrder,
-    /// The first page: its stamp, and where it lies.
+    /// Stamp and offset of the first page.
     first: Option<(u64, u64)>,
-    /// Where the last page ended, in order or not.
+    /// End time of the last page, in order or not.
     ended: Option<u64>,
 }
 
 impl BlockStamps {
-    /// Judges the block's next page, at `offset`: it goes from `begin` to `end`, `read` is how reading
-    /// its records ended, and `next` the stamp of the page after it.
+    /// Checks the block's next page at `offset`, which extends from `begin` to `end`; `read` is the
+    /// result of reading its records, and `next` the stamp of the following page.
     pub fn page(
         &mut self,
         offset: u64,
@@ -42,8 +42,8 @@ pub struct StreamStamps {
 }
 
 impl StreamStamps {
-    /// Takes the next block. `Some` if it begins before what the stream has reached; with the damage
-    /// to be counted, if the clock ran back between this block and the one before.
+    /// Adds the next block. `Some` if it begins before the time that the stream has reached; the
+    /// inner value is the damage if the clock ran back between the two blocks.
     pub fn block(&mut self, cpu: u32, block: &BlockStamps) -> Option<Option<Damage>> {
         let reached = self.reached;
         let ended = self.ended;
@@ -56,7 +56,7 @@ impl StreamStamps {
     }
 }
 
-/// The damage that a step back is.
+/// The damage record for a step back.
 #[must_use]
 pub fn step(cpu: u32, offset: u64, step: StepBack) -> Damage {
     Damage::on_cpu(cpu, offset, step.to_string())

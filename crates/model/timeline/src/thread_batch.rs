@@ -1,4 +1,4 @@
-//! The content of one block of pages: events of threads, and losses between the pages.
+//! The content of a block of pages: events of threads, and losses between the pages.
 
 use ftrace::ringbuf::{Missed, StepBack};
 use sources::Damage;
@@ -8,7 +8,7 @@ use crate::rounds::Batch;
 use crate::stamps::{self, BlockStamps};
 use crate::thread_event::{Kind, KindSet, ThreadEvent};
 
-/// Part of a batch: events `from..to` of batch `batch` in lane `lane`, all of one thread.
+/// Events `from..to` of batch `batch` in lane `lane`, all of one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) lane: usize,
@@ -19,28 +19,28 @@ pub(crate) struct Run {
     pub(crate) last_ns: u64,
 }
 
-/// The events of one block that concern threads.
+/// The thread events of a block.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadBatch {
     /// In time order.
     pub(crate) events: Vec<ThreadEvent>,
-    /// Kinds of events there are.
+    /// Event kinds in the block.
     pub(crate) seen: KindSet,
-    /// Threads that entered or left a guest.
+    /// Threads that entered or exited a guest.
     pub(crate) vcpu_threads: Vec<u32>,
     /// Stamp of the first page.
     pub(crate) first_ns: Option<u64>,
     last_ns: Option<u64>,
-    /// Something before the first page was lost.
+    /// Events before the first page were lost.
     pub(crate) head_gap: bool,
-    /// Something after the last readable page could not be read.
+    /// Data after the last readable page could not be read.
     pub(crate) tail_gap: bool,
     pub(crate) stamps: BlockStamps,
     pub(crate) losses: BatchLosses,
 }
 
 impl ThreadBatch {
-    /// The block goes up to this moment at least.
+    /// The block extends at least up to this time.
     pub(crate) fn reached(&mut self, stamp_ns: u64) {
         self.last_ns = self.last_ns.max(Some(stamp_ns));
     }
@@ -57,8 +57,8 @@ impl ThreadBatch {
         self.events.push(event);
     }
 
-    /// The stream had reached a later moment than that at which this block begins: what is before it
-    /// has no time of its own.
+    /// The stream has already reached a time after the start of this block: earlier events get that
+    /// time.
     #[cold]
     pub(crate) fn begin_at(&mut self, stream: u16, reached_ns: u64) {
         let late = self.events.iter().take_while(|event| event.stamp_ns < reached_ns).count();
@@ -81,7 +81,7 @@ impl ThreadBatch {
 
     #[cold]
     fn note_vcpu(&mut self, thread: u32) {
-        // The last one stands at the end, where it is found at once.
+        // The most recent thread goes to the end, where the search begins.
         self.vcpu_threads.retain(|&known| known != thread);
         self.vcpu_threads.push(thread);
     }
@@ -104,12 +104,12 @@ impl Batch for ThreadBatch {
     }
 }
 
-/// Keeps account of losses from page to page of one block.
+/// Tracks losses from page to page of a block.
 #[derive(Debug)]
 pub(crate) struct PageWalk<'b> {
     stream: u16,
     cpu: u32,
-    /// Something was lost since the last readable event.
+    /// Events were lost since the last readable event.
     gap: bool,
     batch: &'b mut ThreadBatch,
 }
@@ -123,14 +123,14 @@ impl<'b> PageWalk<'b> {
         self.batch
     }
 
-    /// A page, or the rest of one, can't be read.
+    /// A page, or the rest of a page, cannot be read.
     pub(crate) fn damaged(&mut self, offset: u64, what: String) {
         self.batch.losses.damage.push(Damage::on_cpu(self.cpu, offset, what));
         self.gap = true;
     }
 
-    /// A page was read whose times are in order: whatever was lost before it is placed. Its events
-    /// are those from `from` on.
+    /// Called after a page whose times are in order: places all losses before it. Its events start
+    /// at index `from`.
     pub(crate) fn in_order(&mut self, from: usize, missed: Missed, span_ns: (u64, u64)) {
         let (begin_ns, end_ns) = span_ns;
         self.gap |= self.batch.losses.missed(missed);
@@ -147,9 +147,9 @@ impl<'b> PageWalk<'b> {
         self.batch.reached(begin_ns.max(end_ns));
     }
 
-    /// A page was read whose times mean nothing. Its events from `from` on happened, but when is not
-    /// known: they are put where the pages in order have got to (`place_ns`: if there are none), and
-    /// lie in a loss that lasts up to the next page in order.
+    /// Called after a page with invalid times. Its events from index `from` on happened at an
+    /// unknown time: they are placed where the ordered pages have ended (`place_ns` if there are
+    /// none), inside a loss that lasts until the next ordered page.
     #[cold]
     pub(crate) fn out_of_order(&mut self, from: usize, missed: Missed, place_ns: u64) {
         self.batch.losses.missed(missed);
@@ -170,14 +170,14 @@ impl<'b> PageWalk<'b> {
         self.batch.losses.damage.extend(step.map(|step| stamps::step(self.cpu, offset, step)));
     }
 
-    /// The block ends; a loss at its end concerns the next block of the stream.
+    /// Ends the block; a loss at its end concerns the next block of the stream.
     pub(crate) fn end(self) {
         self.batch.tail_gap = self.gap;
     }
 }
 
 impl ThreadEvent {
-    /// The marker of a loss on `stream` between two moments.
+    /// The event for a loss on `stream` between two times.
     pub(crate) fn lost(stream: u16, from_ns: u64, to_ns: u64) -> Self {
         Self {
             stamp_ns: from_ns,

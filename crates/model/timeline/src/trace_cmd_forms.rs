@@ -1,29 +1,31 @@
-//! The forms in which `trace-cmd report` prints events of KVM and of the scheduler: its plugins have own ones.
+//! The text in which `trace-cmd report` prints events of KVM and the scheduler, for which it has
+//! plugins.
 //!
-//! They are print fmts here, compiled and run as the kernel's own are. What a plugin prints wrongly, as
-//! `<CANT FIND FIELD rip>` before events of newer kernels and of arm64, has no form: the kernel's is right.
+//! The forms are print fmts, compiled and run like the kernel's. Where a plugin prints errors, such
+//! as `<CANT FIND FIELD rip>` for newer kernels and arm64, there is no form, and the kernel's print
+//! fmt applies.
 
 use ftrace::eventfmt::{EventFormat, NumberAt, PrintProgram};
 use raw_bytes::{Abi, ByteOrder};
 
-/// A number of an exit reason, and its name.
+/// Number and name of an exit reason.
 type Reason = (u64, &'static str);
 
-/// Intel's, by the field `isa`.
+/// Value of the field `isa` for Intel.
 const VMX: u64 = 1;
-/// AMD's.
+/// Value for AMD.
 const SVM: u64 = 2;
 
 /// An event as trace-cmd prints it.
 #[derive(Clone, Debug)]
 pub struct TraceCmdForm {
     program: PrintProgram,
-    /// Where instruction set and exit reason are, if it has one.
+    /// Positions of `isa` and exit reason, if the event has them.
     reason: Option<(NumberAt, NumberAt)>,
 }
 
 impl TraceCmdForm {
-    /// The form of an event; none where trace-cmd prints it as its kernel does.
+    /// The form of an event; `None` if trace-cmd prints it with the kernel's print fmt.
     #[must_use]
     pub fn for_event(format: &EventFormat, abi: Abi) -> Option<Self> {
         let has = |fields: &[&str]| fields.iter().all(|name| format.field(name).is_some());
@@ -51,13 +53,14 @@ impl TraceCmdForm {
         Some(Self { program, reason })
     }
 
-    /// What writes it.
+    /// The print program.
     #[must_use]
     pub fn program(&self) -> &PrintProgram {
         &self.program
     }
 
-    /// Whether a record is printed so: reasons for which trace-cmd has no name keep the kernel's.
+    /// Whether trace-cmd prints a record with this form: reasons without a name in trace-cmd use
+    /// the kernel's.
     #[must_use]
     pub fn fits(&self, record: &[u8], order: ByteOrder) -> bool {
         let Some((isa, reason)) = self.reason else { return true };
@@ -78,7 +81,7 @@ const INJECTED: [&str; 6] =
     ["isa", "exit_code", "exit_info1", "exit_info2", "exit_int_info", "exit_int_info_err"];
 const SWITCH_FIELDS: [&str; 7] =
     ["prev_comm", "prev_pid", "prev_prio", "prev_state", "next_comm", "next_pid", "next_prio"];
-/// Letters of states are those of trace-cmd's plugin, which has W where newer kernels have I, for idle.
+/// State letters as in trace-cmd's plugin, which has W where newer kernels have I for idle.
 const SWITCH: &str = "\"%s:%d [%d] %s ==> %s:%d [%d]\", REC->prev_comm, REC->prev_pid, REC->prev_prio, \
     (REC->prev_state & 0xff) ? __print_flags(REC->prev_state & 0xff, \"|\", {0x01, \"S\"}, {0x02, \"D\"}, \
     {0x04, \"T\"}, {0x08, \"t\"}, {0x10, \"Z\"}, {0x20, \"X\"}, {0x40, \"x\"}, {0x80, \"W\"}) : \"R\", \
@@ -106,7 +109,7 @@ fn wakeup(has_success: bool, has_cpu: bool) -> String {
     format!("\"%s:%d [%d]{success}{cpu}\", REC->comm, REC->pid, REC->prio{with_success}{with_cpu}")
 }
 
-/// A reason's name, by the instruction set.
+/// The reason's name by virtualization extension.
 fn reason_by_name(field: &str) -> String {
     let table = |names: &[Reason]| -> String {
         names.iter().map(|(code, name)| format!(", {{{code:#x}, \"{name}\"}}")).collect()

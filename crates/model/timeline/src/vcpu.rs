@@ -1,4 +1,4 @@
-//! The state machine of one vCPU thread: from its events, in time order, to exits with parts.
+//! The state machine of a vCPU thread: converts its events, in time order, to exits with parts.
 //!
 //! ```text
 //!   kvm_entry        kvm_exit      kvm_userspace_exit    kvm_fpu load   kvm_entry
@@ -6,8 +6,8 @@
 //!       │  guest │ host │      kernel      │      user      │    kernel     │
 //!                 └ first host event: interrupts taken before kvm_exit
 //! ```
-//! A `sched_switch` away opens an off-CPU part whatever the thread was doing; the switch back
-//! closes it.
+//! A `sched_switch` away starts an off-CPU part, whatever the thread was doing; the switch back
+//! ends it.
 
 mod activity;
 mod phase;
@@ -21,18 +21,18 @@ use phase::{Cpu, Handling, OpenExit, Phase, Stay};
 
 /// Receives the exits of a recording, in time order per vCPU.
 pub trait ExitSink {
-    /// An exit has ended (or was cut off: see its outcome). `vcpu` is the index in
+    /// An exit has ended or was cut off: see its outcome. `vcpu` is the index in
     /// [`crate::ExitPass::vcpus`].
     fn exit(&mut self, vcpu: usize, span: &ExitSpan);
 }
 
-/// Exits don't matter: what a pass finds besides does.
+/// Ignores exits, for passes with other results.
 impl ExitSink for () {
     #[inline]
     fn exit(&mut self, _: usize, _: &ExitSpan) {}
 }
 
-/// Both get every exit.
+/// Passes every exit to both sinks.
 impl<A: ExitSink, B: ExitSink> ExitSink for (A, B) {
     #[inline]
     fn exit(&mut self, vcpu: usize, span: &ExitSpan) {
@@ -50,7 +50,7 @@ impl<S: ExitSink> ExitSink for Option<S> {
     }
 }
 
-/// The state after an interval whose time is accounted for.
+/// The state after an accounted interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SliceEnd {
     GoesOn,
@@ -58,37 +58,38 @@ enum SliceEnd {
     Entry,
 }
 
-/// Events of one CPU were lost up to a moment.
+/// Events of a CPU were lost up to a time.
 #[derive(Clone, Copy, Debug)]
 struct Gap {
     to_ns: u64,
     stream: u16,
 }
 
-/// One vCPU thread while the recording is read.
+/// The state of a vCPU thread during reading.
 #[derive(Debug)]
 pub(crate) struct VcpuThread {
-    /// Index under which the sink knows the vCPU.
+    /// Index of the vCPU in calls to the sink.
     pub(crate) index: usize,
     /// The vCPU id of `kvm_entry`, once seen.
     pub(crate) vcpu_id: Option<u32>,
     phase: Phase,
     cpu: Cpu,
-    /// Those of the open exit; here, so that their memory serves every exit.
+    /// Intervals of the open exit; here, so that exits reuse the memory.
     intervals: KernelIntervals,
-    /// The scheduler's switches of this thread are in the recording.
+    /// Whether the recording has scheduler switches of this thread.
     switches_recorded: bool,
-    /// No loss leaves open whether the thread runs.
+    /// Whether it is known, despite losses, if the thread is on CPU.
     cpu_known: bool,
-    /// Switches of this thread that must have happened, and are not in the recording though no event was lost.
+    /// Switches of this thread that must have happened but were not recorded, although no event was
+    /// lost.
     pub(crate) switches_unseen: u64,
     stay: Stay,
-    /// Level 2 runs, or did when the open exit began and nothing has changed that.
+    /// Level 2 runs, or ran when the open exit began and nothing has changed that since.
     in_l2: bool,
     gaps: Vec<Gap>,
-    /// How many losses of the recording it has seen.
+    /// Number of the recording's losses that it has processed.
     pub(crate) losses_seen: u64,
-    /// Time of the latest event: what is accounted for up to here is not accounted for again.
+    /// Time of the latest event: time before it is already accounted for.
     latest_ns: u64,
 }
 
@@ -111,7 +112,7 @@ impl VcpuThread {
         }
     }
 
-    /// Takes the thread's next event.
+    /// Processes the thread's next event.
     #[inline]
     pub(crate) fn feed(&mut self, event: &ThreadEvent, sink: &mut impl ExitSink) {
         if event.stamp_ns < self.latest_ns {
@@ -137,8 +138,8 @@ impl VcpuThread {
         }
     }
 
-    /// An event that comes after one that it was before, as when the clocks of two CPUs, or the pieces
-    /// of a corrected clock, don't agree: when it happened is not known.
+    /// An event with an earlier time than its predecessor, because the clocks of two CPUs or the
+    /// segments of a corrected clock disagree: its real time is unknown.
     #[cold]
     fn late(&mut self, event: &ThreadEvent, sink: &mut impl ExitSink) {
         if event.kind == Kind::Lost {
@@ -150,7 +151,7 @@ impl VcpuThread {
         self.feed(&ThreadEvent { stamp_ns: now_ns, ..*event }, sink);
     }
 
-    /// Whether the thread has gone before this event, or its id belongs to another vCPU's thread
+    /// Whether the thread has ended before this event, or its id belongs to another vCPU thread
     /// from here on.
     #[inline]
     pub(crate) fn ends_before(&self, event: &ThreadEvent) -> bool {
@@ -171,11 +172,11 @@ impl VcpuThread {
     }
 
     fn exit(&mut self, event: &ThreadEvent, sink: &mut impl ExitSink) {
-        // Two exits in a row: KVM re-entered the guest on a fast path without kvm_entry.
+        // Two consecutive exits: KVM re-entered the guest on a fast path without `kvm_entry`.
         self.close_exit(sink);
         let mut span = ExitSpan::new(event.stamp_ns, event.value, event.flag);
         self.note_guest_time(&mut span);
-        // Some exits of level 2 are dealt with before kvm_nested_vmexit is reached.
+        // Some exits of level 2 are handled before `kvm_nested_vmexit`.
         span.level = if self.in_l2 { 2 } else { 1 };
         self.phase = Phase::Exit(OpenExit {
             span,
@@ -189,7 +190,7 @@ impl VcpuThread {
         self.forget_gaps_before(event.stamp_ns);
     }
 
-    /// The time between the guest's entry and this exit from it.
+    /// Sets the time between the guest's entry and this exit.
     fn note_guest_time(&self, span: &mut ExitSpan) {
         let Phase::Guest { since_ns, host_since_ns } = self.phase else { return };
         let host_ns = host_since_ns.unwrap_or(span.start_ns);
@@ -239,7 +240,7 @@ impl VcpuThread {
         }
     }
 
-    /// The open exit is one of level 2.
+    /// The open exit is an exit of level 2.
     fn nested_exit(&mut self) {
         self.in_l2 = true;
         if let Phase::Exit(open) = &mut self.phase {
@@ -247,8 +248,8 @@ impl VcpuThread {
         }
     }
 
-    /// Level 1 runs next. After `kvm_nested_vmenter` this takes an enter back that the hardware has
-    /// not seen: the state of level 2 did not load, or it halted at once.
+    /// Level 1 runs next. After `kvm_nested_vmenter`, this cancels a nested entry before the
+    /// hardware entered level 2: the state of level 2 did not load, or it halted at once.
     fn nested_inject(&mut self, code: u64) {
         self.in_l2 = false;
         match &mut self.phase {
@@ -261,7 +262,7 @@ impl VcpuThread {
         }
     }
 
-    /// Events that mean something only while an exit is handled.
+    /// Events that matter only while an exit is handled.
     fn during_exit(&mut self, event: &ThreadEvent) {
         let returns = event.kind == Kind::UserReturn && self.is_in_user_space();
         if returns || matches!(event.kind, Kind::UserExit | Kind::VcpuWakeup) {
@@ -288,13 +289,14 @@ impl VcpuThread {
         }
     }
 
-    /// An event says whether the thread runs; a switch before it was `unseen`, unless events were lost.
+    /// An event shows whether the thread is on CPU; if `unseen`, a switch is missing, unless events
+    /// were lost.
     fn cpu_shows(&mut self, unseen: bool) {
         self.switches_unseen += u64::from(self.cpu_known && unseen);
         self.cpu_known = true;
     }
 
-    /// The thread emitted an event: it runs, whatever events of the scheduler are missing.
+    /// The thread emitted an event, so it is on CPU, even if scheduler events are missing.
     fn has_cpu(&mut self) {
         self.cpu_shows(self.cpu != Cpu::Running);
         self.cpu = Cpu::Running;
@@ -317,7 +319,7 @@ impl VcpuThread {
     fn sched_in(&mut self, event: &ThreadEvent) {
         self.cpu_shows(self.cpu == Cpu::Running && self.switches_recorded);
         if self.cpu == Cpu::Running {
-            // The switch away was not seen: the time since belongs where the thread was last.
+            // The switch away was not seen: the time since belongs to the thread's last state.
             self.host_work(event.stamp_ns);
         }
         self.account(event.stamp_ns);
@@ -332,7 +334,7 @@ impl VcpuThread {
         }
     }
 
-    /// Gives the time since the last accounted moment to the part it belongs to.
+    /// Assigns the time since the last accounted moment to a part.
     fn account(&mut self, now_ns: u64) {
         self.account_until(now_ns, SliceEnd::GoesOn);
     }
@@ -350,7 +352,7 @@ impl VcpuThread {
             (Cpu::Running, Handling::User) => parts.user_ns += took_ns,
             (Cpu::Running, Handling::Kernel) => {
                 parts.kernel_ns += took_ns;
-                // What came before the entry can't be found to have been polling any more.
+                // Time before an entry can no longer turn out to be halt polling.
                 if then != SliceEnd::Entry {
                     self.intervals.push(from_ns, now_ns, then == SliceEnd::Sleeps);
                 }
@@ -358,20 +360,21 @@ impl VcpuThread {
         }
     }
 
-    /// Events were lost from this moment on, up to another.
+    /// Events were lost from this time to another.
     pub(crate) fn lost(&mut self, event: &ThreadEvent) {
-        // Of a stream's gaps the one that ends last covers all: others are forgotten before it is.
+        // The gap of a stream that ends last covers all: earlier gaps expire before it.
         match self.gaps.iter_mut().find(|gap| gap.stream == event.stream) {
             Some(gap) => gap.to_ns = gap.to_ns.max(event.value),
             None => self.gaps.push(Gap { to_ns: event.value, stream: event.stream }),
         }
-        // Which guest ran after the gap is unknown until an event says so, and whether the thread runs.
+        // After the gap, which guest runs and whether the thread is on CPU is unknown until an
+        // event shows it.
         (self.in_l2, self.cpu_known) = (false, false);
     }
 
     /// Whether events of this thread may have been lost since its open exit began, or since its
-    /// guest was entered: gaps that had ended by then are forgotten. A thread that was never
-    /// switched away and whose events all came from one intact CPU has lost none.
+    /// guest was entered: gaps that ended before have expired. A thread that was never switched
+    /// away, with all events from one CPU without losses, has lost none.
     pub(crate) fn lost_since(&self) -> bool {
         let stayed = || self.switches_recorded && !self.stay.was_off && !self.stay.moved;
         self.gaps.iter().any(|gap| gap.stream == self.stay.stream || !stayed())

@@ -1,4 +1,5 @@
-//! The vCPU threads of a recording: found by what they do, told apart when thread ids are reused.
+//! The vCPU threads of a recording: identified by their events, and separated if thread ids are
+//! reused.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +8,25 @@ use rustc_hash::FxHashMap;
 use crate::thread_event::{Kind, ThreadEvent};
 use crate::vcpu::{ExitSink, VcpuThread};
 
-/// A vCPU thread as far as its own events show.
+/// A vCPU thread according to its own events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VcpuInfo {
     /// Thread id (the kernel's `pid`).
     pub thread: u32,
-    /// The id its `kvm_entry` events carry, where they carry one.
+    /// The id in its `kvm_entry` events, if they have one.
     pub vcpu_id: Option<u32>,
-    /// Time of its first entry or exit: tells threads apart that had the same id.
+    /// Time of its first entry or exit: distinguishes threads that reused an id.
     pub first_ns: u64,
 }
 
-/// Losses that vCPUs learn of at their next event: a recording may have as many vCPUs, and as many losses, as lines.
+/// Losses that vCPUs process at their next event: a recording can have as many vCPUs and losses as
+/// lines, so eager delivery would be quadratic.
 #[derive(Debug, Default)]
 struct PendingLosses {
-    /// How many there were.
+    /// Total number of losses.
     count: u64,
-    /// The newest loss of each stream, by its number; it lasts as long as any before it.
+    /// The newest loss of each stream, by its number; it lasts at least as long as its
+    /// predecessors.
     newest: BTreeMap<u64, ThreadEvent>,
     /// By stream, the number of its newest loss.
     numbers: FxHashMap<u16, u64>,
@@ -38,7 +41,7 @@ impl PendingLosses {
         self.newest.insert(self.count, ThreadEvent { value: to_ns, ..*gap });
     }
 
-    /// Gives a vCPU those that it has not seen.
+    /// Passes a vCPU the losses that it has not processed.
     #[inline]
     fn deliver(&self, vcpu: &mut VcpuThread) {
         if vcpu.losses_seen != self.count {
@@ -54,27 +57,28 @@ impl PendingLosses {
     }
 }
 
-/// All vCPU threads, those that ended included.
+/// All vCPU threads, including ended ones.
 #[derive(Debug, Default)]
 pub(crate) struct Vcpus {
     infos: Vec<VcpuInfo>,
     live: FxHashMap<u32, VcpuThread>,
-    /// vCPUs by thread and id: a VMM may run several in one thread, one after the other.
+    /// vCPUs by thread and id: a VMM can run several vCPUs in one thread, one after the other.
     by_id: FxHashMap<(u32, u64), usize>,
-    /// Losses that have not ended: they concern vCPUs first seen within them, too.
+    /// Losses that have not ended: they also concern vCPUs that first appear during the loss.
     open_gaps: Vec<ThreadEvent>,
     pending_losses: PendingLosses,
-    /// Of threads that have ended; see [`VcpuThread::switches_unseen`].
+    /// Sum over ended threads; see [`VcpuThread::switches_unseen`].
     switches_unseen: u64,
 }
 
 impl Vcpus {
-    /// The vCPU that a thread is at the moment.
+    /// The vCPU that a thread currently runs.
     pub(crate) fn of_thread(&mut self, thread: u32) -> Option<&VcpuThread> {
         self.of_thread_mut(thread).map(|vcpu| &*vcpu)
     }
 
-    /// [`Vcpus::of_thread`], to be given the thread's next event, unless it [ends before](VcpuThread::ends_before).
+    /// [`Vcpus::of_thread`] before the thread's next event, unless the vCPU [ends
+    /// before](VcpuThread::ends_before) it.
     #[inline]
     pub(crate) fn of_thread_mut(&mut self, thread: u32) -> Option<&mut VcpuThread> {
         let vcpu = self.live.get_mut(&thread)?;
@@ -82,7 +86,7 @@ impl Vcpus {
         Some(vcpu)
     }
 
-    /// Threads that are vCPUs at the moment, in the order in which they were found.
+    /// Current vCPU threads, in order of discovery.
     pub(crate) fn threads(&self) -> Vec<u32> {
         let mut threads: Vec<(usize, u32)> =
             self.live.iter().map(|(thread, vcpu)| (vcpu.index, *thread)).collect();
@@ -90,18 +94,18 @@ impl Vcpus {
         threads.into_iter().map(|(_, thread)| thread).collect()
     }
 
-    /// Threads of all vCPUs found after the first `known`, those that ended included.
+    /// Threads of all vCPUs found after the first `known`, including ended ones.
     pub(crate) fn found_after(&self, known: usize) -> impl Iterator<Item = u32> {
         self.infos.iter().skip(known).map(|info| info.thread)
     }
 
-    /// Informs all vCPUs of a loss, those not yet known too.
+    /// Informs all vCPUs of a loss, including those that are still unknown.
     pub(crate) fn lost(&mut self, gap: &ThreadEvent) {
         self.open_gaps.push(*gap);
         self.pending_losses.add(gap);
     }
 
-    /// Notes losses of which threads not yet known may have to hear.
+    /// Remembers losses that still unknown threads may need.
     pub(crate) fn note_gaps(&mut self, gaps: &[ThreadEvent]) {
         self.open_gaps.extend_from_slice(gaps);
     }
@@ -111,12 +115,12 @@ impl Vcpus {
         &self.open_gaps
     }
 
-    /// No event before this moment is to come.
+    /// No event before this time will follow.
     pub(crate) fn forget_gaps_before(&mut self, horizon_ns: u64) {
         self.open_gaps.retain(|gap| gap.value > horizon_ns);
     }
 
-    /// Takes events of one thread, in time order.
+    /// Processes events of one thread, in time order.
     pub(crate) fn feed(&mut self, thread: u32, events: &[ThreadEvent], sink: &mut impl ExitSink) {
         let mut rest = events;
         while !rest.is_empty() {
@@ -128,7 +132,7 @@ impl Vcpus {
         }
     }
 
-    /// Makes the thread a vCPU at its first entry or exit among `events`.
+    /// Makes the thread a vCPU at its first entry or exit in `events`.
     fn begin(&mut self, thread: u32, events: &mut &[ThreadEvent]) -> bool {
         let is_vcpu = |event: &ThreadEvent| matches!(event.kind, Kind::Exit | Kind::Entry);
         let Some(at) = events.iter().position(is_vcpu) else { return false };
@@ -145,8 +149,8 @@ impl Vcpus {
         true
     }
 
-    /// The index of the vCPU that the thread runs from this event on: a known one, if the event
-    /// has an id the thread has run before.
+    /// The index of the vCPU that the thread runs from this event on: an existing one if the thread
+    /// has run this vCPU id before.
     fn index_of(&mut self, thread: u32, first: Option<&ThreadEvent>) -> usize {
         let next = self.infos.len();
         let id = first.filter(|event| event.kind == Kind::Entry && event.value != 0);
@@ -161,7 +165,8 @@ impl Vcpus {
         index
     }
 
-    /// Feeds a vCPU until it ends; returns what is left then, and nothing of a thread that is none.
+    /// Passes events to a vCPU until it ends; returns the remaining events, or none if the thread
+    /// is not a vCPU.
     fn feed_live<'e>(
         &mut self,
         thread: u32,
@@ -197,12 +202,13 @@ impl Vcpus {
         }
     }
 
-    /// Ends all threads, in the order in which they were found.
+    /// Ends all threads, in order of discovery.
     pub(crate) fn finish(self, sink: &mut impl ExitSink) -> Vec<VcpuInfo> {
         self.finish_and_count(sink).0
     }
 
-    /// The same, and how many of their switches are not in the recording though no event was lost.
+    /// As [`Vcpus::finish`], with the number of switches that were not recorded although no event
+    /// was lost.
     pub(crate) fn finish_and_count(mut self, sink: &mut impl ExitSink) -> (Vec<VcpuInfo>, u64) {
         for thread in self.threads() {
             if let Some(vcpu) = self.of_thread_mut(thread) {

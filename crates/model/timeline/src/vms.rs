@@ -1,8 +1,8 @@
-//! Which vCPU threads belong to one VM.
+//! Groups vCPU threads into VMs.
 //!
-//! A recording holds thread ids but no process ids. Recordings that name their guests (trace-cmd's
-//! GUEST option) settle it; else threads are put together by what KVM shows: within a VM each vCPU
-//! id occurs once, and a VMM makes its vCPU threads in the order of their ids.
+//! A recording has thread ids but no process ids. If it names its guests (trace-cmd's GUEST
+//! option), these decide; otherwise threads are grouped by what KVM shows: a vCPU id occurs once
+//! per VM, and a VMM creates its vCPU threads in the order of their ids.
 
 use std::collections::HashMap;
 
@@ -11,11 +11,11 @@ use sources::Recording;
 use crate::least_tree::LeastTree;
 use crate::vcpus::VcpuInfo;
 
-/// A virtual machine seen on the recorded host.
+/// A virtual machine on the recorded host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vm {
-    /// The guest's name where the recording has it, else `vm-` and its first vCPU's thread id; or what its user
-    /// calls it instead.
+    /// The guest's name if the recording has it, otherwise `vm-` with the thread id of its first
+    /// vCPU; or a name that the user has chosen.
     pub name: String,
     /// The VMM's comm, as recorded for the first vCPU thread.
     pub comm: Option<String>,
@@ -28,9 +28,9 @@ pub struct Vm {
 pub struct VmVcpu {
     /// Index in [`crate::ExitPass::vcpus`].
     pub index: usize,
-    /// The id within the VM: KVM's where events carry it, else the order of the threads.
+    /// The id within the VM: KVM's if events have it, otherwise the index of the thread.
     pub vcpu: u32,
-    /// Its thread.
+    /// Its thread id.
     pub thread: u32,
 }
 
@@ -45,7 +45,7 @@ pub fn group_vms(recording: &Recording, infos: &[VcpuInfo]) -> Vec<Vm> {
         let Some(info) = infos.get(index) else { continue };
         let guest = guest_threads.get(&info.thread).copied();
         let id = guest.map(|(_, vcpu)| vcpu).or(info.vcpu_id);
-        // A guest can be identified without a name: its vCPU ids count, its name doesn't.
+        // A guest entry without a name still identifies the vCPU ids.
         let guest = guest.map(|(name, _)| name).filter(|name| !name.is_empty());
         found.add(guest, recording.comm(info.thread), (index, info.thread, id));
     }
@@ -57,27 +57,26 @@ pub fn group_vms(recording: &Recording, infos: &[VcpuInfo]) -> Vec<Vm> {
     vms
 }
 
-/// The VMs found so far, and by what the next vCPU finds the one that it belongs to without looking
-/// at all of them.
+/// The VMs so far, with indices that find the VM of the next vCPU without a linear search.
 #[derive(Default)]
 struct FoundVms {
     vms: Vec<Vm>,
     /// The newest VM of each name.
     by_name: HashMap<String, usize>,
-    /// Number in `groups`, by comm without digits: a VM's threads differ at most in the number in
+    /// Index in `groups`, by comm without digits: a VM's threads differ at most in the number in
     /// their comm ("CPU 0/KVM", "CPU 1/KVM").
     by_comm: HashMap<Option<String>, usize>,
     groups: Vec<SimilarVms>,
-    /// Per VM its group, and its place in that.
+    /// Per VM: its group, and its index in the group.
     places: Vec<(usize, usize)>,
 }
 
-/// VMs whose threads have the same comm but for digits, the newest last.
+/// VMs whose threads have the same comm except for digits, newest last.
 #[derive(Default)]
 struct SimilarVms {
-    /// Numbers in [`FoundVms::vms`].
+    /// Indices in [`FoundVms::vms`].
     vms: Vec<usize>,
-    /// The id of the vCPU that each got last.
+    /// The id of the last vCPU of each VM.
     last_ids: LeastTree,
 }
 
@@ -108,7 +107,7 @@ impl FoundVms {
         }
     }
 
-    /// The newest VM that the vCPU can belong to.
+    /// The newest VM to which the vCPU can belong.
     fn home(&self, guest: Option<&str>, group: usize, id: Option<u32>) -> Option<usize> {
         if let Some(name) = guest {
             return self.by_name.get(name).copied();
@@ -139,7 +138,7 @@ impl FoundVms {
 mod tests {
     use super::*;
 
-    /// The names of the VMs of these vCPUs: guest, comm, id; threads count from 1.
+    /// The names of the VMs of these vCPUs: guest, comm, id; thread ids count from 1.
     fn homes(vcpus: &[(Option<&str>, &str, Option<u32>)]) -> Vec<(String, Vec<u32>)> {
         let mut found = FoundVms::default();
         for (thread, &(guest, comm, id)) in (1..).zip(vcpus) {

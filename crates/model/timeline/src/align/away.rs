@@ -1,31 +1,31 @@
-//! When a vCPU was certainly not running its guest: between a `kvm_exit` and the `kvm_entry` after
-//! it. What the guest recorded on that vCPU happened at other times.
+//! Times at which a vCPU certainly did not run its guest: from each `kvm_exit` to the next
+//! `kvm_entry`. Guest events on that vCPU happened at other times.
 
 use crate::exit_span::{ExitSpan, Outcome};
 
-/// Stretches in which a vCPU did not run its guest, on the host's clock.
+/// Intervals in which a vCPU did not run its guest, on the host's clock.
 ///
-/// All other times are possible ones: before the first and after the last exit of the recording,
-/// and wherever events were lost, nothing is known of the guest, so nothing is ruled out.
+/// All other times are possible. Before the first exit, after the last exit, and wherever events
+/// were lost, the guest's state is unknown, so nothing is ruled out.
 #[derive(Clone, Debug, Default)]
 pub struct Away {
-    /// From exit to entry, in order and apart.
+    /// From exit to entry, sorted and disjoint.
     spans: Vec<(i64, i64)>,
-    /// Stamp of the last entry or exit seen.
+    /// Time stamp of the last entry or exit.
     last_edge_ns: Option<u64>,
-    /// Stretches shorter than this are left out, to keep to [`MAX_SPANS`].
+    /// Shorter intervals are dropped, to stay within [`MAX_SPANS`].
     shortest_ns: i64,
 }
 
-/// Stretches kept of one vCPU. Leaving some out loosens bounds, but makes none wrong.
+/// Maximum intervals per vCPU. Dropping intervals loosens bounds, but makes none wrong.
 const MAX_SPANS: usize = 1 << 21;
 
 impl Away {
-    /// Adds the exit that followed those added before.
+    /// Adds the next exit.
     ///
-    /// An exit stamped like the entry before it says that the clock stood still: the kernel's
-    /// `local` and `global` clocks do while what they are made of would run back or too far ahead.
-    /// When the exit really was is not known then, only that it was later.
+    /// An exit with the time stamp of the preceding entry means that the clock stood still: the
+    /// kernel's `local` and `global` clocks do so when their source would run back or too far
+    /// ahead. The real time of the exit is then unknown, except that it was later.
     pub fn add(&mut self, span: &ExitSpan) {
         let stood_still = self.last_edge_ns == Some(span.start_ns);
         self.last_edge_ns = Some(span.end_ns);
@@ -34,7 +34,7 @@ impl Away {
         }
     }
 
-    /// Adds a stretch; one that is empty or not after those before is left out.
+    /// Adds an interval; ignores it if it is empty or does not follow the previous ones.
     pub fn push(&mut self, from_ns: u64, to_ns: u64) {
         let (Ok(from), Ok(to)) = (i64::try_from(from_ns), i64::try_from(to_ns)) else { return };
         let after = self.spans.last().is_none_or(|last| last.1 <= from);
@@ -54,13 +54,13 @@ impl Away {
         self.spans.retain(|(from, to)| to - from >= self.shortest_ns);
     }
 
-    /// How many stretches there are.
+    /// The number of intervals.
     #[must_use]
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Whether nothing is known.
+    /// Whether there are no intervals.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
@@ -72,14 +72,14 @@ impl Away {
         Some((self.spans.first()?.0, self.spans.last()?.1))
     }
 
-    /// The stretch in which `at` lies; its ends do not count.
+    /// The interval that contains `at`, ends excluded.
     #[must_use]
     pub fn around(&self, at: i64) -> Option<(i64, i64)> {
         let index = self.first_ending_after(at);
         self.spans.get(index).copied().filter(|span| span.0 < at)
     }
 
-    /// The first and the last moment from `low` to `high` at which the guest may have run.
+    /// The first and the last moment between `low` and `high` at which the guest can have run.
     #[must_use]
     pub fn possible(&self, low: i64, high: i64) -> Option<(i64, i64)> {
         let low = self.around(low).map_or(low, |span| span.1);
@@ -87,17 +87,17 @@ impl Away {
         (low <= high).then_some((low, high))
     }
 
-    /// The number of the window between two stretches that `at` lies in, or before.
+    /// Index of the window between two intervals that contains `at`, or of the next window.
     pub(super) fn window(&self, at: i64) -> usize {
         self.first_ending_after(at)
     }
 
-    /// Stretches that reach beyond `at`.
+    /// The intervals that end after `at`.
     pub(super) fn from(&self, at: i64) -> &[(i64, i64)] {
         self.spans.get(self.first_ending_after(at)..).unwrap_or_default()
     }
 
-    /// Which part of the time from `low` to `high` the guest may have run.
+    /// The share of the time from `low` to `high` in which the guest can have run.
     pub(super) fn share_possible(&self, low: i64, high: i64) -> f64 {
         let inside = self.from(low).iter().take_while(|span| span.0 < high);
         let away: i64 = inside.map(|span| span.1.min(high) - span.0.max(low)).sum();

@@ -1,11 +1,11 @@
-//! The work that alignment may do for one command: hosts with many vCPUs, and guests that fit none of
-//! them, could keep it busy for hours.
+//! Limits the work that alignment does for one command: hosts with many vCPUs, and guests that
+//! match none of them, could keep it busy for hours.
 
-/// Steps that one command may take: some seconds. A step looks at one event, or at one stretch in which a
+/// Maximum steps of one command, a few seconds. A step examines an event, or an interval in which a
 /// vCPU was away.
 const MAX_STEPS: u64 = 1 << 29;
 
-/// Steps that are left.
+/// The remaining steps.
 #[derive(Debug)]
 pub struct Budget {
     remaining: u64,
@@ -24,18 +24,19 @@ impl Budget {
         Self { remaining: steps }
     }
 
-    /// Takes steps; what is not left is not owed.
+    /// Spends steps; the budget does not go below zero.
     pub fn spend(&mut self, steps: usize) {
         self.remaining = self.remaining.saturating_sub(steps as u64);
     }
 
-    /// Whether no step is left.
+    /// Whether no steps remain.
     #[must_use]
     pub fn is_spent(&self) -> bool {
         self.remaining == 0
     }
 
-    /// Does the first of `count` searches with its share of what is left: later ones share what it leaves.
+    /// Runs the first of `count` searches with its share of the remaining steps; later searches
+    /// share what it leaves.
     pub fn share<T>(&mut self, count: usize, search: impl FnOnce(&mut Self) -> T) -> T {
         let max = self.remaining.div_ceil(count.max(1) as u64);
         let mut share = Self::new(max);

@@ -1,29 +1,29 @@
-//! All relations of two clocks that nothing rules out yet: lines `offset + rate * time`, kept as a
-//! convex polygon of the two numbers. A constraint at one moment cuts it with a straight line.
+//! All possible relations of two clocks: lines `offset + rate * time`, stored as a convex polygon
+//! in the (offset, rate) plane. A constraint at one moment cuts the polygon with a straight line.
 
-/// A set of lines. Offsets are nanoseconds from some base, times seconds from some moment, rates
-/// nanoseconds a second (parts in a billion).
+/// A set of lines. Offsets are in nanoseconds from a base, times in seconds from an origin, rates
+/// in nanoseconds per second (parts per billion).
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Lines {
-    /// Corners in the order of a walk around: offset, rate.
+    /// Corners (offset, rate) in the order of the boundary.
     corners: Vec<(f64, f64)>,
 }
 
-/// Constraints give way by this, for times are rounded to whole nanoseconds on both sides.
+/// Slack of constraints: times on both sides are rounded to whole nanoseconds.
 const ROUNDING_NS: f64 = 1.0;
 
-/// A polygon with more corners is not cut further: that makes it too wide, but not wrong.
+/// A polygon with more corners is not cut further, which makes it too large, but not wrong.
 const MAX_CORNERS: usize = 256;
 
 impl Lines {
-    /// All lines whose offset at time 0 and whose rate lie in these ranges.
+    /// All lines with an offset at time 0 and a rate in these ranges.
     pub(super) fn between(offset: (f64, f64), rate: (f64, f64)) -> Self {
         let corners =
             vec![(offset.0, rate.0), (offset.1, rate.0), (offset.1, rate.1), (offset.0, rate.1)];
         Self { corners }
     }
 
-    /// The least and the greatest offset at a time.
+    /// The minimum and maximum offset at a time.
     pub(super) fn range(&self, time: f64) -> (f64, f64) {
         let values = self.corners.iter().map(|(offset, rate)| offset + rate * time);
         values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
@@ -31,7 +31,7 @@ impl Lines {
         })
     }
 
-    /// The least and the greatest rate.
+    /// The minimum and maximum rate.
     pub(super) fn rates(&self) -> (f64, f64) {
         let rates = self.corners.iter().map(|(_, rate)| *rate);
         rates.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), rate| {
@@ -39,7 +39,8 @@ impl Lines {
         })
     }
 
-    /// Leaves the lines that lie in a range at a time; `false`, and no change, if there is none.
+    /// Restricts the lines to those inside a range at a time; if none remains, changes nothing and
+    /// returns `false`.
     pub(super) fn cut(&mut self, time: f64, range: (f64, f64)) -> bool {
         let (low, high) = (range.0 - ROUNDING_NS, range.1 + ROUNDING_NS);
         let below = clip(&self.corners, |(offset, rate)| high - (offset + rate * time));
@@ -51,7 +52,7 @@ impl Lines {
         any
     }
 
-    /// Whether a line with these numbers is among them.
+    /// Whether the set contains the line with this offset and rate.
     pub(super) fn has(&self, offset: f64, rate: f64) -> bool {
         let next = self.corners.iter().cycle().skip(1);
         let sides = self.corners.iter().zip(next).map(|(corner, other)| {
@@ -65,7 +66,7 @@ impl Lines {
         !(on_left && right)
     }
 
-    /// A line in the midst of them.
+    /// A line in the middle of the set.
     pub(super) fn middle(&self) -> (f64, f64) {
         let count = self.corners.len().max(1) as f64;
         let sum = self
@@ -76,7 +77,7 @@ impl Lines {
     }
 }
 
-/// The part of a convex polygon in which `inside` is not negative.
+/// The part of a convex polygon in which `inside` is non-negative.
 fn clip(corners: &[(f64, f64)], inside: impl Fn((f64, f64)) -> f64) -> Vec<(f64, f64)> {
     let mut polygon = Vec::with_capacity(corners.len() + 1);
     let next = corners.iter().cycle().skip(1);

@@ -1,8 +1,8 @@
-//! How a guest's clock relates to its host's, from the trace alone.
+//! The relation of a guest's clock to its host's, derived from the trace alone.
 //!
 //! A guest event on a vCPU happened while that vCPU ran its guest: between a `kvm_entry` and the
-//! `kvm_exit` after it. So each event rules out the offsets that would put it elsewhere, and what
-//! all events leave is where the offset lies: a bound, not a best fit.
+//! next `kvm_exit`. So each event rules out the offsets that would place it elsewhere, and the
+//! offsets that remain after all events are a bound, not a best fit.
 //!
 //! ```text
 //!  host     away ████      ███████    ██████  away
@@ -10,8 +10,8 @@
 //!  guest        | ||  |        ||         |||           80 us earlier: impossible
 //! ```
 //!
-//! `search` finds the offset with nothing known of it, [`solve`] follows it through time as a
-//! line with a drift, and finds where it breaks.
+//! `search` finds the offset without prior knowledge; [`solve`] follows it through time as a line
+//! with a drift, and finds where the line breaks.
 
 mod away;
 mod budget;

@@ -1,5 +1,4 @@
-//! A stretch of time in which a guest's clock and its host's keep to one line, and how well that
-//! line is known.
+//! A period in which one line relates a guest's clock to its host's, with a bound on that line.
 
 use super::Away;
 use super::lines::Lines;
@@ -8,16 +7,16 @@ use super::search::MAX_DRIFT_PPM;
 /// A line from a guest's clock to its host's: `host = guest + offset + drift * (guest - at)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
-    /// Where the offset is taken, on the guest's clock.
+    /// The origin of the line, on the guest's clock.
     pub at_ns: i64,
-    /// Host's clock less guest's there.
+    /// Host clock minus guest clock at the origin.
     pub offset_ns: i64,
-    /// How the offset changes: nanoseconds a second.
+    /// Rate of change of the offset, in nanoseconds per second.
     pub drift_ppb: f64,
 }
 
 impl Line {
-    /// The offset at a moment of the guest's clock.
+    /// The offset at a time of the guest's clock.
     #[must_use]
     pub fn offset_at(&self, guest_ns: i64) -> i64 {
         let time = guest_ns.saturating_sub(self.at_ns) as f64 / 1e9;
@@ -25,23 +24,23 @@ impl Line {
     }
 }
 
-/// A stretch of the guest's clock with one line.
+/// A period of the guest's clock with one line.
 #[derive(Clone, Debug)]
 pub struct Piece {
-    /// First event the line is known for, on the guest's clock.
+    /// First event for which the line is known, on the guest's clock.
     pub from_ns: i64,
-    /// Last event the line is known for.
+    /// Last event for which the line is known.
     pub to_ns: i64,
-    /// The line, in the midst of those possible.
+    /// The line in the middle of the possible ones.
     pub line: Line,
-    /// From `from_ns` to `to_ns` no possible line is further off than this.
+    /// The maximum distance of any possible line from `from_ns` to `to_ns`.
     pub bound_ns: u64,
-    /// The least and greatest drift possible.
+    /// The minimum and maximum possible drift.
     pub drifts_ppb: (f64, f64),
     possible: Possible,
 }
 
-/// Events read over again to narrow the lines, at most so often; each time takes less away.
+/// Maximum passes over the events to narrow the lines; each pass gains less.
 const MAX_PASSES: usize = 16;
 
 impl Piece {
@@ -53,8 +52,8 @@ impl Piece {
         piece
     }
 
-    /// Narrows the piece by events of another CPU with the same clock; `false`, and no change, when
-    /// they contradict.
+    /// Narrows the piece by events of another CPU with the same clock; on a contradiction, changes
+    /// nothing and returns `false`.
     pub fn narrow_by(&mut self, stamps: &[i64], away: &Away) -> bool {
         let begin = stamps.partition_point(|&stamp| stamp < self.from_ns);
         let end = stamps.partition_point(|&stamp| stamp <= self.to_ns);
@@ -69,7 +68,8 @@ impl Piece {
         true
     }
 
-    /// Takes the line halfway between the outermost ones, or one that is possible.
+    /// Selects the line halfway between the outermost ones if it is possible, otherwise a possible
+    /// one.
     fn settle(&mut self) {
         let possible = &self.possible;
         let (begin, end) = (possible.time(self.from_ns), possible.time(self.to_ns));
@@ -90,7 +90,8 @@ impl Piece {
             offset_ns: possible.base.saturating_add(at_middle),
             drift_ppb: rate,
         };
-        // What is possible is bounded by straight lines from end to end, or bulges less.
+        // The boundaries are straight lines from end to end or convex, so the ends have the
+        // extremes.
         let off = |(low, high): (f64, f64), time: f64| {
             let here = offset + rate * time;
             (here - low).max(high - here)
@@ -100,12 +101,12 @@ impl Piece {
     }
 }
 
-/// The lines that are possible, and where they are counted from.
+/// The possible lines, relative to an origin.
 #[derive(Clone, Debug)]
 pub(super) struct Possible {
-    /// Time of the guest's clock that is time 0.
+    /// Guest time of the origin.
     pub(super) zero: i64,
-    /// Offset that is 0.
+    /// Offset of the origin.
     pub(super) base: i64,
     pub(super) lines: Lines,
 }
@@ -123,14 +124,14 @@ impl Possible {
         stamp.saturating_sub(self.zero) as f64 / 1e9
     }
 
-    /// The least and greatest offset at a moment of the guest's clock.
+    /// The minimum and maximum offset at a time of the guest's clock.
     pub(super) fn offsets(&self, stamp: i64) -> (i64, i64) {
         let (low, high) = self.lines.range(self.time(stamp));
         (self.base.saturating_add(low.floor() as i64), self.base.saturating_add(high.ceil() as i64))
     }
 
-    /// Takes out the lines that put an event where it can't be at either end of what is possible;
-    /// `false`, and no change, if that is all of them.
+    /// Removes the lines that place an event at an impossible time at either end of its possible
+    /// range; if none remains, changes nothing and returns `false`.
     pub(super) fn take(&mut self, stamp: i64, away: &Away) -> bool {
         let (low, high) = self.offsets(stamp);
         let (before, after) = (stamp.saturating_add(low), stamp.saturating_add(high));
@@ -143,8 +144,8 @@ impl Possible {
         self.lines.cut(self.time(stamp), range)
     }
 
-    /// Takes events again and again until nothing changes: what one takes out lets others reach
-    /// further. Those that contradict are left out.
+    /// Repeats over the events until nothing changes: a removal by one event allows others to
+    /// remove more. Skips contradicting events.
     pub(super) fn narrow(&mut self, stamps: &[i64], away: &Away) {
         let (Some(&first), Some(&last)) = (stamps.first(), stamps.last()) else { return };
         for _ in 0..MAX_PASSES {

@@ -1,54 +1,54 @@
-//! Finds the offset of two clocks of which nothing is known: every offset is tried at once.
+//! Finds the offset of two clocks without prior knowledge, by testing every offset at once.
 //!
-//! The set of offsets that are possible is kept as intervals. Each guest event takes out those that
-//! would put it where the vCPU was away; between events the set grows by what the clocks may have
-//! drifted. It starts as everything that lets the recordings overlap, and ends as one place or
-//! several. Only one place is an answer.
+//! The set of possible offsets is stored as intervals. Each guest event removes the offsets that
+//! would place it where the vCPU was away; between events the set grows by the maximum clock drift.
+//! It starts with all offsets for which the recordings overlap, and ends as one place or several.
+//! Only a single place is an answer.
 
 use super::{Away, Budget};
 
-/// Clocks differ in speed by no more than this: a wrong calibration of a TSC reaches some hundred
-/// parts in a million.
+/// Maximum rate difference of two clocks: a wrong TSC calibration reaches some hundred parts per
+/// million.
 pub(super) const MAX_DRIFT_PPM: i64 = 500;
 
-/// A set of offsets this narrow need not be narrowed by trying: the exact solution does it better.
+/// A set of offsets this narrow is left to the exact solution, which narrows it better.
 const NARROW_NS: i64 = 200_000;
 
-/// Possible offsets so far apart are no answer.
+/// Possible offsets farther apart than this are no answer.
 const WIDEST_NS: i64 = 50_000_000;
 
 /// Maximum number of positions that are compared.
 const MAX_PLACES: usize = 32;
 
-/// Bits that must speak for an answer before it is no coincidence: one in a million.
+/// Bits of evidence that an answer needs: a coincidence has a probability of one in a million.
 pub(super) const ENOUGH_BITS: f64 = 20.0;
 
-/// Events looked at to separate evidence from chance; of more, evenly spread ones.
+/// Maximum events that are used to separate evidence from chance; more are sampled evenly.
 const MAX_WEIGHED: usize = 1 << 16;
 
 /// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum SearchResult {
-    /// At this event the offset lies between these two.
+    /// The offset at this event lies between these two values.
     At { event: usize, low: i64, high: i64 },
-    /// At this event the last offset was ruled out.
+    /// This event ruled out the last offset.
     Nothing { event: usize },
-    /// Offsets far apart are possible to the end.
+    /// Offsets that are far apart remain possible at the end.
     Several,
-    /// One place is left, but chance could leave one.
+    /// One place remains, but chance could explain it.
     Weak,
-    /// The budget was spent before that was known.
+    /// The budget was spent before the search ended.
     OverBudget,
 }
 
-/// Offsets are no candidates if they put less than this part of the events into the host's
-/// recording that could lie in it.
+/// Offsets are no candidates if they place less than this fraction (1/N) of the events that fit
+/// into the host's recording there.
 const MIN_INSIDE: usize = 4;
 
-/// Candidates so near one another are not told apart at first.
+/// Candidates closer than this are not distinguished at first.
 const SAME_NS: i64 = 1_000_000;
 
-/// The offsets that put a good part of the events into the host's recording, which goes from
+/// The offsets that place a large part of the events into the host's recording, which extends from
 /// `extent.0` to `extent.1`.
 pub(super) fn overlapping(stamps: &[i64], extent: (i64, i64)) -> Vec<(i64, i64)> {
     let length = extent.1.saturating_sub(extent.0);
@@ -71,8 +71,8 @@ pub(super) fn overlapping(stamps: &[i64], extent: (i64, i64)) -> Vec<(i64, i64)>
     candidates
 }
 
-/// By where a stretch of this length begins, how many events lie in it: moments at which the
-/// number changes, and the number from then on. The last is 0.
+/// The number of events in an interval of this length, by its start: times at which the number
+/// changes, with the new number. The last number is 0.
 fn inside(stamps: &[i64], length: i64) -> impl Iterator<Item = (i64, usize)> {
     let (mut entered, mut left_count) = (0, 0);
     std::iter::from_fn(move || {
@@ -92,7 +92,8 @@ fn inside(stamps: &[i64], length: i64) -> impl Iterator<Item = (i64, usize)> {
     })
 }
 
-/// Searches for the offset of guest events among `candidates`, ranges in order and apart.
+/// Searches for the offset of guest events among `candidates`, which are sorted and disjoint
+/// ranges.
 pub(super) fn search(
     stamps: &[i64],
     away: &Away,
@@ -125,7 +126,7 @@ pub(super) fn search(
     choose(stamps, &offsets, &evidence, budget)
 }
 
-/// Of the places left after all events, the one that is no coincidence while all others would be.
+/// Selects among the remaining places the one that is no coincidence, if all others could be.
 fn choose(
     stamps: &[i64],
     offsets: &[(i64, i64)],
@@ -160,12 +161,13 @@ fn choose(
     }
 }
 
-/// What clocks may drift apart in a time.
+/// Maximum clock drift in a period.
 fn drift_ns(time_ns: i64) -> i64 {
     time_ns.saturating_mul(MAX_DRIFT_PPM) / 1_000_000 + 1
 }
 
-/// Of the offsets, grown by so much at each end, those that put `stamp` where it is possible.
+/// Grows the offsets by the drift at each end, and leaves those that place `stamp` at a possible
+/// time.
 fn remove_away(
     offsets: &[(i64, i64)],
     grown: i64,
@@ -196,7 +198,7 @@ fn remove_away(
     }
 }
 
-/// How many of `spans` end by `at`: near the front, mostly.
+/// The number of `spans` that end at or before `at`: usually near the front.
 fn gallop(spans: &[(i64, i64)], at: i64) -> usize {
     let mut step = 1;
     while spans.get(step - 1).is_some_and(|span| span.1 <= at) {
@@ -218,15 +220,16 @@ fn add(out: &mut Vec<(i64, i64)>, from: i64, to: i64, stamp: i64) {
     }
 }
 
-/// How unlikely it is that events which have nothing to do with the vCPU fit by chance.
+/// The probability that events unrelated to the vCPU fit by chance.
 ///
-/// Each window of the vCPU that events lie in is a trial, which succeeds as often as the vCPU is in
-/// its guest; and there are as many places to try as the answer fits into the range.
+/// Each window of the vCPU that contains events is a trial, which succeeds with the share of time
+/// that the vCPU spends in its guest. The number of places to try is how often the answer fits into
+/// the search range.
 struct Evidence<'a> {
     away: &'a Away,
-    /// How much the candidates are together.
+    /// Total length of the candidate ranges.
     searched_ns: i64,
-    /// Looked at again when there are this many events: looking takes time.
+    /// Number of events at which to evaluate again; each evaluation takes time.
     next: usize,
 }
 
@@ -284,7 +287,7 @@ mod tests {
         let mut remaining = Vec::new();
         remove_away(&[(-30, 40)], 0, 105, &away, &mut remaining);
         assert_eq!(remaining, [(-30, -5), (5, 15), (25, 35)]);
-        // The event is at 112 now; what has grown together is one.
+        // The event is now at 112; ranges that grew together are merged.
         remove_away(&remaining.clone(), 6, 112, &away, &mut remaining);
         assert_eq!(remaining, [(-36, -12), (-2, 8), (18, 28), (38, 41)]);
     }
@@ -294,7 +297,8 @@ mod tests {
         // Five events in 4 ns, then five in 4 ns, far apart; the host recorded 5 ns.
         let stamps = [0, 1, 2, 3, 4, 1_000_000_000, 1_000_000_001, 1_000_000_002];
         let candidates = overlapping(&stamps, (100, 105));
-        // At least two of the five that fit in; the second group is too far off for one candidate.
+        // At least two of the five events that fit; the second group is too far away for a single
+        // candidate.
         assert_eq!(candidates, [(100 - 1_000_000_001, 104 - 1_000_000_000), (97, 104)]);
     }
 

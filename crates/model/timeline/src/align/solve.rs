@@ -1,52 +1,53 @@
-//! From guest events and the times their vCPU was away to lines from clock to clock: finds a place
-//! to begin, follows the line in both directions until it breaks, and goes on after the break.
+//! Computes lines between two clocks from guest events and the times at which their vCPU was away:
+//! finds a start, follows the line in both directions until it breaks, and continues after the
+//! break.
 
 use super::piece::{Piece, Possible};
 use super::search::{ENOUGH_BITS, SearchResult, overlapping, search};
 use super::{Away, Budget};
 
-/// Why there is no answer.
+/// Why there is no solution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsolved {
-    /// No exits of the vCPU were recorded, or no events of the guest's CPU.
+    /// The recording has no exits of the vCPU, or no events of the guest's CPU.
     NothingRecorded,
-    /// Every offset puts some event where the vCPU was away.
+    /// Every offset places some event where the vCPU was away.
     NoOffsetFits,
-    /// Offsets far apart fit.
+    /// Several offsets fit that are far apart.
     SeveralOffsetsFit,
-    /// An offset fits, but so would one by chance: the guest's CPU had too little to do, or its
-    /// vCPU was hardly ever away.
+    /// An offset fits, but chance could explain it: the guest's CPU was too idle, or its vCPU was
+    /// hardly ever away.
     TooFewEvents,
-    /// What the command may spend on searches was spent before there was one.
+    /// The budget of the command was spent before a solution was found.
     OverBudget,
 }
 
-/// Tries to find a beginning, at different places of the recording.
+/// Attempts to find a start, at different places of the recording.
 const MAX_TRIES: usize = 8;
-/// Behind a break the line most often goes on nearby.
+/// After a break, the line usually continues nearby.
 const NEARBY_NS: i64 = 2_000_000;
 /// Fewer events prove nothing.
 const FEWEST_EVENTS: usize = 8;
-/// The beginning that the search gives is widened by this: the exact solution is to end where
-/// events make it end.
+/// Widens the start range from the search, so that events limit the exact solution.
 const MARGIN_NS: i64 = 50_000;
-/// The same where events after a break may have led the search astray.
+/// The same margin for a search that events after a break may have misled.
 const WIDE_MARGIN_NS: i64 = 500_000;
 /// More breaks than this are noise.
 const MAX_PIECES: usize = 512;
 
-/// Finds the lines that relate the clock of guest events to that of their vCPU's host.
+/// Finds the lines that relate the clock of guest events to the clock of their vCPU's host.
 ///
-/// `stamps` are the events' times, ascending, none twice (a clock that stands still tells nothing).
-/// Pieces are in order and apart: a break lies somewhere between one's end and the next's begin.
+/// `stamps` are the times of the events, ascending and without duplicates (a clock that stands
+/// still has no information). Pieces are sorted and disjoint: a break lies between the end of a
+/// piece and the start of the next.
 ///
 /// # Errors
-/// When the events do not determine the offset, or `budget` is too small to find that out.
+/// If the events do not determine the offset, or if `budget` is too small.
 pub fn solve(stamps: &[i64], away: &Away, budget: &mut Budget) -> Result<Vec<Piece>, Unsolved> {
     if away.is_empty() || stamps.len() < FEWEST_EVENTS {
         return Err(Unsolved::NothingRecorded);
     }
-    // What is found until the search has taken its half still counts.
+    // Results remain valid when the search has spent its half of the budget.
     let (grown, why) = budget.share(2, |budget| Solver { stamps, away, budget }.all());
     let mut solver = Solver { stamps, away, budget };
     match solver.cores(grown) {
@@ -62,23 +63,23 @@ struct Solver<'a> {
     budget: &'a mut Budget,
 }
 
-/// Where a line is known to go through.
+/// A place that a line is known to pass through.
 #[derive(Clone, Copy, Debug)]
 struct Seed {
-    /// Events from here on led to it.
+    /// First event that led to it.
     from: usize,
     event: usize,
     low: i64,
     high: i64,
 }
 
-/// A line followed as far as it goes.
+/// A line, followed as far as it goes.
 #[derive(Clone, Debug)]
 struct Grown {
     seed: Seed,
     first: usize,
     last: usize,
-    /// Whether events contradict beyond the first, and beyond the last.
+    /// Whether events contradict the line before its first event, and after its last.
     breaks: (bool, bool),
     possible: Possible,
 }
@@ -94,7 +95,7 @@ impl Grown {
 }
 
 impl Solver<'_> {
-    /// All lines that are found, in order, and why there are no more.
+    /// All lines in order, and why there are no more.
     fn all(&mut self) -> (Vec<Grown>, Unsolved) {
         let mut grown: Vec<Grown> = Vec::new();
         let mut why = Unsolved::NoOffsetFits;
@@ -124,7 +125,7 @@ impl Solver<'_> {
         (grown, why)
     }
 
-    /// Looks for a seed among the events from `begin` up to `end`, near an offset at first.
+    /// Searches for a seed among the events `begin..end`, at first near an offset.
     fn begin(&mut self, begin: usize, end: usize, near: Option<i64>) -> Result<Seed, Unsolved> {
         let events = self.stamps.get(begin..end).unwrap_or_default();
         let Some(extent) = self.away.extent().filter(|_| events.len() >= FEWEST_EVENTS) else {
@@ -165,7 +166,7 @@ impl Solver<'_> {
         Err(why)
     }
 
-    /// Follows a line from its seed forwards, then backwards.
+    /// Follows a line from its seed forward, then backward.
     fn grow(&self, seed: Seed) -> Grown {
         let stamp = self.stamps.get(seed.event).copied().unwrap_or_default();
         let (low, high) = (seed.low.saturating_sub(MARGIN_NS), seed.high.saturating_add(MARGIN_NS));
@@ -178,8 +179,8 @@ impl Solver<'_> {
         Grown { seed, first, last, breaks: (broke_first, broke_last), possible }
     }
 
-    /// Takes events in this order until the line breaks; returns the last one that fits, and
-    /// whether it broke.
+    /// Adds events in this order until the line breaks; returns the last one that fits, and whether
+    /// the line broke.
     fn follow(
         &self,
         events: impl Iterator<Item = usize>,
@@ -196,8 +197,8 @@ impl Solver<'_> {
         (reached, false)
     }
 
-    /// Leaves to each piece the events that no other one claims, and solves it by those alone: of
-    /// an event near a break it isn't known on which side of it it lies.
+    /// Gives each piece the events that no other piece claims, and solves it with these alone: for
+    /// an event near a break, the side is unknown.
     fn cores(&mut self, mut grown: Vec<Grown>) -> Vec<Piece> {
         loop {
             let cores = self.unclaimed(&grown);
@@ -205,7 +206,7 @@ impl Solver<'_> {
                 return Vec::new();
             }
             let thin = |core: &(usize, usize)| core.1 < core.0 + FEWEST_EVENTS / 2;
-            // The least of those that have nothing of their own goes first.
+            // Removes the smallest piece without events of its own first.
             let worst = (0..grown.len())
                 .filter(|&at| cores.get(at).is_some_and(thin))
                 .min_by_key(|&at| grown.get(at).map(|piece| piece.last - piece.first));
@@ -217,7 +218,7 @@ impl Solver<'_> {
         }
     }
 
-    /// Per piece the first of the events that it alone claims, and the end of them.
+    /// By piece: the range of events that it alone claims.
     fn unclaimed(&mut self, grown: &[Grown]) -> Vec<(usize, usize)> {
         let mut afters = vec![usize::MAX; grown.len()];
         let mut first = usize::MAX;
@@ -240,8 +241,8 @@ impl Solver<'_> {
         cores
     }
 
-    /// The first of these events that surely lies on this side of a break. Behind a break some
-    /// events fit by chance; as many as it takes to rule that out are not to be relied on.
+    /// The first of these events that is certainly on this side of a break. After a break some
+    /// events fit by chance; as many as chance could explain are not used.
     fn sure(&mut self, piece: &Grown, events: impl Iterator<Item = usize>) -> usize {
         let place = |event: usize| {
             let stamp = self.stamps.get(event).copied().unwrap_or_default();
@@ -302,7 +303,7 @@ mod tests {
         let mut away = Away::default();
         (0..100_000).for_each(|at| away.push(at * 1000, at * 1000 + 500));
         let stamps: Vec<i64> = (0..100_000).map(|at| at * 1000 + 750).collect();
-        // Each of the events would look at some hundred thousand intervals.
+        // Each event would examine some hundred thousand intervals.
         let mut budget = Budget::new(1 << 22);
         assert_eq!(solve(&stamps, &away, &mut budget).err(), Some(Unsolved::OverBudget));
     }

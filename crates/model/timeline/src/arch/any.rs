@@ -1,4 +1,4 @@
-//! Events that KVM has on every architecture, and those of the scheduler.
+//! KVM events that every architecture has, and scheduler events.
 
 use super::{Access, AccessKind, Arch, Injection, Rule};
 use crate::exit_span::Detail;
@@ -24,11 +24,11 @@ pub(super) const ARCH: Arch = Arch {
     isas: &[],
 };
 
-/// The event that concerns two threads.
+/// The only event that concerns two threads.
 pub const SCHED_SWITCH: &str = "sched:sched_switch";
 
-/// Bits of `prev_state` that say why a thread sleeps; none set: it stays runnable. Above them
-/// kernels put markers such as "preempted" (`TASK_REPORT`, `TASK_REPORT_MAX`).
+/// Bits of `prev_state` that say why a thread sleeps; 0: it remains runnable. Higher bits are
+/// markers such as "preempted" (`TASK_REPORT`, `TASK_REPORT_MAX`).
 pub(crate) const SLEEP_STATES: u64 = 0xff;
 
 /// Systems whose events, in a vCPU thread's context between entry and exit, show that the hardware

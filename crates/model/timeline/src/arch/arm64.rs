@@ -6,7 +6,7 @@ use crate::thread_event::Kind;
 
 pub(super) const ARCH: Arch = Arch {
     rules: &[
-        // Why the CPU left the guest, and the exception class if it was a trap.
+        // `ret` is the cause of the exit, `esr_ec` the exception class if it was a trap.
         Rule::new("kvm:kvm_exit", Kind::Exit).value("esr_ec").high("ret").flag("isa"),
         Rule::new("kvm:kvm_entry", Kind::Entry),
         Rule::new("kvm:kvm_timer_restore_state", Kind::UserReturn),

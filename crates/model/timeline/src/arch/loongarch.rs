@@ -6,7 +6,7 @@ use crate::thread_event::Kind;
 pub(super) const ARCH: Arch = Arch {
     rules: &[
         Rule::new("kvm:kvm_exit", Kind::Exit).value("reason"),
-        // Emulation of the exit has found what the guest wants: a finer reason for the same exit.
+        // KVM's emulation traces a finer reason for the same exit.
         Rule::new("kvm:kvm_exit_idle", Kind::FinerReason).value("reason"),
         Rule::new("kvm:kvm_exit_cache", Kind::FinerReason).value("reason"),
         Rule::new("kvm:kvm_enter", Kind::Entry),
@@ -27,7 +27,7 @@ pub(super) const ARCH: Arch = Arch {
 const IDLE: u64 = 64;
 
 /// `EXCCODE_*` (`arch/loongarch/include/asm/loongarch.h`): the print fmt has symbols for `IDLE` and
-/// `CACHE` alone. An exit without an exception is an interrupt of the host's.
+/// `CACHE` only. An exit without an exception is a host interrupt.
 const EXCEPTIONS: &[(u64, &str)] = &[
     (0, "INT"),
     (1, "TLBL"),

@@ -1,7 +1,7 @@
 //! POWER, book3s HV: `arch/powerpc/kvm/trace_hv.h`. From the header; not tested on a real recording yet.
 //!
-//! Events of a vCPU come from its own thread on POWER9 and later. Before that one thread ran all
-//! vCPUs of a core, and the times of those can't be told apart by thread.
+//! On POWER9 and later, each vCPU's own thread records its events. On earlier CPUs one thread ran
+//! all vCPUs of a core, so their times cannot be separated by thread.
 
 use super::{Access, AccessKind, Arch, Isa, IsaCodes, Rule};
 use crate::exit_span::Detail;
@@ -24,6 +24,6 @@ pub(super) const ARCH: Arch = Arch {
     }],
 };
 
-/// `BOOK3S_INTERRUPT_EXTERNAL`, `_DECREMENTER` and `_HV_DECREMENTER`, of a guest that didn't cede
-/// (`arch/powerpc/include/asm/kvm_asm.h`).
+/// `BOOK3S_INTERRUPT_EXTERNAL`, `_DECREMENTER` and `_HV_DECREMENTER`, for a guest that has not
+/// ceded (`arch/powerpc/include/asm/kvm_asm.h`).
 const INTERRUPTS: [u64; 3] = [0x500, 0x900, 0x980];

@@ -11,7 +11,8 @@ pub(super) const ARCH: Arch = Arch {
     details: &[],
     accesses: &[],
     injections: &[],
-    // WFI traps as a virtual instruction, as others do: the code alone doesn't show a wait.
+    // WFI traps as a virtual instruction, as other instructions do: the code alone does not
+    // identify a wait.
     isas: &[IsaCodes {
         interrupts: |code| code & (CAUSE_IRQ_FLAG_64 | CAUSE_IRQ_FLAG_32) != 0,
         names: CAUSES,
@@ -21,11 +22,12 @@ pub(super) const ARCH: Arch = Arch {
 
 /// `CAUSE_IRQ_FLAG` (`arch/riscv/include/asm/csr.h`): the highest bit of a `long`.
 const CAUSE_IRQ_FLAG_64: u64 = 1 << 63;
-/// [`CAUSE_IRQ_FLAG_64`] of a 32-bit kernel. No exception has a number with that bit.
+/// The same flag in a 32-bit kernel. No exception number has this bit.
 const CAUSE_IRQ_FLAG_32: u64 = 1 << 31;
 
-/// `EXC_*`, and `IRQ_*` with the flag of either kernel (`arch/riscv/include/asm/csr.h`): the print fmt has the number alone.
-/// perf's `kvm stat` shows the same names (`tools/perf/arch/riscv/util/riscv_trap_types.h`).
+/// `EXC_*`, and `IRQ_*` with the flag of either kernel (`arch/riscv/include/asm/csr.h`): the print
+/// fmt has only the number. perf's `kvm stat` shows the same names
+/// (`tools/perf/arch/riscv/util/riscv_trap_types.h`).
 const CAUSES: &[(u64, &str)] = &[
     (0, "EXC_INST_MISALIGNED"),
     (1, "EXC_INST_ACCESS"),

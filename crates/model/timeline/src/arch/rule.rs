@@ -1,45 +1,45 @@
-//! The action for one event, and the fields that it uses.
+//! The rule for an event: its meaning, and the fields that it uses.
 
 use ftrace::eventfmt::EventFormat;
 
 use crate::thread_event::Kind;
 use crate::trace_events::TraceEvent;
 
-/// Place of the field that becomes the event's `value`: an exit's code, an entry's vCPU id, a time.
+/// Index of the field for the event's `value`: an exit's code, an entry's vCPU id, a time.
 pub const VALUE: usize = 0;
-/// Place of the field that becomes the event's `flag`: an exit's `isa`.
+/// Index of the field for the event's `flag`: an exit's `isa`.
 pub const FLAG: usize = 1;
-/// Place of the field with the id of the thread concerned. Without one it is the thread that ran
-/// (`common_pid`).
+/// Index of the field with the id of the thread that the event concerns. Without it, this is the
+/// thread that ran (`common_pid`).
 pub const THREAD: usize = 2;
-/// Place of the field with an exit's program counter of the guest, where that is asked for. Exits have
-/// no thread but the one that ran.
+/// Index of the field with the guest's program counter at an exit, if requested. Exits have no
+/// [`THREAD`] field, so the index is free.
 pub(crate) const GUEST_PC_AT: usize = THREAD;
-/// Place of the field that decides whether the event counts.
+/// Index of the field that decides whether the event counts.
 pub(crate) const ONLY_IF: usize = 3;
-/// Place of the field that goes above the low 32 bits of `value`.
+/// Index of the field for the bits above the low 32 bits of `value`.
 pub const HIGH: usize = 4;
 
-/// Names under which kernels give the guest's program counter: x86 (`guest_rip`, before 5.10 `rip`),
-/// arm64, RISC-V, IBM Z, and the others.
+/// Field names of the guest's program counter: x86 (`guest_rip`, before 5.10 `rip`), arm64, RISC-V,
+/// IBM Z, and the others.
 const GUEST_PC: &str = "guest_rip|rip|vcpu_pc|sepc|pswaddr|pc";
 
-/// What one event becomes. Of names with `|` between them the first that the recording's own format
-/// has is taken.
+/// The meaning of an event. Among field names separated by `|`, the first that the recording's
+/// format has is used.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// `system:name`, or the name alone: of any system.
+    /// `system:name`, or a name in any system.
     pub(super) event: &'static str,
     pub(crate) kind: Kind,
     fields: [&'static str; 5],
-    /// The same, with an exit's program counter of the guest.
+    /// The same fields, with the guest's program counter of an exit.
     fields_with_pc: [&'static str; 5],
-    /// The event counts only when the field at [`ONLY_IF`] has this value.
+    /// If the event has a field at [`ONLY_IF`], it counts only with this value.
     pub(crate) only_if: u64,
 }
 
 impl Rule {
-    /// Whatever the host does in a thread's context.
+    /// Any work of the host in a thread's context.
     pub(crate) const HOST_WORK: Self = Self::new("", Kind::HostWork);
 
     pub(super) const fn new(event: &'static str, kind: Kind) -> Self {
@@ -50,7 +50,7 @@ impl Rule {
         Self { event, kind, fields: [""; 5], fields_with_pc, only_if: 0 }
     }
 
-    /// An event whose field `value` tells exits of one reason apart.
+    /// An event whose field `value` distinguishes exits with the same reason.
     pub(super) const fn detail(event: &'static str, value: &'static str) -> Self {
         Self::new(event, Kind::Detail).value(value)
     }
@@ -87,37 +87,38 @@ impl Rule {
         self.kind
     }
 
-    /// Whether an event with the [fields of this rule](Rule::fields) counts: some do only with a certain value.
+    /// Whether an event with the [fields of this rule](Rule::fields) counts: some count only with a
+    /// certain value.
     #[inline]
     #[must_use]
     pub fn counts(&self, event: &TraceEvent) -> bool {
         self.field(ONLY_IF).is_empty() || event.value(ONLY_IF) == Some(self.only_if)
     }
 
-    /// Names of the field at a place, empty where it needs none.
+    /// Names of the field at an index; empty if the rule needs none.
     #[must_use]
     pub fn field(&self, place: usize) -> &'static str {
         self.fields.get(place).copied().unwrap_or("")
     }
 
-    /// Names of its fields, by place.
+    /// Names of its fields, by index.
     #[must_use]
     pub const fn fields(&self) -> &[&'static str] {
         &self.fields
     }
 
-    /// [`Rule::fields`] and, of an exit, the guest's program counter at [`GUEST_PC_AT`].
+    /// [`Rule::fields`], and for an exit the guest's program counter at [`GUEST_PC_AT`].
     pub(crate) const fn fields_with_pc(&self) -> &[&'static str] {
         &self.fields_with_pc
     }
 
-    /// Names of the field with the guest's program counter, of an exit.
+    /// For an exit: names of the field with the guest's program counter.
     pub(crate) fn guest_pc(&self) -> &'static str {
         if self.kind == Kind::Exit { GUEST_PC } else { "" }
     }
 
-    /// Whether events of this format are what it is about: they have the name, and the fields that
-    /// make up the value.
+    /// Whether the rule applies to events of this format: they have the name, and the fields of the
+    /// value.
     pub(super) fn is_for(&self, format: &EventFormat) -> bool {
         let has = |place| {
             let wanted = self.field(place);
@@ -127,7 +128,7 @@ impl Rule {
     }
 }
 
-/// Whether `system:name`, or a name alone, is that of the format.
+/// Whether `system:name`, or a name alone, matches the format.
 pub(super) fn names(event: &str, format: &EventFormat) -> bool {
     match event.split_once(':') {
         Some((system, name)) => system == format.system() && name == format.name(),

@@ -1,7 +1,7 @@
-//! Exits of a text that a trace was printed to: reasons have names and no codes.
+//! Exits in a printed trace: reasons have names, but no codes.
 //!
-//! `sources::text` numbers the names as they come, and prints them by the event's own print fmt. All other
-//! events of a text have the fields of the architecture that they were recorded on.
+//! `sources::text` numbers the names in order of appearance, and the event's print fmt prints them.
+//! All other events of a text have the fields of the architecture on which they were recorded.
 
 use sources::{TEXT_REASON, TEXT_REASON_WAITS};
 

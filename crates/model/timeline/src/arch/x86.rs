@@ -25,7 +25,7 @@ pub(super) const ARCH: Arch = Arch {
         (Detail::Hypercall, Rule::detail("kvm:kvm_hv_hypercall", "code")),
         (Detail::Hypercall, Rule::detail("kvm:kvm_xen_hypercall", "nr")),
         (Detail::CpuidLeaf, Rule::detail("kvm:kvm_cpuid", "function")),
-        // A probe: the user who set it chose its group, which is its system.
+        // A probe event: its user chooses the group, which is the event's system.
         (Detail::VmcbClean, Rule::detail("enter_svm_guest_mode", "clean")),
     ],
     accesses: &[
@@ -61,8 +61,8 @@ pub(super) const ARCH: Arch = Arch {
 
 /// `VMX_EXIT_REASONS_FAILED_VMENTRY` (`arch/x86/include/uapi/asm/vmx.h`): the guest did not run.
 const VMX_FAILED_VMENTRY: u64 = 0x8000_0000;
-/// What stands above the reason (`arch/x86/include/uapi/asm/vmx.h`; the third is the bit of `union vmx_exit_reason` of
-/// `arch/x86/kvm/vmx/vmx.h`), under the names of newer print fmts.
+/// Flags above the reason (`arch/x86/include/uapi/asm/vmx.h`; the third is a bit of `union
+/// vmx_exit_reason` in `arch/x86/kvm/vmx/vmx.h`), with the names of newer print fmts.
 const VMX_FLAGS: &[(u64, &str)] = &[
     (VMX_FAILED_VMENTRY, "FAILED_VMENTRY"),
     (0x0800_0000, "SGX_ENCLAVE_MODE"),
@@ -73,10 +73,11 @@ const VMX_FLAGS: &[(u64, &str)] = &[
 const VMX_EXTERNAL_INTERRUPT: u64 = 1;
 /// `SVM_EXIT_INTR` (`arch/x86/include/uapi/asm/svm.h`).
 const SVM_INTR: u64 = 0x060;
-/// `SVM_EXIT_NMI`, as [`SVM_INTR`].
+/// `SVM_EXIT_NMI` (the same header).
 const SVM_NMI: u64 = 0x061;
 
-/// `EXIT_REASON_HLT` and `EXIT_REASON_MWAIT_INSTRUCTION` (`arch/x86/include/uapi/asm/vmx.h`), of a guest that ran.
+/// `EXIT_REASON_HLT` and `EXIT_REASON_MWAIT_INSTRUCTION` (`arch/x86/include/uapi/asm/vmx.h`), if
+/// the guest ran.
 fn vmx_waits(code: u64) -> bool {
     matches!(code & (VMX_FAILED_VMENTRY | 0xffff), 12 | 36)
 }

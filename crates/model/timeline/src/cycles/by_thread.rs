@@ -1,4 +1,5 @@
-//! The cycles of a recording thread by thread, as exits are read: without an order of all CPUs.
+//! Reads the cycles of a recording thread by thread, as exits are read: without a global order of
+//! all CPUs.
 
 use std::ops::ControlFlow;
 
@@ -16,18 +17,18 @@ use crate::trace_events::{
 };
 use crate::vcpus::{VcpuInfo, Vcpus};
 
-/// What a pass over cycles leaves besides what its sink gathered.
+/// The result of a pass over cycles, besides what its sink collected.
 #[derive(Debug)]
 pub struct CyclePass {
     /// The vCPUs, in the order of [`super::VcpuCycle::vcpu`].
     pub vcpus: Vec<VcpuInfo>,
-    /// Kinds of events the recording has.
+    /// Event kinds in the recording.
     pub seen: KindSet,
-    /// As of trace events, for this one recording.
+    /// The result of the pass over trace events, for this recording.
     pub events: TraceEventPass,
 }
 
-/// Makes cycles of the events of vCPU threads.
+/// Converts the events of vCPU threads to cycles.
 #[derive(Debug)]
 struct CycleFollower<'s, S> {
     cycles: VcpuCycles,
@@ -49,7 +50,7 @@ impl<S: CycleSink> Follow for CycleFollower<'_, S> {
     }
 }
 
-/// Gives of each round first the cycles of all threads, then the trace events of all CPUs.
+/// Emits per round first the cycles of all threads, then the trace events of all CPUs.
 struct ByThread<'s, S> {
     lanes: Lanes<CycleFollower<'s, S>>,
     queues: StreamQueues,
@@ -69,7 +70,7 @@ where
         let (mut threads, mut events) = (Vec::new(), Vec::new());
         let flow = self.lanes.advance(horizon_ns, &mut threads);
         self.queues.give_by_stream(horizon_ns, &mut events, self.lanes.follower.sink);
-        // Where one of the two has more, an empty batch of the other goes with it.
+        // The shorter list is padded with empty batches.
         let pairs = threads.len().max(events.len());
         threads.resize_with(pairs, ThreadBatch::default);
         events.resize_with(pairs, TraceEventBatch::default);
@@ -79,10 +80,10 @@ where
     }
 }
 
-/// Gives a sink the cycles of the vCPU threads of a recording with one buffer, in order for each thread, and
-/// the wanted events, in order for each CPU: events of one vCPU or CPU say nothing about the times of others.
-/// Wanted events without fields and without names of threads are given only if the thread changed since the
-/// event before. `tick` is called with the number of bytes done.
+/// Passes a sink the cycles of the vCPU threads of a recording with one buffer, in order for each
+/// thread, and the wanted events, in order for each CPU. There is no order across vCPUs or CPUs.
+/// Wanted events without fields and without thread names are passed only if the CPU's thread has
+/// changed since the previous event. `tick` is called with the number of bytes done.
 pub fn each_cycle<S: CycleSink + WantsTraceEvents>(
     recording: &Recording,
     sink: &mut S,

@@ -1,4 +1,5 @@
-//! Which events make cycles, and what they say of threads: the rules of the exits, applied to trace events.
+//! The events that form cycles, and their meaning for threads: the rules for exits, applied to
+//! trace events.
 
 use ftrace::eventfmt::EventFormat;
 
@@ -10,16 +11,16 @@ use crate::trace_events::{EventRequest, TraceEvent};
 
 /// Tag of `sched_switch`.
 pub const SWITCH_TAG: u16 = 0xfe;
-/// Fields of a trace_event tagged [`SWITCH_TAG`].
+/// Fields of a trace event with the tag [`SWITCH_TAG`].
 pub const SWITCH_FIELDS: &[&str] = &["prev_pid", "prev_state", "next_pid"];
-/// Tag of events that show the host at work, and nothing else.
+/// Tag of events that only show that the host is at work.
 pub const HOST_WORK_TAG: u16 = 0xff;
-/// Tags from here on are for callers.
+/// Tags from here on are free for callers.
 pub const OWN_TAGS: u16 = 0x100;
 
 const _: () = assert!(RULE_TAGS <= SWITCH_TAG);
 
-/// Whether the event, in a vCPU thread's context, shows that the hardware has left the guest.
+/// Whether the event, in a vCPU thread's context, shows that the hardware has exited the guest.
 #[must_use]
 pub fn is_host_work(format: &EventFormat) -> bool {
     HOST_WORK_SYSTEMS.contains(&format.system())
@@ -34,7 +35,8 @@ pub(super) fn wanted(
         return Some(EventRequest { tag: SWITCH_TAG, fields: SWITCH_FIELDS });
     }
     if let Some((tag, rule)) = arch::rule_for(format) {
-        // The duration of a wake-up is in nanoseconds and can't be laid over stamps that are not.
+        // The duration in a wake-up event is in nanoseconds, which does not fit time stamps in
+        // ticks.
         let fits = rule.kind != Kind::VcpuWakeup || is_nanoseconds;
         let fields = if guest_pc { rule.fields_with_pc() } else { rule.fields() };
         return fits.then_some(EventRequest { tag, fields });
@@ -42,7 +44,8 @@ pub(super) fn wanted(
     is_host_work(format).then_some(EventRequest { tag: HOST_WORK_TAG, fields: &[] })
 }
 
-/// What a trace_event says of threads, of the one that ran first; of none, if it is not whole.
+/// Converts a trace event to thread events, first that of the thread that ran; to none if the
+/// record is too short.
 pub(super) fn thread_events(trace_event: &TraceEvent) -> [Option<ThreadEvent>; 2] {
     let ran = ThreadEvent {
         stamp_ns: trace_event.stamp_ns,
@@ -56,7 +59,7 @@ pub(super) fn thread_events(trace_event: &TraceEvent) -> [Option<ThreadEvent>; 2
         return switch(trace_event, ran).map_or([None; 2], |both| both.map(Some));
     }
     let Some(rule) = arch::rule(trace_event.tag) else { return [Some(ran), None] };
-    // Reading threads one by one knows nothing of an event of which a field is missing: the two are to agree.
+    // The exits' reader ignores an event with a missing field, so ignore it here as well.
     let has_thread = !rule.field(THREAD).is_empty();
     let guest_pc = (!has_thread).then_some(GUEST_PC_AT);
     if trace_event.is_cut(guest_pc) || !rule.counts(trace_event) {
@@ -69,7 +72,7 @@ pub(super) fn thread_events(trace_event: &TraceEvent) -> [Option<ThreadEvent>; 2
     }
     event.flag = trace_event.value(FLAG).unwrap_or(0) as u8;
     match (rule.kind, trace_event.value(VALUE)) {
-        // 1 separates "vCPU 0" from "no vCPU id".
+        // Adding 1 separates "vCPU 0" from "no vCPU id".
         (Kind::Entry, Some(id)) => event.value = (id & u64::from(u32::MAX)) + 1,
         (Kind::Exit, Some(_)) => event.value = exit_code(trace_event),
         (_, value) => event.value = value.unwrap_or(0),
@@ -83,7 +86,7 @@ pub(super) fn thread_events(trace_event: &TraceEvent) -> [Option<ThreadEvent>; 2
     }
 }
 
-/// The code of an exit whose trace_event has the [fields of its rule](arch::Rule::fields).
+/// The exit code of a trace event that has the [fields of its rule](arch::Rule::fields).
 #[must_use]
 pub fn exit_code(trace_event: &TraceEvent) -> u64 {
     let code = trace_event.value(VALUE).unwrap_or(0);

@@ -1,31 +1,31 @@
-//! What one vCPU did since its cycle began.
+//! The activity of one vCPU since its cycle began.
 
 use super::{CycleEnd, CycleSink, Interval, VcpuCycle, activity};
 use crate::exit_span::ExitSpan;
 use crate::vcpu::{VcpuActivity, VcpuThread};
 
-/// A cycle with more intervals than this is emitted in pieces.
+/// A cycle with more intervals is emitted in parts.
 const MAX_INTERVALS: usize = 1 << 16;
 
-/// The intervals of one vCPU that are not emitted yet.
+/// The intervals of one vCPU that have not been emitted.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
-    /// The vCPU's.
+    /// Index of the vCPU.
     pub(super) index: usize,
     intervals: Vec<Interval>,
-    /// All before is emitted or written down; `None` before the vCPU's first event.
+    /// All time before this is recorded; `None` before the vCPU's first event.
     last_ns: Option<u64>,
-    /// Where its thread ran last.
+    /// The CPU on which its thread ran last.
     pub(super) cpu: u16,
-    /// Stretches from here on belong to the exit.
+    /// Intervals from here on belong to the exit.
     exit_at: Option<usize>,
-    /// Intervals before this are not cut any more by later reports of polling.
+    /// Later reports of halt polling do not change intervals before this.
     poll_at: usize,
     halted: bool,
 }
 
 impl Journal {
-    /// The vCPU's first event, or the first after its thread was another vCPU's.
+    /// The vCPU's first event, or the first after its thread ran another vCPU.
     pub(super) fn begin(&mut self, now_ns: u64) {
         if self.last_ns.is_some_and(|last_ns| last_ns < now_ns) && self.intervals.is_empty() {
             self.push(now_ns, VcpuActivity::Unknown, false);
@@ -33,7 +33,7 @@ impl Journal {
         self.last_ns.get_or_insert(now_ns);
     }
 
-    /// The vCPU did the same up to `now_ns`.
+    /// The vCPU's activity did not change up to `now_ns`.
     pub(super) fn continue_to(&mut self, vcpu: &VcpuThread, now_ns: u64) {
         self.push(now_ns, vcpu.activity(), vcpu.is_in_user_space());
     }
@@ -57,7 +57,7 @@ impl Journal {
         }
     }
 
-    /// The vCPU has left its guest. What is written down happened before that.
+    /// The vCPU has exited its guest. All intervals so far were before the exit.
     pub(super) fn exits(&mut self, window_lost: bool) {
         if window_lost {
             self.forget_all();
@@ -66,17 +66,17 @@ impl Journal {
         self.poll_at = self.intervals.len();
     }
 
-    /// Nothing is known of all that was written down.
+    /// Marks all intervals as unknown.
     pub(super) fn forget_all(&mut self) {
         forget(&mut self.intervals);
     }
 
-    /// Nothing is known of what was written down since the exit.
+    /// Marks the intervals since the exit as unknown.
     pub(super) fn forget_exit(&mut self) {
         forget(self.intervals.get_mut(self.exit_at.unwrap_or(0)..).unwrap_or_default());
     }
 
-    /// Nothing is known since the last entry or exit.
+    /// Marks the time since the last entry or exit as unknown.
     pub(super) fn forget_last(&mut self) {
         match self.exit_at {
             Some(_) => self.forget_exit(),
@@ -84,7 +84,7 @@ impl Journal {
         }
     }
 
-    /// Of what was written down, the kernel's part between two times was spent polling.
+    /// Marks the kernel's part between two times as halt polling.
     pub(super) fn woke_up(&mut self, polled_ns: Option<(u64, u64)>, waited: bool) {
         self.halted |= waited;
         if let Some((from_ns, to_ns)) = polled_ns {
@@ -117,7 +117,7 @@ impl Journal {
         self.intervals.len() > MAX_INTERVALS
     }
 
-    /// Emits a cycle that is not at its end.
+    /// Emits a part of an unfinished cycle.
     pub(super) fn emit_part(&mut self, vcpu: &VcpuThread, thread: u32, sink: &mut impl CycleSink) {
         if activity(vcpu) == VcpuActivity::Unknown {
             self.forget_last();
@@ -146,7 +146,7 @@ impl Journal {
     }
 }
 
-/// The second of two intervals, made to begin with the first one.
+/// The second of two adjacent intervals, extended to the start of the first.
 fn joined(first: &Interval, second: &Interval) -> Interval {
     Interval { from_ns: first.from_ns, ..*second }
 }

@@ -1,4 +1,4 @@
-//! The action for each event id: the rules of [`crate::arch`], compiled.
+//! The action for each event id: the compiled rules of [`crate::arch`].
 
 use ftrace::eventfmt::EventFormat;
 
@@ -9,16 +9,16 @@ use crate::load::Load;
 use crate::thread_batch::ThreadBatch;
 use crate::thread_event::{Kind, ThreadEvent};
 
-/// What to do with an event.
+/// The action for an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Action {
-    /// It concerns one thread, and three numbers are all there is to it.
+    /// Concerns one thread and needs at most three numbers.
     Thread(ThreadAction),
-    /// It concerns one thread, and there is more to it.
+    /// Concerns one thread and needs more.
     Special(ThreadAction, Special),
-    /// It is a switch from one thread to another.
+    /// Switches from one thread to another.
     Switch(SwitchAction),
-    /// A thread wakes another: it concerns that one, and is work of the thread that wakes.
+    /// Concerns the woken thread, and is host work of the waking thread.
     Wake { waker: ThreadAction, woken: ThreadAction },
 }
 
@@ -33,14 +33,14 @@ pub(super) struct ThreadAction {
     fixed_flag: u8,
 }
 
-/// What few events need.
+/// Parts that few events need.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Special {
-    /// The event counts only if the number is this.
+    /// The event counts only if this number has this value.
     only_if: Option<(Load, u64)>,
-    /// A number to be put above `value`'s low 32 bits.
+    /// A number for the bits above the low 32 bits of `value`.
     high: Option<Load>,
-    /// Where the guest's program counter is, if it is asked for: an event of its own.
+    /// The guest's program counter if requested; it becomes a separate event.
     guest_pc: Option<Load>,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct SwitchAction {
     next_pid: Load,
 }
 
-/// When and on which stream an event happened.
+/// Time and stream of an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EventTime {
     pub(super) stamp_ns: u64,
@@ -59,7 +59,7 @@ pub(super) struct EventTime {
 }
 
 impl Action {
-    /// What the event says of the thread it concerns; of a switch, that the thread goes.
+    /// The event's meaning for its thread; for a switch, that the thread goes off CPU.
     pub(super) fn kind(&self) -> Kind {
         match self {
             Self::Thread(action) | Self::Special(action, _) | Self::Wake { woken: action, .. } => {
@@ -69,7 +69,7 @@ impl Action {
         }
     }
 
-    /// Adds to `batch` what an event says; nothing when the record is too short to say it.
+    /// Adds the thread events of an event to `batch`; adds none if the record is too short.
     #[inline(always)]
     pub(super) fn take<const BIG: bool>(
         &self,
@@ -86,8 +86,8 @@ impl Action {
         }
     }
 
-    /// [`Self::take`] for all events. It is kept out of the loop over records, which is faster the
-    /// fewer registers it needs.
+    /// [`Self::take`] for all events. It stays outside the loop over records, which is faster with
+    /// fewer registers.
     #[inline(never)]
     fn take_with_care<const BIG: bool>(
         &self,
@@ -129,7 +129,7 @@ impl Action {
 }
 
 impl ThreadAction {
-    /// The event, its numbers read by `load`.
+    /// The thread event, with its numbers read by `load`.
     #[inline(always)]
     fn read(&self, time: EventTime, load: impl Fn(&Load) -> Option<u64>) -> Option<ThreadEvent> {
         let EventTime { stamp_ns, stream } = time;
@@ -145,7 +145,7 @@ impl ThreadAction {
 }
 
 impl SwitchAction {
-    /// The event as it concerns the thread that goes and the one that comes.
+    /// The thread events for the threads that go off CPU and on CPU.
     fn read(
         &self,
         time: EventTime,
@@ -162,8 +162,8 @@ impl SwitchAction {
     }
 }
 
-/// The action for events of a format; `None` for those that concern no vCPU. `ran` is where all events of the recording
-/// have the thread that ran.
+/// The action for events of a format; `None` if they do not concern vCPUs. `ran` is the position of
+/// `common_pid` in all events of the recording.
 pub(super) fn compile(format: &EventFormat, ran: Load, details: bool) -> Option<Action> {
     if format.full_name() == SCHED_SWITCH {
         return compile_switch(format).map(Action::Switch);
@@ -223,7 +223,7 @@ fn compile_thread(format: &EventFormat, rule: &Rule, ran: Load) -> Option<Thread
     })
 }
 
-/// The first of some fields that the format has.
+/// The first of several field names that the format has.
 fn first(format: &EventFormat, names: &str) -> Option<Load> {
     names.split('|').find_map(|name| format.field(name)?.number()).map(Load::new)
 }

@@ -1,10 +1,10 @@
-//! The task that gathers the names that events have for numbers.
+//! The task that collects the names that events give to numbers.
 
 use super::Reading;
 use super::task::{AnyConsumer, AnyDecoder, BlockTask, Task};
 use crate::numbered_names::{NameDecoder, NameGatherer, NamedNumber, NumberedNames};
 
-/// Gathers names: see [`Reading::names`].
+/// Collects names: see [`Reading::names`].
 #[derive(Debug)]
 pub struct NameTask<'t>(BlockTask<NameDecoder<'t>, NameGatherer<'t>>);
 

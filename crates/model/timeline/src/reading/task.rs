@@ -1,4 +1,4 @@
-//! Tasks of any type in one list: batches and consumers behind pointers.
+//! Tasks of any type in a list: batches and consumers behind pointers.
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -9,18 +9,18 @@ use sources::{Block, Damage};
 
 use crate::rounds::{Batch, Consume, Decode, Input};
 
-/// What a reading does with each block: decode it, and consume what was decoded.
+/// A task of a reading: it decodes each block, and consumes the decoded batches.
 pub trait Task {
-    /// The two halves: one round is decoded while the one before it is consumed.
+    /// The decoder and the consumer: a round is decoded while the previous one is consumed.
     fn split(&mut self) -> (&dyn AnyDecoder, Box<dyn AnyConsumer + '_>);
 }
 
-/// A task of a decoder and the consumer of its batches.
+/// A task made of a decoder and the consumer of its batches.
 #[derive(Debug)]
 pub struct BlockTask<D, C> {
     /// Decodes blocks.
     pub decoder: D,
-    /// Takes their batches.
+    /// Consumes the batches.
     pub consumer: C,
 }
 
@@ -92,7 +92,8 @@ impl<D: Decode<Batch: 'static>> AnyDecoder for D {
 
 /// [`Consume`] of any type.
 pub trait AnyConsumer: Send {
-    /// See [`Consume::take`]. `batch` is of this consumer's decoder, or `None` where no block was decoded.
+    /// See [`Consume::take`]. `batch` comes from this consumer's decoder; `None` if no block was
+    /// decoded.
     fn take(&mut self, input: usize, batch: Option<Box<dyn AnyBatch>>, damage: Option<Damage>);
 
     /// See [`Consume::advance`].
@@ -128,7 +129,7 @@ impl<B: Batch + 'static, C: Consume<B>> AnyConsumer for ConsumerOf<'_, B, C> {
 pub(super) struct Batches {
     /// By task; `None` until it is decoded for the first time.
     by_task: Vec<Option<Box<dyn AnyBatch>>>,
-    /// The block can't be read.
+    /// Set if the block cannot be read.
     damage: Option<Damage>,
 }
 
@@ -166,7 +167,7 @@ impl Decode for Decoders<'_> {
     }
 }
 
-/// The consumers of all tasks: each takes its batches of a round on a thread of its own.
+/// The consumers of all tasks: each consumes its batches of a round on its own thread.
 pub(super) struct Consumers<'t>(Vec<Box<dyn AnyConsumer + 't>>);
 
 impl<'t> Consumers<'t> {
@@ -184,7 +185,7 @@ impl Consume<Batches> for Consumers<'_> {
         }
     }
 
-    /// Ends the reading when one of them does.
+    /// Ends the reading if a consumer does.
     fn advance(&mut self, horizon_ns: u64, spent: &mut Vec<Batches>) -> ControlFlow<()> {
         let done: Vec<_> =
             self.0.par_iter_mut().map(|consumer| consumer.advance(horizon_ns)).collect();

@@ -1,4 +1,4 @@
-//! The task that gives a sink the events that it wants.
+//! The task that passes a sink its wanted events.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::trace_events::{
     Decoder, Merger, TraceEventPass, TraceEventSink, WantsTraceEvents, nothing_yet,
 };
 
-/// Gives a sink the events that it wants: see [`Reading::trace_events`].
+/// Passes a sink its wanted events: see [`Reading::trace_events`].
 pub struct TraceEventTask<'t, S>(BlockTask<Decoder<'t>, Merger<'t, S>>);
 
 impl<S> fmt::Debug for TraceEventTask<'_, S> {
@@ -27,7 +27,7 @@ impl<'t, S: WantsTraceEvents> TraceEventTask<'t, S> {
         Self(BlockTask { decoder, consumer })
     }
 
-    /// What the reading leaves besides what the sink was given.
+    /// The result of the reading, besides what the sink received.
     #[must_use]
     pub fn finish(self) -> TraceEventPass {
         let Self(BlockTask { decoder, consumer }) = self;
@@ -41,10 +41,11 @@ impl<S: TraceEventSink> Task for TraceEventTask<'_, S> {
     }
 }
 
-/// Gives `sink` the events of `recordings` that it wants, in the order of their times; `progress` gets the number of bytes read.
+/// Passes `sink` its wanted events of `recordings` in time order; `progress` receives the number of
+/// bytes read.
 ///
-/// Of an event that several buffers of a recording have, a thread's are taken from the buffer in
-/// which it is first seen. Streams on another clock than their recording's are left out.
+/// If several buffers of a recording have an event, a thread's events come from the buffer in which
+/// the event first appears. Streams on another clock than their recording's are skipped.
 pub fn each_trace_event<S: WantsTraceEvents>(
     recordings: &[Recording],
     sink: &mut S,

@@ -1,4 +1,4 @@
-//! The tasks that follow the vCPU threads of one recording: for their exits, and for which threads they are.
+//! Tasks for the vCPU threads of one recording: one for their exits, one to find the threads.
 
 use std::ops::ControlFlow;
 
@@ -15,7 +15,7 @@ use crate::thread_batch::ThreadBatch;
 use crate::vcpu::ExitSink;
 use crate::vcpus::VcpuInfo;
 
-/// Gives a sink every exit: see [`Reading::exits`].
+/// Passes a sink every exit: see [`Reading::exits`].
 #[derive(Debug)]
 pub struct ExitTask<'t, S> {
     recording: &'t Recording,
@@ -35,7 +35,7 @@ impl<'t, S: ExitSink + Send> ExitTask<'t, S> {
         Self { recording, task: BlockTask { decoder, consumer } }
     }
 
-    /// The sink, and what else the reading leaves.
+    /// The sink, and the other results of the reading.
     #[must_use]
     pub fn finish(self) -> ExitPass<S> {
         finish(self.task.consumer, self.recording)
@@ -48,7 +48,7 @@ impl<S: ExitSink + Send> Task for ExitTask<'_, S> {
     }
 }
 
-/// Finds the vCPU threads that are expected: see [`Reading::expected_vcpus`].
+/// Checks for unexpected vCPU threads: see [`Reading::expected_vcpus`].
 #[derive(Debug)]
 pub struct VcpuTask<'t>(BlockTask<OnlyVcpus, Expected<'t>>);
 
@@ -64,7 +64,7 @@ impl<'t> VcpuTask<'t> {
         Self(BlockTask { decoder, consumer })
     }
 
-    /// All vCPUs; `None` where one was not expected, and the reading ended there.
+    /// All vCPUs; `None` if the reading ended at an unexpected one.
     #[must_use]
     pub fn finish(self) -> Option<Vec<VcpuInfo>> {
         let Expected { finder, is_surprised, .. } = self.0.consumer;
@@ -78,7 +78,7 @@ impl Task for VcpuTask<'_> {
     }
 }
 
-/// Finds vCPUs up to the first that is not expected.
+/// Finds vCPUs up to the first unexpected one.
 struct Expected<'t> {
     finder: VcpuFinder<'t>,
     is_expected: &'t (dyn Fn(u32) -> bool + Sync),

@@ -1,4 +1,4 @@
-//! Sorts the content of streams by time, as far as it is complete.
+//! Merges streams by time, as far as they are complete.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,25 +6,25 @@ use std::ops::ControlFlow;
 
 /// Streams with decoded batches, each of which is in order by itself.
 pub trait Lanes<B> {
-    /// How many there are.
+    /// The number of lanes.
     fn count(&self) -> usize;
 
-    /// Time of what a lane has to give next; `None`: nothing is there.
+    /// Time of a lane's next item; `None` if it has none.
     fn next_stamp_ns(&self, lane: usize) -> Option<u64>;
 
-    /// Puts batches of a lane that are used up to `spent`.
+    /// Moves a lane's consumed batches to `spent`.
     fn release(&mut self, lane: usize, spent: &mut Vec<B>);
 
-    /// Gives what a lane has before `until_ns`, and the next in any case: times of a damaged page
-    /// may go back. Breaks off when nothing more is wanted.
+    /// Emits a lane's items before `until_ns`, and at least one: times of a damaged page may run
+    /// back. Breaks off if no more items are wanted.
     fn give(&mut self, lane: usize, until_ns: u64) -> ControlFlow<()>;
 }
 
-/// Lets all lanes give what they have before `horizon_ns`, in the order of times. At equal times the
-/// lower lane goes first.
+/// Emits the items of all lanes before `horizon_ns` in time order. At equal times the lower lane
+/// goes first.
 ///
 /// # Errors
-/// `Break` when nothing more is wanted.
+/// `Break` if no more items are wanted.
 pub fn in_order<B>(
     lanes: &mut impl Lanes<B>,
     horizon_ns: u64,
@@ -40,7 +40,7 @@ pub fn in_order<B>(
     let mut heap: BinaryHeap<_> =
         all.filter_map(|lane| due(lanes.next_stamp_ns(lane), lane)).collect();
     while let Some(Reverse((stamp_ns, lane))) = heap.pop() {
-        // A lane may go on until another's turn comes; at equal times this one was the lowest.
+        // A lane continues until another lane's turn; at equal times this lane was the lowest.
         let next_ns = heap.peek().map_or(horizon_ns, |Reverse((next_ns, _))| *next_ns);
         lanes.give(lane, next_ns.max(stamp_ns.saturating_add(1)))?;
         lanes.release(lane, spent);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     impl Times {
-        /// A round brings items of both streams, and is complete before the horizon.
+        /// A round adds items to both streams, and is complete before the horizon.
         fn round(&mut self, items: [&[u64]; 2], horizon_ns: u64) -> Vec<u64> {
             for (waiting, items) in self.waiting.iter_mut().zip(items) {
                 waiting.extend(items);
@@ -92,7 +92,7 @@ mod tests {
         }
     }
 
-    /// The three rounds of the picture in `rounds`.
+    /// The three rounds of the diagram in `rounds`.
     #[test]
     fn items_wait_for_the_horizon_and_come_in_order() {
         let mut times = Times::default();

@@ -1,4 +1,4 @@
-//! What a block becomes: the events that are wanted, and what was lost between its pages.
+//! The result of decoding a block: the wanted events, and the losses between its pages.
 
 use sources::Damage;
 
@@ -8,17 +8,17 @@ use crate::losses::BatchLosses;
 use crate::rounds::Batch;
 use crate::stamps::BlockStamps;
 
-/// What a block becomes.
+/// The decoded content of a block.
 #[derive(Debug, Default)]
 pub(crate) struct TraceEventBatch {
     /// In time order, unless the page is damaged.
     pub(crate) events: Vec<TraceEvent>,
-    /// In the order of the moments that come next, with the index of that one.
+    /// Gaps, each with the index of the event that follows it, in that order.
     pub(super) gaps: Vec<(usize, Gap)>,
     pub(super) names: BatchNames,
     pub(super) first_ns: Option<u64>,
     pub(super) last_ns: Option<u64>,
-    /// Something after the last readable page could not be read.
+    /// Data after the last readable page could not be read.
     pub(super) tail_gap: bool,
     pub(super) stamps: BlockStamps,
     pub(super) losses: BatchLosses,
@@ -43,13 +43,13 @@ impl Batch for TraceEventBatch {
     }
 }
 
-/// Keeps account of losses from page to page of one block.
+/// Tracks losses from page to page of a block.
 pub(super) struct Walk<'b> {
     pub(super) recording: u16,
     pub(super) cpu: u16,
-    /// Something was lost since the last page in order.
+    /// Events were lost since the last ordered page.
     gap: bool,
-    /// The events of the page that is being read are those from here on.
+    /// Index of the first event of the current page.
     from: usize,
     pub(super) batch: &'b mut TraceEventBatch,
 }
@@ -59,7 +59,7 @@ impl<'b> Walk<'b> {
         Self { recording, cpu, gap: false, from: 0, batch }
     }
 
-    /// A page, or the rest of one, can't be read; with the damage, unless another counts it.
+    /// A page, or the rest of a page, cannot be read; `damage` is `None` if another task counts it.
     pub(super) fn damaged(&mut self, damage: Option<Damage>) {
         self.batch.losses.damage.extend(damage);
         self.gap = true;
@@ -70,18 +70,18 @@ impl<'b> Walk<'b> {
         self.batch.gaps.push((at, gap));
     }
 
-    /// A page was read whose times are in order.
+    /// Called after a page whose times are in order.
     pub(super) fn in_order(&mut self, missed: bool, (begin_ns, end_ns): (u64, u64)) {
         let from = std::mem::replace(&mut self.from, self.batch.events.len());
         if std::mem::take(&mut self.gap) || missed {
-            // At a block's beginning, the merger knows how far the block before it went.
+            // At the start of a block, the merger knows where the previous block ended.
             self.gap(from, self.batch.last_ns.unwrap_or(0), begin_ns);
         }
         self.batch.first_ns.get_or_insert(begin_ns);
         self.batch.last_ns = self.batch.last_ns.max(Some(begin_ns.max(end_ns)));
     }
 
-    /// A page was read whose times mean nothing: as in `PageWalk::out_of_order` of exits.
+    /// Called after a page with invalid times: see `PageWalk::out_of_order` for exits.
     #[cold]
     pub(super) fn out_of_order(&mut self, place_ns: u64) {
         let from = std::mem::replace(&mut self.from, self.batch.events.len());
@@ -95,15 +95,15 @@ impl<'b> Walk<'b> {
         self.gap = true;
     }
 
-    /// The block ends; a loss at its end concerns the next block of the stream.
+    /// Ends the block; a loss at its end concerns the next block of the stream.
     pub(super) fn end(self) {
         self.batch.tail_gap = self.gap;
     }
 }
 
 impl TraceEventBatch {
-    /// The stream had reached a later moment than that at which this block begins: what is before it
-    /// has no time of its own.
+    /// The stream has already reached a time after the start of this block: earlier events get that
+    /// time.
     #[cold]
     pub(super) fn begin_at(&mut self, recording: u16, cpu: u16, reached_ns: u64) {
         let late = self.events.iter().take_while(|event| event.stamp_ns < reached_ns).count();

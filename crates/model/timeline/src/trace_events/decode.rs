@@ -14,7 +14,7 @@ use crate::load::Load;
 use crate::rounds::{Decode, Input};
 use crate::stamps;
 
-/// Where the fields of one [`TraceEvent`] stand: those that the event has, each with its place.
+/// Positions of the fields of a [`TraceEvent`]: those that the event has, with their indices.
 #[derive(Debug, Default)]
 struct Fields(Vec<(usize, Load)>);
 
@@ -27,7 +27,7 @@ impl Fields {
         Self(wanted.iter().take(MAX_FIELDS).enumerate().filter_map(load).collect())
     }
 
-    /// Reads the values of an event that has none yet: with a bit for each that there is, and one for each that
+    /// Reads the values of an event, and sets a bit for each present field, and for each field that
     /// the record is too short for.
     #[inline]
     fn read<const BIG: bool>(&self, payload: &[u8], event: &mut TraceEvent) {
@@ -44,7 +44,7 @@ impl Fields {
     }
 }
 
-/// Where a field's number stands, or that of an array's element: `args[1]`.
+/// The position of a numeric field, or of an array element: `args[1]`.
 fn number(format: &EventFormat, name: &str) -> Option<NumberAt> {
     match name.strip_suffix(']').and_then(|name| name.split_once('[')) {
         Some((array, index)) => format.field(array)?.element(index.parse().ok()?),
@@ -52,16 +52,16 @@ fn number(format: &EventFormat, name: &str) -> Option<NumberAt> {
     }
 }
 
-/// An event made ready for reading.
+/// An event format prepared for reading.
 #[derive(Debug)]
 struct Event {
     tag: u16,
-    /// Else it is read for the names that it has alone.
+    /// Otherwise the event is read only for the thread names in it.
     is_wanted: bool,
     fields: Fields,
-    /// What is given with the tags that follow, where more fields are wanted than one has room for.
+    /// Fields beyond the first `MAX_FIELDS`, for events with the following tags.
     more: Vec<Fields>,
-    /// Where a thread's id stands, and its name.
+    /// Positions of thread ids, and of their names.
     names: Vec<(Load, NameAt)>,
 }
 
@@ -73,7 +73,7 @@ impl Event {
         Self { tag: wanted.tag, is_wanted: true, fields, more, names: names_of(format) }
     }
 
-    /// An unwanted event that renames threads: without it their names would be out of date.
+    /// An unwanted event that renames threads: names would be stale without it.
     fn of_names(format: &EventFormat) -> Option<Self> {
         let names = if renames(format) { names_of(format) } else { Vec::new() };
         let fields = Fields::default();
@@ -81,7 +81,7 @@ impl Event {
         (!event.names.is_empty()).then_some(event)
     }
 
-    /// Notes the names of threads that a record has.
+    /// Records the thread names in a record.
     #[inline]
     fn note_names<const BIG: bool>(
         &self,
@@ -99,21 +99,21 @@ impl Event {
     }
 }
 
-/// What an event is wanted for.
+/// The parts of an event to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EventUse {
     Nothing,
-    /// Names of threads, and nothing else.
+    /// Only thread names.
     NamesAlone,
-    /// The thread that ran.
+    /// Only the thread that ran.
     Thread,
-    /// Names of threads, too.
+    /// The thread and thread names.
     Names,
-    /// Its fields, too.
+    /// All of these, and fields.
     Fields,
 }
 
-/// The wanted events of one recording.
+/// The requested events of a recording.
 #[derive(Debug)]
 pub(crate) struct Reader {
     order: ByteOrder,
@@ -121,7 +121,7 @@ pub(crate) struct Reader {
     pid_at: Load,
     /// By event id.
     by_id: Vec<Option<Event>>,
-    /// By the id of each event that has a format: one was seen, wanted or not.
+    /// Whether each event id with a format was seen, wanted or not.
     seen: Vec<AtomicBool>,
 }
 
@@ -148,8 +148,7 @@ impl Reader {
         Self { order, type_at, pid_at, by_id, seen }
     }
 
-    /// Whether an event of this id is wanted, and what for: for its fields, for the names that it has, or only because
-    /// it happened.
+    /// The parts to read of an event with this id: fields, names, only its occurrence, or nothing.
     pub(super) fn use_of(&self, id: u16) -> EventUse {
         match self.by_id.get(usize::from(id)).and_then(Option::as_ref) {
             None => EventUse::Nothing,
@@ -172,22 +171,22 @@ impl Reader {
         all.filter(|(_, seen)| seen.load(Relaxed)).map(|(id, _)| id).collect()
     }
 
-    /// An event of this id was seen, wanted or not.
+    /// Records that an event with this id was seen, wanted or not.
     #[inline]
     pub(super) fn note_seen(&self, id: usize) {
-        // Written once: threads that read pages don't take the line from each other.
+        // Written only once, so that reader threads do not compete for the cache line.
         if let Some(seen) = self.seen.get(id).filter(|seen| !seen.load(Relaxed)) {
             seen.store(true, Relaxed);
         }
     }
 
-    /// Omits names of threads: readers of live pages do not need them.
+    /// Skips thread names: readers of live pages do not need them.
     pub(crate) fn without_names(mut self) -> Self {
         self.by_id.iter_mut().flatten().for_each(|event| event.names.clear());
         self
     }
 
-    /// Takes a record of a CPU.
+    /// Processes a record of a CPU.
     #[inline]
     pub(crate) fn record(
         &self,
@@ -205,8 +204,8 @@ impl Reader {
         }
     }
 
-    /// [`Reader::record`] for callers that know the byte order at compile time; asks for the time only if the event
-    /// is wanted.
+    /// [`Reader::record`] for callers that know the byte order at compile time; computes the time
+    /// only if the event is wanted.
     #[inline(always)]
     pub(super) fn record_in<const BIG: bool>(
         &self,
@@ -226,7 +225,8 @@ impl Reader {
             return;
         }
         let (values, has, cut) = ([0; MAX_FIELDS], 0, 0);
-        // Values are written where they stay: to copy what was just written in parts is slow.
+        // The event is filled in place: copying a value right after partial writes is slow (store
+        // forwarding fails).
         batch.events.push(TraceEvent { stamp_ns, thread, recording, cpu, tag, has, cut, values });
         if let Some(added) = batch.events.last_mut() {
             event.fields.read::<BIG>(payload, added);
@@ -236,7 +236,7 @@ impl Reader {
         }
     }
 
-    /// Takes of an event of this id no more than the names that it has.
+    /// Reads only the thread names in an event with this id.
     pub(super) fn note_names<const BIG: bool>(
         &self,
         id: u16,
@@ -250,7 +250,7 @@ impl Reader {
         }
     }
 
-    /// Adds the fields that the event added last has no room for.
+    /// Adds an event for the fields that did not fit into the previous one.
     #[cold]
     fn more<const BIG: bool>(event: &Event, payload: &[u8], batch: &mut TraceEventBatch) {
         let Some(&first) = batch.events.last() else { return };
@@ -263,7 +263,7 @@ impl Reader {
     }
 }
 
-/// Reads the wanted events of all recordings.
+/// Reads the requested events of all recordings.
 #[derive(Debug)]
 pub(crate) struct Decoder<'o> {
     readers: Vec<Reader>,
@@ -271,7 +271,7 @@ pub(crate) struct Decoder<'o> {
 }
 
 impl<'o> Decoder<'o> {
-    /// Reads what is wanted by a sink.
+    /// Prepares the requests of a sink.
     pub(crate) fn new<S: WantsTraceEvents>(
         recordings: &[Recording],
         owners: &'o [u16],
@@ -346,7 +346,7 @@ impl Reader {
         walk.end();
     }
 
-    /// Takes a packet's events; returns its last stamp.
+    /// Processes a packet's events; returns its last time stamp.
     fn packet<const BIG: bool, const PAGE: bool>(
         &self,
         packet: &Packet<'_>,

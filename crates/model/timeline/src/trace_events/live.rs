@@ -1,5 +1,5 @@
-//! Moments of a machine that runs: pages as its kernel gives them, put in the order of their times as
-//! far as nothing before can follow.
+//! Events of a running machine: pages from its kernel, merged in time order as far as no earlier
+//! event can follow.
 
 use ftrace::eventfmt::EventFormat;
 use ftrace::ringbuf::{Missed, Page, PageLayout};
@@ -9,7 +9,7 @@ use super::batch::TraceEventBatch;
 use super::decode::Reader;
 use super::{EventRequest, Gap, TraceEvent, TraceEventSink};
 
-/// What waits to be given.
+/// An item that waits for output.
 #[derive(Clone, Copy, Debug)]
 enum Next {
     Gap(Gap),
@@ -25,19 +25,19 @@ impl Next {
     }
 }
 
-/// How far the pages of a CPU go.
+/// Progress of a CPU's pages.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reached {
-    /// Its number.
+    /// Number of the CPU.
     cpu: u16,
-    /// The time of its last event, or of the page that would have held it.
+    /// The time of its last event, or of the page that would have contained it.
     to: u64,
-    /// From here on something is missing, up to the next page that can be read.
+    /// Events are missing from this time up to the next readable page.
     missing_from: Option<u64>,
 }
 
 impl Reached {
-    /// What is missing up to a time; it is given once.
+    /// The missing part up to a time; it is reported once.
     fn gap_until(&mut self, until: u64) -> Option<Next> {
         let from_ns = self.missing_from.take()?;
         let to_ns = until.max(from_ns);
@@ -45,8 +45,8 @@ impl Reached {
     }
 }
 
-/// Reads the pages of all CPUs of one machine while it is recorded. Times are those of the machine's
-/// trace clock, whatever its unit is.
+/// Reads the pages of all CPUs of a machine during recording. Times are on the machine's trace
+/// clock, in its unit.
 #[derive(Debug)]
 pub struct LiveTraceEvents {
     reader: Reader,
@@ -60,7 +60,7 @@ pub struct LiveTraceEvents {
 }
 
 impl LiveTraceEvents {
-    /// Begins with a machine's formats; pages of `cpus` CPUs come in this layout.
+    /// Starts with a machine's formats; pages of `cpus` CPUs have this layout.
     #[must_use]
     pub fn new(
         formats: &FormatTable,
@@ -80,12 +80,13 @@ impl LiveTraceEvents {
         }
     }
 
-    /// Takes the next page of the CPU at `index`, whose number is `cpu`, full or not.
+    /// Processes the next page of the CPU at `index`, whose number is `cpu`; the page can be
+    /// partial.
     pub fn page(&mut self, index: usize, cpu: u16, bytes: &[u8]) {
         let Some(reached) = self.cpus.get_mut(index) else { return };
         reached.cpu = cpu;
         let Ok(page) = Page::parse(bytes, &self.layout) else {
-            // Where it would have ended is unknown: the next page shows.
+            // The end time of the page is unknown until the next page arrives.
             self.lost += 1;
             reached.missing_from.get_or_insert(reached.to);
             return;
@@ -114,17 +115,17 @@ impl LiveTraceEvents {
         }
     }
 
-    /// Gives `sink` all before a moment, in order. Pages taken later may hold nothing before it: what
-    /// does so all the same is given then, and counted.
+    /// Emits everything before `until` to `sink`, in order. Later pages should have no earlier
+    /// events; earlier ones are emitted with the next call, and counted.
     pub fn give(&mut self, until: u64, sink: &mut impl TraceEventSink) {
-        // What is missing so far may concern what is given now, whenever the next page comes.
+        // Missing events may concern what is emitted now, whenever the next page arrives.
         for reached in &mut self.cpus {
             if reached.missing_from.is_some_and(|from| from < until) {
                 self.waiting.extend(reached.gap_until(until));
                 reached.missing_from = Some(until);
             }
         }
-        // Those of one CPU stay in their order.
+        // A stable sort: events of a CPU keep their order.
         self.waiting.sort_by_key(Next::stamp);
         let ready = self.waiting.partition_point(|next| next.stamp() < until);
         for next in self.waiting.drain(..ready) {
@@ -137,13 +138,13 @@ impl LiveTraceEvents {
         self.given_to = self.given_to.max(until);
     }
 
-    /// Events that came after what had happened after them was given.
+    /// Events that arrived after later events had been emitted.
     #[must_use]
     pub fn late(&self) -> u64 {
         self.late
     }
 
-    /// Events that were lost, as far as the kernel counted them; a page that could not be read is one.
+    /// Lost events that the kernel counted; an unreadable page counts as one.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost
@@ -195,7 +196,7 @@ mod tests {
         page.build().bytes
     }
 
-    /// What can't be read: the commit is larger than any page.
+    /// An unreadable page: its commit is larger than any page.
     fn unreadable() -> Vec<u8> {
         vec![0xff; PAGE]
     }

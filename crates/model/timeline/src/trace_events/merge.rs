@@ -1,4 +1,4 @@
-//! Puts the events of all streams in the order of their times.
+//! Merges the events of all streams in time order.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -11,7 +11,7 @@ use crate::Losses;
 use crate::rounds::{Consume, Input, Lanes, in_order};
 use crate::stamps::StreamStamps;
 
-/// What a lane gives.
+/// The next item of a lane.
 #[derive(Clone, Copy, Debug)]
 enum Next<'b> {
     Gap(&'b Gap),
@@ -27,18 +27,18 @@ impl Next<'_> {
     }
 }
 
-/// Batches of one stream that have not been given to the sink yet.
+/// Batches of a stream that have not been emitted completely.
 #[derive(Debug, Default)]
 struct StreamQueue {
     batches: VecDeque<TraceEventBatch>,
-    /// Moments and gaps of the first batch that have been given.
+    /// Numbers of emitted events and gaps of the first batch.
     given: usize,
     gaps_given: usize,
-    /// Number of the recording, and of the buffer and CPU within it.
+    /// Index of the recording, and of the buffer and CPU within it.
     recording: u16,
     buffer: usize,
     cpu: u16,
-    /// How far the batches taken go.
+    /// End time of the batches so far.
     reached_ns: u64,
     stamps: StreamStamps,
     /// The last batch ended in a loss.
@@ -46,7 +46,7 @@ struct StreamQueue {
 }
 
 impl StreamQueue {
-    /// What the first batch has to give next.
+    /// The next item of the first batch.
     fn next(&self) -> Option<Next<'_>> {
         let batch = self.batches.front()?;
         let gap = batch.gaps.get(self.gaps_given).filter(|(before, _)| *before <= self.given);
@@ -56,7 +56,7 @@ impl StreamQueue {
         }
     }
 
-    /// Events of the first batch that have not been given and come before its next gap.
+    /// Pending events of the first batch before its next gap.
     fn up_to_gap(&self) -> &[TraceEvent] {
         let Some(batch) = self.batches.front() else { return &[] };
         let gap = batch.gaps.get(self.gaps_given).map_or(usize::MAX, |(before, _)| *before);
@@ -64,15 +64,15 @@ impl StreamQueue {
         batch.events.get(self.given..end).unwrap_or(&[])
     }
 
-    /// Gives what the first batch has before `until_ns`, and the next in any case. Of several buffers with the same event
-    /// one is the source.
+    /// Emits the first batch's items before `until_ns`, and at least one. If several buffers have
+    /// the same event, only one of them is the source.
     fn give(
         &mut self,
         until_ns: u64,
         mut sources: Option<&mut EventSources>,
         sink: &mut impl TraceEventSink,
     ) {
-        // The first one is given whenever it was.
+        // The first item is emitted regardless of its time.
         let mut due_ns = u64::MAX;
         while let Some(next) = self.next().filter(|next| next.stamp_ns() < due_ns) {
             if let Next::Gap(gap) = next {
@@ -109,10 +109,10 @@ impl StreamQueue {
     }
 }
 
-/// Of which buffer a thread's events are taken: by recording, thread and tag.
+/// The source buffer of a thread's events, by recording, thread and tag.
 type EventSources = FxHashMap<(u16, u32, u16), usize>;
 
-/// The events of all streams that are still to be given.
+/// Pending events of all streams.
 #[derive(Debug)]
 pub(crate) struct StreamQueues {
     lanes: Vec<StreamQueue>,
@@ -142,7 +142,7 @@ impl StreamQueues {
         Self { lanes, several, sources: EventSources::default(), pass }
     }
 
-    /// What the pass leaves, after losses at the very end have been given.
+    /// The result of the pass, after emitting losses at the end of streams.
     pub(crate) fn finish(mut self, sink: &mut impl TraceEventSink) -> TraceEventPass {
         self.pass.losses.iter_mut().for_each(Losses::finish);
         for lane in self.lanes.iter().filter(|lane| lane.open_gap) {
@@ -152,8 +152,8 @@ impl StreamQueues {
         self.pass
     }
 
-    /// Gives what there is before `horizon_ns`, stream by stream: to a sink to which the order of different CPUs means
-    /// nothing. Batches used up go to `spent`.
+    /// Emits everything before `horizon_ns` stream by stream, to a sink that needs no order across
+    /// CPUs. Consumed batches go to `spent`.
     pub(crate) fn give_by_stream(
         &mut self,
         horizon_ns: u64,
@@ -172,12 +172,12 @@ impl StreamQueues {
     }
 }
 
-/// Whether `buffer` is the one that the thread's events of this kind are taken from.
+/// Whether `buffer` is the source of the thread's events of this kind.
 fn is_source(sources: &mut EventSources, buffer: usize, event: &TraceEvent) -> bool {
     *sources.entry((event.recording, event.thread, event.tag)).or_insert(buffer) == buffer
 }
 
-/// Gives events to the sink in the order of their times.
+/// Emits events to the sink in time order.
 pub(crate) struct Merger<'s, S> {
     queues: StreamQueues,
     sink: &'s mut S,
@@ -193,7 +193,7 @@ impl<'s, S: TraceEventSink> Merger<'s, S> {
         Self { queues: StreamQueues::new(inputs, owners, pass), sink }
     }
 
-    /// What the pass leaves, after losses at the very end have been given.
+    /// The result of the pass, after emitting losses at the end of streams.
     pub(crate) fn finish(self) -> TraceEventPass {
         self.queues.finish(self.sink)
     }
@@ -263,7 +263,7 @@ impl StreamQueues {
 }
 
 impl StreamQueue {
-    /// Puts a loss between this lane's last batch and the next one, where there was one.
+    /// Adds a gap between this lane's last batch and the next one if events were lost there.
     fn join_gap(&mut self, batch: &mut TraceEventBatch, first_ns: u64) {
         let from_ns = self.reached_ns;
         if let Some((0, gap)) = batch.gaps.first_mut()

@@ -1,4 +1,5 @@
-//! Where events have names of threads: in fields of 16 bytes, elsewhere in the record, or as the file of a program.
+//! Positions of thread names in events: in fields of 16 bytes, as `__data_loc` strings, or as the
+//! path of a program.
 
 use ftrace::eventfmt::{EventFormat, Field, FieldKind, NumberAt};
 use raw_bytes::ByteOrder;
@@ -6,7 +7,7 @@ use raw_bytes::ByteOrder;
 use super::names::{COMM_BYTES, Comm};
 use crate::load::Load;
 
-/// Fields with a thread's name, each with the one that has its id.
+/// Fields with a thread's name, each with the field for its id.
 const NAME_FIELDS: [(&str, &str); 6] = [
     ("prev_pid", "prev_comm"),
     ("next_pid", "next_comm"),
@@ -16,28 +17,29 @@ const NAME_FIELDS: [(&str, &str); 6] = [
     ("pid", "newcomm"),
 ];
 
-/// Events that rename a thread, with the fields that have its id and the new name. A thread that runs a program has the name
-/// of its file (`begin_new_exec` of `fs/exec.c`). Since Linux 6.15 `task_rename` has no id but that of the thread that ran.
+/// Events that rename a thread, with the fields for its id and its new name. A thread that execs a
+/// program gets the name of its file (`begin_new_exec` of `fs/exec.c`). Since Linux 6.15,
+/// `task_rename` has no id except that of the thread that ran.
 const RENAMES: [(&str, &str, &str); 2] =
     [("sched_process_exec", "pid", "filename"), ("task_rename", "common_pid", "newcomm")];
 
-/// Events with a `pid` and a `comm` that are not of one thread: the kernel's `sched_process_wait`
-/// has the name of the thread that waits, and the id of the one waited for.
+/// Events whose `pid` and `comm` belong to different threads: `sched_process_wait` has the name of
+/// the waiting thread, and the id of the thread that it waits for.
 const NAMELESS: [&str; 1] = ["sched_process_wait"];
 
-/// Whether events of this format give a thread another name.
+/// Whether events of this format rename a thread.
 pub(super) fn renames(format: &EventFormat) -> bool {
     RENAMES.iter().any(|(event, ..)| *event == format.name())
 }
 
-/// Where an event has a thread's name.
+/// The position of a thread's name in an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NameAt {
-    /// In these 16 bytes.
+    /// In 16 bytes at this offset.
     Here(usize),
-    /// Where the field's word says.
+    /// At the position in this `__data_loc` word.
     Elsewhere(NumberAt),
-    /// The same, of a file's path: its last part is the name.
+    /// The same for a file's path: its last component is the name.
     Path(NumberAt),
 }
 
@@ -61,7 +63,7 @@ impl NameAt {
             Self::Elsewhere(word) => Some(cut(located(payload, word, order)?)),
             Self::Path(word) => {
                 let path = located(payload, word, order)?;
-                // A program without a path has a name that the event doesn't have.
+                // A program that runs from a file descriptor gets a name that is not in the event.
                 let is_of_descriptor = path.starts_with(b"/dev/fd/");
                 let name = path.rsplit(|&byte| byte == b'/').next()?;
                 (!is_of_descriptor).then(|| cut(name))
@@ -70,14 +72,14 @@ impl NameAt {
     }
 }
 
-/// What a `__data_loc` word points at, up to its NUL.
+/// The bytes that a `__data_loc` word points at, up to their NUL.
 fn located(payload: &[u8], word: NumberAt, order: ByteOrder) -> Option<&[u8]> {
     let word = word.read(payload, order)? as usize;
     let bytes = payload.get(word & 0xffff..)?.get(..word >> 16)?;
     Some(raw_bytes::slice::until_nul(bytes))
 }
 
-/// A name as the kernel keeps it.
+/// A name, truncated as in the kernel.
 fn cut(name: &[u8]) -> Comm {
     let mut comm = [0; COMM_BYTES];
     for (to, byte) in comm.iter_mut().take(COMM_BYTES - 1).zip(name) {
@@ -86,7 +88,7 @@ fn cut(name: &[u8]) -> Comm {
     comm
 }
 
-/// Where the events of a format have names of threads.
+/// The positions of thread names in events of a format.
 pub(super) fn names_of(format: &EventFormat) -> Vec<(Load, NameAt)> {
     let place = |pid: &str, name: &str, is_path| {
         let name = NameAt::new(format.field(name)?, is_path)?;
@@ -110,7 +112,7 @@ mod tests {
         \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
         \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n";
 
-    /// The threads and names that a record of an event has.
+    /// The threads and names in a record of an event.
     fn found(name: &str, fields: &str, record: &[u8]) -> Vec<(u64, String)> {
         let text = format!("name: {name}\n{HEAD}{fields}\nprint fmt: \"\"\n");
         let format = EventFormat::parse("sched", text.as_bytes()).unwrap();

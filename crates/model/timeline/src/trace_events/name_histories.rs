@@ -1,15 +1,14 @@
-//! Which names threads had one after the other, of threads that were renamed.
+//! The successive names of renamed threads.
 
 use rustc_hash::FxHashMap;
 
-/// Maximum number of times kept per thread: a name takes two. Further names are not distinguished.
+/// Maximum stored times per thread: a name takes two. Further names are not distinguished.
 const MAX_TIMES_OF_THREAD: usize = 256;
 
-/// Maximum number of times kept for all threads together.
+/// Maximum stored times for all threads together.
 const MAX_TIMES: usize = 1 << 18;
 
-/// By thread, moments at which it had a name, in their order: of each name in turn the first and the last that
-/// are known.
+/// By thread: the known first and last time of each of its names, in time order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NameHistories {
     by_thread: FxHashMap<u32, Vec<(u64, Box<str>)>>,
@@ -17,12 +16,12 @@ pub(super) struct NameHistories {
 }
 
 impl NameHistories {
-    /// Whether a thread is known to have had several names.
+    /// Whether a thread had several names.
     pub(super) fn has(&self, thread: u32) -> bool {
         self.by_thread.contains_key(&thread)
     }
 
-    /// A thread had a name from one moment to another one.
+    /// Records that a thread had a name from one time to another.
     pub(super) fn add(&mut self, thread: u32, (from_ns, to_ns): (u64, u64), name: &str) {
         if self.count >= MAX_TIMES {
             return;
@@ -34,8 +33,8 @@ impl NameHistories {
         self.count = (self.count + seen.len()).saturating_sub(before);
     }
 
-    /// The name that a renamed thread had at a moment, and since when; before the first event it is that one's,
-    /// from 0 on.
+    /// The name of a renamed thread at a time, and its start; before the first event, that event's
+    /// name, from 0 on.
     pub(super) fn at(&self, thread: u32, now_ns: u64) -> Option<(u64, &str)> {
         let seen = self.by_thread.get(&thread)?;
         let after = seen.partition_point(|(at_ns, _)| *at_ns <= now_ns);
@@ -48,7 +47,7 @@ impl NameHistories {
         Some((*from_ns, name))
     }
 
-    /// All names of a thread, each with its first moment.
+    /// All names of a thread, each with its first time.
     pub(super) fn names_of(&self, thread: u32) -> impl Iterator<Item = (u64, &str)> {
         let seen = self.by_thread.get(&thread).map_or(&[][..], Vec::as_slice);
         let runs = seen.chunk_by(|before, after| before.1 == after.1);
@@ -56,7 +55,7 @@ impl NameHistories {
     }
 }
 
-/// Adds a moment, unless it lies within a time of its name that is known.
+/// Adds a time, unless it is inside a known period of the same name.
 fn note(seen: &mut Vec<(u64, Box<str>)>, now_ns: u64, name: &str) {
     let at = seen.partition_point(|(at_ns, _)| *at_ns <= now_ns);
     let has_name = |place: Option<usize>| {
@@ -66,7 +65,7 @@ fn note(seen: &mut Vec<(u64, Box<str>)>, now_ns: u64, name: &str) {
     if before && after {
         return;
     }
-    // A name is kept as its first and its last moment: a third one replaces the one that it lies next to.
+    // A name is stored as its first and last time: a third time replaces the adjacent one.
     let replaced = if before && has_name(at.checked_sub(2)) {
         at.checked_sub(1)
     } else {

@@ -1,4 +1,4 @@
-//! Names of threads: those the kernel saved, and those that events carry.
+//! Thread names: those that the kernel saved, and those in events.
 
 use super::name_histories::NameHistories;
 use rustc_hash::FxHashMap;
@@ -7,17 +7,17 @@ use sources::Recording;
 /// The kernel's `TASK_COMM_LEN`.
 pub(super) const COMM_BYTES: usize = 16;
 
-/// Threads whose names are kept: as many as a kernel has at once (`PID_MAX_LIMIT`) would fit, but a
-/// damaged recording has no more threads than this either.
+/// Maximum threads with names: a kernel's limit (`PID_MAX_LIMIT`), which also bounds a damaged
+/// recording.
 const MAX_NAMES: usize = 1 << 22;
 
-/// A name as the kernel keeps it: filled up with zeros.
+/// A name as the kernel stores it, padded with zeros.
 pub(super) type Comm = [u8; COMM_BYTES];
 
 /// Maximum number of earlier names of renamed threads in one block; the others are ignored.
 const MAX_EARLIER: usize = 1 << 12;
 
-/// A name, and when an event first and last had it.
+/// A name, with the first and last time at which an event had it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named {
     pub(super) thread: u32,
@@ -26,18 +26,19 @@ pub(super) struct Named {
     pub(super) stamp_ns: u64,
 }
 
-/// Names that the events of one block have.
+/// Names in the events of a block.
 #[derive(Debug, Default)]
 pub(super) struct BatchNames {
-    /// By thread, its latest name, but for those at hand.
+    /// By thread: its latest name, except for threads in `recent`.
     latest: FxHashMap<u32, Named>,
-    /// Names that threads had before.
+    /// Earlier names of threads.
     earlier: Vec<Named>,
-    /// Names set last, each where its thread's id says: most events name threads that were just named.
+    /// The names set last, at an index derived from the thread id: most events name a recently
+    /// named thread.
     recent: Vec<Option<Named>>,
 }
 
-/// Threads whose names are at hand.
+/// Size of the cache of recent names.
 const RECENT: usize = 64;
 
 impl BatchNames {
@@ -81,64 +82,64 @@ impl BatchNames {
         self.recent.clear();
     }
 
-    /// All of them; of a thread's the last in time comes last, unless stamps go back.
+    /// All names; the latest name of a thread comes last, unless time stamps run back.
     pub(super) fn iter(&self) -> impl Iterator<Item = Named> {
         let earlier = self.earlier.iter().chain(self.latest.values());
         earlier.chain(self.recent.iter().flatten()).copied()
     }
 }
 
-/// Names of the threads of one recording, each with the moment of which it is: blocks of different CPUs come in
-/// an order that is not that of their times.
+/// Names of the threads of a recording, each with its time: blocks of different CPUs do not arrive
+/// in time order.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadNames {
     latest: FxHashMap<u32, LatestName>,
-    /// Of threads with several names those that they had.
+    /// All names of threads with several names.
     renamed: NameHistories,
 }
 
-/// What events called a thread last, else what the kernel saved.
+/// The latest name in events, otherwise the name that the kernel saved.
 #[derive(Clone, Debug)]
 struct LatestName {
     name: String,
-    /// The first and the last event with it; none of a name that the kernel saved.
+    /// Times of the first and the last event with the name; `None` if the kernel saved it.
     seen_ns: Option<(u64, u64)>,
 }
 
 impl ThreadNames {
-    /// Those that the kernel saved.
+    /// The names that the kernel saved.
     pub(super) fn saved_in(recording: &Recording) -> Self {
         let name = |name: &str| LatestName { name: name.to_owned(), seen_ns: None };
         let saved = recording.threads().map(|(thread, saved)| (thread, name(saved)));
         Self { latest: saved.collect(), renamed: NameHistories::default() }
     }
 
-    /// The thread's name: what events called it last, else what the kernel saved.
+    /// The thread's name: the latest in events, otherwise the name that the kernel saved.
     #[must_use]
     pub fn get(&self, thread: u32) -> Option<&str> {
         self.latest.get(&thread).map(|latest| latest.name.as_str())
     }
 
-    /// The thread's name at a moment: a name holds until an event has another one.
+    /// The thread's name at a time: a name holds until an event has another one.
     #[must_use]
     pub fn at(&self, thread: u32, now_ns: u64) -> Option<&str> {
         let earlier = self.renamed.at(thread, now_ns).map(|(_, name)| name);
         earlier.or_else(|| self.get(thread))
     }
 
-    /// Since when the thread had the name that it had at a moment; 0: as long as it is known.
+    /// The start of the name that the thread had at a time; 0 if it had it from the beginning.
     #[must_use]
     pub fn since_ns(&self, thread: u32, now_ns: u64) -> u64 {
         self.renamed.at(thread, now_ns).map_or(0, |(from_ns, _)| from_ns)
     }
 
-    /// Names that the thread had one after the other, each with the moment of its first event; none of a thread that
-    /// had but one.
+    /// The successive names of the thread, each with the time of its first event; empty if it had
+    /// only one.
     pub fn history(&self, thread: u32) -> impl Iterator<Item = (u64, &str)> {
         self.renamed.names_of(thread)
     }
 
-    /// An event has the name of a thread. Idle threads share the id 0.
+    /// Records a thread name from an event. Idle threads share the id 0.
     pub(super) fn set(&mut self, named: &Named) {
         let Named { thread, comm, from_ns, stamp_ns } = named;
         let end = comm.iter().position(|&byte| byte == 0).unwrap_or(COMM_BYTES);
@@ -168,7 +169,7 @@ impl ThreadNames {
 }
 
 impl LatestName {
-    /// Events had a name from one moment to another one.
+    /// Records that events had a name from one time to another.
     fn set(&mut self, name: &str, (from_ns, to_ns): (u64, u64)) {
         let known_ns = self.seen_ns.unwrap_or((u64::MAX, 0));
         if self.name == name {
@@ -189,7 +190,7 @@ mod tests {
         comm
     }
 
-    /// The names that blocks have, whose events are `(thread, name, time)`.
+    /// The names in blocks, whose events are `(thread, name, time)`.
     fn names(blocks: &[&[(u32, &str, u64)]]) -> ThreadNames {
         let mut names = ThreadNames::default();
         for block in blocks {
@@ -208,11 +209,11 @@ mod tests {
             let names = names(&blocks);
             assert_eq!((names.get(7), names.get(8)), (Some("gcc"), Some("x")));
         }
-        // A name that was set again counts from its last time on.
+        // A name that is set again counts from its last time.
         let again: &[_] = &[(7, "bash", 1), (7, "bash", 8)];
         let between: &[_] = &[(7, "gcc", 5)];
         assert_eq!(names(&[again, between]).get(7), Some("bash"));
-        // Threads whose names share a place.
+        // Threads whose names share a cache entry.
         let other = 7 + RECENT as u32;
         let shared: &[_] = &[(7, "a", 1), (other, "b", 2), (7, "c", 3), (other, "b", 4)];
         assert_eq!(names(&[shared]).get(7), Some("c"));

@@ -1,7 +1,8 @@
-//! Which threads had a CPU, and what threads are called: of the events of a stream the few that say something new.
+//! Which threads ran on each CPU, and thread names: keeps only the events of a stream with new
+//! information.
 //!
-//! Each event shows which thread has its CPU, but few events change that. They are found while the records of
-//! vCPU threads are read ([`Aside`]).
+//! Each event shows the thread on its CPU, but few events change it. They are found while the
+//! records of vCPU threads are read ([`Aside`]).
 
 use ftrace::eventfmt::EventFormat;
 use ftrace::ringbuf::Missed;
@@ -15,10 +16,10 @@ use crate::extract::{Aside, Extractor};
 use crate::rounds::{Batch, Decode, Input};
 use crate::thread_batch::ThreadBatch;
 
-/// Number of the recording: there is no other.
+/// Index of the only recording.
 const ONLY: u16 = 0;
 
-/// Reads what vCPU threads did and, next to that, which threads had the CPUs.
+/// Reads the events of vCPU threads, and which threads ran on the CPUs.
 #[derive(Debug)]
 pub(crate) struct WithSightings {
     extractor: Extractor,
@@ -27,8 +28,8 @@ pub(crate) struct WithSightings {
 }
 
 impl WithSightings {
-    /// Of the events that are `wanted` those without fields or names are given only where their thread is another than
-    /// that of the event before.
+    /// `wanted` events without fields or names are emitted only if their thread differs from that
+    /// of the previous event.
     pub(crate) fn new(
         recording: &Recording,
         wanted: impl Fn(&EventFormat) -> Option<EventRequest>,
@@ -84,16 +85,17 @@ impl Decode for WithSightings {
     }
 }
 
-/// Those of one block.
+/// The sightings of a block.
 struct Sightings<'b> {
     owner: &'b WithSightings,
-    /// The thread that has the CPU according to the last event on this page.
+    /// The thread on the CPU according to the last event on this page.
     thread: Option<u32>,
     walk: Walk<'b>,
 }
 
 impl Sightings<'_> {
-    /// Takes an event that says more than its thread, or of another thread than the one before.
+    /// Processes an event that has fields or names, or whose thread differs from the previous
+    /// event's.
     #[inline(never)]
     fn take<const BIG: bool>(&mut self, stamp_ns: u64, payload: &[u8]) {
         let place = (ONLY, self.walk.cpu);
@@ -132,7 +134,7 @@ impl Aside for Sightings<'_> {
             }
             EventUse::Fields => {
                 self.take::<BIG>(stamp_ns(), payload);
-                // After a switch another thread has the CPU.
+                // After a switch another thread is on the CPU.
                 let last = self.walk.batch.events.last();
                 self.thread = last
                     .filter(|event| event.tag == SWITCH_TAG)
@@ -142,7 +144,7 @@ impl Aside for Sightings<'_> {
     }
 
     fn in_order(&mut self, missed: Missed, span_ns: (u64, u64)) {
-        // The page after it may come after a loss.
+        // The next page may follow a loss.
         self.thread = None;
         self.walk.in_order(missed != Missed::Nothing, span_ns);
     }

@@ -1,34 +1,34 @@
-//! What a vCPU's thread does at some time: asked between its events.
+//! The activity of a vCPU's thread between its events.
 
 use super::VcpuThread;
 use super::phase::{Cpu, Handling, Phase};
 use crate::exit_span::ExitSpan;
 
-/// What a vCPU's thread is doing at some time.
+/// The activity of a vCPU's thread at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum VcpuActivity {
     /// It runs its guest.
     Guest,
-    /// It has left its guest, as the host's work shows, but `kvm_exit` is yet to come.
+    /// It has exited its guest, as host work shows, but `kvm_exit` has not been traced yet.
     BeforeExit,
     /// It handles an exit in the kernel.
     Kernel,
     /// It runs in the VMM.
     User,
-    /// It polls for work before it gives up the CPU.
+    /// Halt polling: it polls for work before it gives up the CPU.
     HaltPoll,
-    /// It was taken off the CPU while it could have run on.
+    /// It was switched out while it could have continued.
     Preempted,
-    /// It has been woken up and waits for a CPU.
+    /// It was woken and waits for a CPU.
     Waiting,
     /// It sleeps.
     Blocked,
-    /// Unknown: events were lost, or are missing.
+    /// Unknown: events were lost or are missing.
     Unknown,
 }
 
 impl VcpuThread {
-    /// What the thread does, from its last event on.
+    /// The thread's activity after its last event.
     pub(crate) fn activity(&self) -> VcpuActivity {
         match (&self.phase, self.cpu) {
             (Phase::Unknown, _) => VcpuActivity::Unknown,
@@ -52,22 +52,22 @@ impl VcpuThread {
         }
     }
 
-    /// Whether the VMM has the open exit in hand.
+    /// Whether the VMM handles the open exit.
     pub(crate) fn is_in_user_space(&self) -> bool {
         matches!(&self.phase, Phase::Exit(open) if open.handling == Handling::User)
     }
 
-    /// Whether its guest was entered, and no exit seen since.
+    /// Whether its guest was entered, and has not exited since.
     pub(crate) fn is_in_guest(&self) -> bool {
         matches!(self.phase, Phase::Guest { .. })
     }
 
-    /// The level that runs, or did when the open exit began.
+    /// The level that runs, or ran when the open exit began.
     pub(crate) fn level(&self) -> u8 {
         self.open_exit().map_or(1 + u8::from(self.in_l2), |span| span.level)
     }
 
-    /// From when to when it polled, by the last `kvm_vcpu_wakeup` of the open exit.
+    /// Start and end of its halt polling, according to the last `kvm_vcpu_wakeup` of the open exit.
     pub(crate) fn polled_ns(&self) -> Option<(u64, u64)> {
         match &self.phase {
             Phase::Exit(open) => open.polled_ns,

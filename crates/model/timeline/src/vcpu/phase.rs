@@ -1,40 +1,41 @@
-//! Where a vCPU's thread is between two of its events: what is known in one phase alone is in no other.
+//! The state of a vCPU's thread between two events: data that exists in only one phase is part of
+//! that phase.
 
 use crate::exit_span::{Detail, ExitSpan, Handler};
 use crate::poll::KernelIntervals;
 use crate::thread_event::ThreadEvent;
 
-/// Where the thread is while an exit is handled.
+/// Where the thread is while it handles an exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Handling {
     Kernel,
     User,
 }
 
-/// Whether the thread runs.
+/// Whether the thread is on CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cpu {
     Running,
-    /// It was taken off its CPU.
+    /// Switched out while runnable.
     Preempted,
-    /// It sleeps.
+    /// Blocked.
     Blocked,
-    /// It was woken since it went to sleep.
+    /// Woken since it blocked.
     Woken,
 }
 
-/// Between which events the thread is.
+/// The thread's phase between two events.
 #[derive(Debug)]
 pub(super) enum Phase {
-    /// Unknown: no entry and no exit was seen yet, or the latest exit ended without an entry.
+    /// Unknown: no entry or exit was seen yet, or the latest exit ended without an entry.
     Unknown,
-    /// After `kvm_entry`, whose time this is.
+    /// After `kvm_entry` at `since_ns`.
     Guest {
         since_ns: u64,
-        /// First sign of the host.
+        /// Time of the first host work.
         host_since_ns: Option<u64>,
     },
-    /// After `kvm_exit`. In place, for it is large and exits are many.
+    /// After `kvm_exit`. Stored inline, because exits are frequent.
     Exit(OpenExit),
 }
 
@@ -42,15 +43,15 @@ pub(super) enum Phase {
 #[derive(Debug)]
 pub(super) struct OpenExit {
     pub(super) span: ExitSpan,
-    /// Up to here its time has been given to its parts.
+    /// Time up to here has been assigned to parts.
     pub(super) accounted_ns: u64,
     pub(super) handling: Handling,
-    /// From when to when the thread polled, by the last `kvm_vcpu_wakeup`.
+    /// Start and end of halt polling, according to the last `kvm_vcpu_wakeup`.
     pub(super) polled_ns: Option<(u64, u64)>,
 }
 
 impl OpenExit {
-    /// `kvm_vcpu_wakeup` looks back: the polling it reports was accounted to the kernel so far.
+    /// `kvm_vcpu_wakeup` reports the past: its polling was accounted as kernel time so far.
     pub(super) fn wakeup(&mut self, event: &ThreadEvent, intervals: &mut KernelIntervals) {
         let span = &mut self.span;
         let from_ns = event.stamp_ns.saturating_sub(event.value);
@@ -74,18 +75,18 @@ impl OpenExit {
         }
     }
 
-    /// Level 1 outranks user space, user space the kernel.
+    /// Sets the handler; level 1 takes precedence over user space, user space over the kernel.
     pub(super) fn claim(&mut self, handler: Handler) {
         self.span.handler = self.span.handler.max(handler);
     }
 }
 
-/// Where the thread was from its latest exit on, in the guest that was entered after it as well.
+/// The thread's CPU since its latest exit, including the next stay in the guest.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stay {
-    /// Holds the exit, and the events after it unless the thread moved.
+    /// The stream of the exit, and of later events unless the thread moved.
     pub(super) stream: u16,
     pub(super) moved: bool,
-    /// The thread was off its CPU at some time.
+    /// The thread was off CPU at some time.
     pub(super) was_off: bool,
 }
