@@ -1,12 +1,12 @@
-//! Kernel event formats to field layouts and print programs.
+//! Converts the kernel's event formats to field layouts and print programs.
 //!
-//! Every event of the kernel describes itself in a `format` text: where its fields lie in a record,
-//! and, as a piece of C, how a record is printed. This crate turns the first half into [`Field`]s
-//! that read a record in place, and the second into a [`PrintProgram`] that is compiled once and
-//! then writes records without allocating.
+//! Every kernel event describes itself in a `format` text: the layout of its fields in a record,
+//! and a C expression that prints a record. This crate converts the first part to [`Field`]s that
+//! read a record in place, and the second to a [`PrintProgram`] that is compiled once and then
+//! prints records without allocation.
 //!
-//! Texts and records are untrusted: sizes are bounded, nesting is bounded, and a record that is
-//! shorter than its format is an error of that record only.
+//! Texts and records are untrusted: sizes and nesting are bounded, and a record that is shorter
+//! than its format is an error of that record only.
 //!
 //! ```
 //! use ftrace::eventfmt::{EventFormat, Kallsyms, PrintContext, PrintProgram, PrintkFormats};
@@ -28,11 +28,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Where the text is not that of `trace-cmd report -N`
+//! # Differences from `trace-cmd report -N`
 //!
-//! Records are printed as the kernel that made them would. libtraceevent 1.7, by which trace-cmd
-//! prints, computes all numbers in 64 bits without sign and knows less of C, so that some lines
-//! differ:
+//! Records are printed as their own kernel prints them. libtraceevent 1.7, which trace-cmd uses,
+//! computes all numbers as unsigned 64-bit values and supports less of C, so some lines differ:
 //!
 //! | event | here | trace-cmd | why |
 //! |---|---|---|---|
@@ -44,8 +43,8 @@
 //! | `kvm_userspace_exit` with an error | `reason restart (4)` | `reason KVM_EXIT_UNKNOWN (0)` | `errno < 0` of an `int` |
 //! | `timer_start` | `flags=D` | `flags=D\|P\|I` | `a & (b \| c)` is taken for `(a & b) \| c` |
 //!
-//! Names of kernel-internal enums that the text does not resolve (`HRTIMER_MODE_ABS`) match no
-//! value in either; the value is shown in hex.
+//! Names of kernel-internal enums without values in the text (`HRTIMER_MODE_ABS`) match no value in
+//! either; the value is shown in hex.
 
 #![deny(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 #![deny(clippy::print_stdout, clippy::print_stderr)]

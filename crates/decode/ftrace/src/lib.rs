@@ -1,4 +1,4 @@
-//! The kernel's own trace formats: descriptions of events, pages of the ring buffer.
+//! The kernel's own trace formats: event formats and ring-buffer pages.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,8 +1,8 @@
-//! Ring-buffer pages to records and losses, and back.
+//! Converts ring-buffer pages to records and losses, and back.
 //!
-//! The kernel's trace ring buffer is handed out in pages (sub-buffers), each with its own time
-//! stamp, and each readable by itself. This crate walks such pages: no IO, no unsafe code, no
-//! knowledge of events. It mirrors `struct buffer_data_page` and `struct ring_buffer_event` of
+//! The kernel's trace ring buffer is read in pages (sub-buffers), each with its own time stamp and
+//! readable by itself. This module walks such pages: no IO, no unsafe code, no knowledge of events.
+//! It mirrors `struct buffer_data_page` and `struct ring_buffer_event` of
 //! `kernel/trace/ring_buffer.c` and `include/linux/ring_buffer.h`.
 
 #![deny(clippy::indexing_slicing, clippy::arithmetic_side_effects)]

@@ -1,4 +1,4 @@
-//! C types by name: their size and signedness, which decide how the kernel computes with a value.
+//! C types by name: size and signedness, which decide how the kernel computes with a value.
 
 use raw_bytes::LongSize;
 
@@ -17,22 +17,22 @@ enum Width {
 }
 
 impl CType {
-    /// The type of this many bytes.
+    /// The type with this size in bytes.
     pub(crate) const fn new(size: u8, signed: bool) -> Self {
         Self { width: Width::Bytes(size), signed }
     }
 
-    /// `long`, or an address when unsigned.
+    /// `long`; unsigned, also an address.
     pub(crate) const fn long(signed: bool) -> Self {
         Self { width: Width::Long, signed }
     }
 
-    /// Size in bytes, a `long` taken for 8.
+    /// Size in bytes; 8 for `long`.
     pub(crate) const fn size(self) -> u8 {
         self.size_in(LongSize::Eight)
     }
 
-    /// Size in bytes on a machine with such a `long`.
+    /// Size in bytes on a machine with this `long`.
     pub(crate) const fn size_in(self, long: LongSize) -> u8 {
         match (self.width, long) {
             (Width::Bytes(size), _) => size,
@@ -42,7 +42,7 @@ impl CType {
     }
 }
 
-/// Types of the kernel that name an integer, by name without `const` and `enum`.
+/// Kernel names of integer types, without `const` and `enum`.
 const NAMED: &[(&str, CType)] = &[
     ("__s64", CType::new(8, true)),
     ("__u16", CType::new(2, false)),
@@ -112,9 +112,9 @@ const NAMED: &[(&str, CType)] = &[
     ("xid_t", CType::new(4, false)),
 ];
 
-/// The integer type of this name; `None` when it is none that is known.
+/// The integer type with this name; `None` if it is unknown.
 ///
-/// Pointers are addresses. A plain `char` is signed here; where it matters the format says so.
+/// Pointers are addresses. Plain `char` counts as signed; the format says so where it matters.
 pub(crate) fn named(text: &str) -> Option<CType> {
     if text.contains('*') {
         return Some(CType::long(false));
@@ -143,7 +143,7 @@ pub(crate) fn named(text: &str) -> Option<CType> {
     }
 }
 
-/// Whether a word can begin the name of a type, so that `(word` begins a cast.
+/// Whether a word can start a type name, so that `(word` starts a cast.
 pub(crate) fn begins_type(word: &str) -> bool {
     let keywords = [
         "char", "const", "enum", "int", "long", "short", "signed", "static", "struct", "union",

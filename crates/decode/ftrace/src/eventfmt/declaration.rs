@@ -1,6 +1,7 @@
-//! C declarations of fields: `unsigned char insn[15]`, `__data_loc char[] name`, `void (*f)(int)`.
+//! Parses C declarations of fields: `unsigned char insn[15]`, `__data_loc char[] name`, `void
+//! (*f)(int)`.
 
-/// A declaration taken apart.
+/// A parsed declaration.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Declaration<'a> {
     /// The field's name.
@@ -9,13 +10,13 @@ pub(crate) struct Declaration<'a> {
     pub(crate) base: &'a str,
     /// Array lengths as written, with their brackets; empty for other fields.
     pub(crate) lengths: &'a str,
-    /// `__data_loc` or `__rel_loc`, when the field only says where its data lies.
+    /// `__data_loc` or `__rel_loc`, if the field holds only the position of its data.
     pub(crate) mark: Option<Mark>,
-    /// Whether the declared thing is a pointer.
+    /// Whether the type is a pointer.
     pub(crate) pointer: bool,
 }
 
-/// Where a field's data lies.
+/// The base of a dynamic field's offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// `__data_loc`: offsets count from the start of the record.
@@ -24,7 +25,7 @@ pub(crate) enum Mark {
     FromField,
 }
 
-/// Takes a declaration apart; `None` when there is no name in it.
+/// Parses a declaration; `None` if it has no name.
 pub(crate) fn parse(text: &str) -> Option<Declaration<'_>> {
     let text = text.trim();
     if let Some((before, after)) = text.split_once("(*") {
@@ -48,7 +49,7 @@ fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// Splits `char comm[16]` before its first trailing bracket.
+/// Splits `char comm[16]` before the first of its trailing brackets.
 fn split_lengths(text: &str) -> (&str, &str) {
     let mut end = text.len();
     while let Some(open) = text.get(..end).filter(|rest| rest.trim_end().ends_with(']')) {
@@ -69,7 +70,7 @@ fn split_mark(kind: &str) -> (Option<Mark>, &str) {
 }
 
 impl Declaration<'_> {
-    /// The product of the array lengths, when all are numbers.
+    /// The product of the array lengths, if all are numbers.
     pub(crate) fn count(&self) -> Option<u32> {
         let mut product = 1u32;
         for length in self.lengths.split('[').skip(1) {

@@ -1,9 +1,9 @@
-//! Integers to text the way C's printf does, without the formatting machinery of the library.
+//! Formats integers as C's printf does, without the overhead of `std::fmt`.
 
-/// The largest width and precision: nothing the kernel prints is wider.
+/// Maximum width and precision: no kernel text is wider.
 pub(crate) const MAX_WIDTH: usize = 1024;
 
-/// Base and letters of a conversion.
+/// Base and letter case of a conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Radix {
     Decimal,
@@ -12,7 +12,7 @@ pub(crate) enum Radix {
     Octal,
 }
 
-/// Flags, width and precision of one conversion.
+/// Flags, width and precision of a conversion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// `-`: pad on the right.
@@ -25,18 +25,18 @@ pub(crate) struct Shape {
     pub(crate) plus: bool,
     /// A space in place of a plus sign.
     pub(crate) space: bool,
-    /// Least width of the whole.
+    /// Minimum width.
     pub(crate) width: usize,
-    /// Least number of digits, or greatest length of a string.
+    /// Minimum number of digits, or maximum length of a string.
     pub(crate) precision: Option<usize>,
 }
 
-/// What eight decimal digits can't show.
+/// The smallest number with nine decimal digits.
 const NINE_DIGITS: u64 = 100_000_000;
 /// The letter `0`, eight times.
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 
-/// Appends `value` without any padding.
+/// Appends `value` without padding.
 #[inline]
 pub(crate) fn plain(out: &mut Vec<u8>, value: u64, radix: Radix) {
     match radix {
@@ -47,7 +47,7 @@ pub(crate) fn plain(out: &mut Vec<u8>, value: u64, radix: Radix) {
     }
 }
 
-/// Appends a number in decimal, as short as it can be written: several times as fast as the library's formatting.
+/// Appends a number in decimal without padding, several times as fast as `std::fmt`.
 #[inline]
 pub fn append_decimal(out: &mut Vec<u8>, value: u64) {
     decimal(out, value);
@@ -61,20 +61,20 @@ pub fn six_digits(value: u64) -> [u8; 6] {
     digits
 }
 
-/// Appends `value` in decimal with zeros before it, so that there are `least` digits (up to 8).
+/// Appends `value` in decimal, zero-padded to `min` digits (up to 8).
 #[inline]
 pub(crate) fn decimal_of(out: &mut Vec<u8>, value: u64, min: usize) {
     if value >= NINE_DIGITS {
         return long_decimal(out, value);
     }
     let digits = eight_decimals(value);
-    // The last digit is shown also when it is 0.
+    // Zero still shows one digit.
     let zeros = ((digits | 1 << 56).trailing_zeros() / 8).min(8u32.saturating_sub(min as u32));
     let text = (digits | ZEROS).wrapping_shr(zeros.wrapping_mul(8));
     append_first(out, text.to_le_bytes(), 8usize.wrapping_sub(zeros as usize));
 }
 
-/// How many digits [`plain`] appends.
+/// The number of digits that [`plain`] appends.
 fn count(value: u64, radix: Radix) -> usize {
     let bits = 64u32.wrapping_sub((value | 1).leading_zeros());
     let digits = match radix {
@@ -85,8 +85,8 @@ fn count(value: u64, radix: Radix) -> usize {
     digits as usize
 }
 
-/// Appends the first `count` bytes. Appending all of them and
-/// cutting is faster than copying `count`: the copy's size is known, so no function is called for it.
+/// Appends the first `count` bytes. Appending all of them and truncating is faster than copying
+/// `count` bytes: a copy of constant size needs no function call.
 #[inline]
 fn append_first<const N: usize>(out: &mut Vec<u8>, text: [u8; N], count: usize) {
     let end = out.len().saturating_add(count);
@@ -105,17 +105,17 @@ fn long_decimal(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(&last.to_le_bytes());
 }
 
-/// Appends `value` in hex with zeros before it, so that there are `least` digits (up to 16).
+/// Appends `value` in hex, zero-padded to `min` digits (up to 16).
 #[inline]
 pub(crate) fn hex(out: &mut Vec<u8>, value: u64, min: usize) {
     hex_with(out, value, b'a', min);
 }
 
-/// All 16 digits are computed at once: shorter than to ask of each whether it is the first.
+/// Computes all 16 digits at once, which is faster than testing each for a leading zero.
 #[inline]
 fn hex_with(out: &mut Vec<u8>, value: u64, ten: u8, min: usize) {
     if value == 0 {
-        // Most numbers with zeros before them are 0.
+        // Most zero-padded numbers are 0.
         return append_first(out, [b'0'; 16], min.clamp(1, 16));
     }
     let high = u128::from(eight_hex(value >> 32, ten)) << 64;
@@ -134,11 +134,11 @@ fn octal(out: &mut Vec<u8>, mut value: u64) {
     }
 }
 
-/// The digits (not yet letters) of a number below 10^8, computed side by side in one word: the
-/// first in the lowest byte.
+/// The digits (not yet letters) of a number below 10^8, computed in parallel in one word: the first
+/// in the lowest byte.
 ///
-/// Four digits are parted in two and two in one by multiplying with 1/100 and 1/10, rounded so
-/// that the whole part is exact.
+/// Multiplication by 1/100 and 1/10, rounded so that the integer part is exact, splits four digits
+/// into two and two into one.
 #[inline]
 fn eight_decimals(value: u64) -> u64 {
     let fours = (value / 10_000) | (value % 10_000) << 32;
@@ -148,7 +148,7 @@ fn eight_decimals(value: u64) -> u64 {
     tens | twos.wrapping_sub(tens.wrapping_mul(10)) << 8
 }
 
-/// The eight hex digits of a number of 32 bits, computed side by side in one word: the first in the
+/// The eight hex digits of a 32-bit number, computed in parallel in one word: the first in the
 /// highest byte.
 #[inline]
 fn eight_hex(half: u64, ten: u8) -> u64 {
@@ -184,7 +184,7 @@ pub(crate) fn signed(out: &mut Vec<u8>, value: i64, shape: Shape) {
     shaped(out, sign, value.unsigned_abs(), Radix::Decimal, shape);
 }
 
-/// Appends a number without sign.
+/// Appends an unsigned number.
 pub(crate) fn unsigned(out: &mut Vec<u8>, value: u64, radix: Radix, shape: Shape) {
     let prefix: &[u8] = match radix {
         Radix::Hex if shape.alternate && value != 0 => b"0x",
@@ -195,12 +195,12 @@ pub(crate) fn unsigned(out: &mut Vec<u8>, value: u64, radix: Radix, shape: Shape
     shaped(out, prefix, value, radix, shape);
 }
 
-/// Appends prefix and digits, padded as `shape` says.
+/// Appends prefix and digits with the padding of `shape`.
 fn shaped(out: &mut Vec<u8>, prefix: &[u8], value: u64, radix: Radix, shape: Shape) {
     let none = shape.precision == Some(0) && value == 0;
     let digits = if none { 0 } else { count(value, radix) };
     let shown = prefix.len().saturating_add(digits);
-    // A precision asks for digits and switches the flag `0` off.
+    // A precision sets the number of digits and disables the flag `0`.
     let zeros = match shape.precision {
         Some(min) => min.min(MAX_WIDTH).saturating_sub(digits),
         None if shape.zero && !shape.minus => shape.width.min(MAX_WIDTH).saturating_sub(shown),
@@ -224,7 +224,7 @@ fn fill(out: &mut Vec<u8>, byte: u8, count: usize) {
     out.resize(out.len().saturating_add(count), byte);
 }
 
-/// Cuts and pads the string that was appended since `start`.
+/// Truncates and pads the string that was appended after `start`.
 pub(crate) fn pad_text(out: &mut Vec<u8>, start: usize, shape: Shape) {
     if let Some(max) = shape.precision {
         out.truncate(start.saturating_add(max));
@@ -259,7 +259,7 @@ mod tests {
     fn numbers_equal_those_of_the_library() {
         let edges = (0..64).flat_map(|bit| [1 << bit, u64::MAX >> bit]);
         let tens = (0..20).flat_map(|power| [10u64.pow(power) - 1, 10u64.pow(power)]);
-        // Every pair and every four of digits.
+        // Every pair and every group of four digits.
         let parts = (0..10_000).flat_map(|four| [four * 10_001, four * 10_000]);
         for value in edges.chain(tens).chain(parts) {
             let mut out = Vec::new();

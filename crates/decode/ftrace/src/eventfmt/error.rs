@@ -1,17 +1,17 @@
-//! What can be wrong with a format text, a print fmt or a record.
+//! Errors in a format text, a print fmt or a record.
 
 /// A format text that does not describe an event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
-    /// A line that every format has is not there.
+    /// A line that every format must have is missing.
     #[error("no `{0}` line")]
     Missing(&'static str),
     /// A number that cannot be read or is out of range.
     #[error("`{key}` is `{text}`")]
     Number {
-        /// What the number is for.
+        /// The property that the number describes.
         key: &'static str,
-        /// What stands there.
+        /// The text found instead.
         text: String,
     },
     /// A field line without a usable name.
@@ -22,17 +22,17 @@ pub enum FormatError {
     TooManyFields(usize),
 }
 
-/// A print fmt that cannot be turned into a program; the raw fields can still be written.
+/// A print fmt that cannot be compiled; the raw fields can still be printed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PrintError {
-    /// Something other than what the grammar wants here.
+    /// A syntax error.
     #[error("expected `{wanted}` at byte {at} of the print fmt, found `{found}`")]
     Syntax {
         /// Byte offset in the print fmt.
         at: usize,
-        /// What would have been right.
+        /// The expected token.
         wanted: &'static str,
-        /// What stands there.
+        /// The text found instead.
         found: String,
     },
     /// A construct that cannot be evaluated from a record.
@@ -43,7 +43,7 @@ pub enum PrintError {
         /// Its text in the print fmt.
         name: String,
     },
-    /// A field the event does not have.
+    /// A field that the event does not have.
     #[error("the event has no field `{0}`")]
     UnknownField(String),
     /// More conversions than arguments.
@@ -66,10 +66,10 @@ impl PrintError {
     }
 }
 
-/// A record that cannot be printed; its raw fields can still be written as far as they go.
+/// A record that cannot be printed; its raw fields can be printed up to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
-    /// A field, or data that a field points at, lies past the end of the record.
+    /// A field, or the data that it points at, lies past the end of the record.
     #[error("the record ends before its fields do")]
     Short,
     /// The print fmt divides by a number that is zero in this record.

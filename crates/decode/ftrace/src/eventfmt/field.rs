@@ -1,4 +1,4 @@
-//! One field of an event: where it lies, what it is, and how it is read from a record.
+//! A field of an event: its position, its type, and how to read it from a record.
 
 use raw_bytes::ByteOrder;
 
@@ -8,53 +8,53 @@ use crate::eventfmt::number::{self, NumberAt};
 use crate::eventfmt::text;
 use crate::eventfmt::value::{Elements, Value};
 
-/// No record is larger: sub-buffers of the ring hold at most this much.
+/// Maximum size of a record, which is that of a sub-buffer.
 const MAX_RECORD: u64 = 1 << 20;
 
 /// A field of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// The kernel's name of the field.
+    /// The kernel's name for the field.
     pub name: Box<str>,
     /// The C type, with array lengths: `char[16]`.
     pub type_text: Box<str>,
     /// Offset from the start of the record.
     pub offset: u32,
-    /// Size in bytes; 0 for an array that takes the rest of the record.
+    /// Size in bytes; 0 for an array that extends to the end of the record.
     pub size: u32,
-    /// Whether the type, or the type of the elements, is signed.
+    /// Whether the type, or the element type, is signed.
     pub signed: bool,
-    /// What the bytes mean.
+    /// The meaning of the bytes.
     pub kind: FieldKind,
-    /// Whether it goes on to the end of the record, whatever its size says.
+    /// Whether it extends to the end of the record, regardless of its size.
     pub open_ended: bool,
 }
 
-/// What a field's bytes mean.
+/// The meaning of a field's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldKind {
     /// A number of 1, 2, 4 or 8 bytes.
     Number(NumberForm),
-    /// Elements that lie in the field itself.
+    /// Elements inside the field.
     Array(Element),
-    /// `__data_loc`: the field holds the place of elements that lie elsewhere in the record.
+    /// `__data_loc`: the field holds the position of elements elsewhere in the record.
     Dynamic(Element),
-    /// `__rel_loc`: the same, the place counted from the end of the field.
+    /// `__rel_loc`: the same, with a position relative to the end of the field.
     Relative(Element),
-    /// A struct or another type that is no number.
+    /// A struct or another type that is not a number.
     Opaque,
 }
 
-/// How a number is meant.
+/// The meaning of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumberForm {
     /// An integer or an enum.
     Integer,
-    /// A `long` or `long long`: often an address, so shown in hex when no print fmt says otherwise.
+    /// A `long` or `long long`: often an address, so it is shown in hex without a print fmt.
     Long,
     /// An address in the recorded kernel.
     Pointer,
-    /// A truth value.
+    /// A boolean.
     Bool,
 }
 
@@ -63,7 +63,7 @@ pub enum NumberForm {
 pub struct Element {
     /// Size in bytes of one element, at least 1.
     pub size: u32,
-    /// What elements are.
+    /// The kind of element.
     pub form: ElementForm,
 }
 
@@ -72,11 +72,11 @@ pub struct Element {
 pub enum ElementForm {
     /// `char`: a string that ends at its first NUL.
     Text,
-    /// Other numbers of one byte; some kernels keep strings in them.
+    /// Other one-byte numbers; some kernels store strings in them.
     Byte,
     /// Larger numbers.
     Number,
-    /// A C `long`, whose size the format text does not say; `size` is a guess of 8.
+    /// A C `long`, whose size the format text does not have; `size` is a guess of 8.
     Long,
     /// The bits of a cpumask.
     Bits,
@@ -121,7 +121,7 @@ impl Field {
         }
     }
 
-    /// Where the field's number lies; `None` for arrays, strings and structs.
+    /// The position of the field's number; `None` for arrays, strings and structs.
     #[must_use]
     pub fn number(&self) -> Option<NumberAt> {
         let FieldKind::Number(_) = self.kind else { return None };
@@ -129,8 +129,8 @@ impl Field {
         Some(NumberAt { offset: self.offset, size, signed: self.signed })
     }
 
-    /// Where an element's number lies in an array that lies in the field itself. `None` past the array's end,
-    /// and for what is no array of numbers.
+    /// The position of an element in an array inside the field. `None` past the end of the array,
+    /// and for other fields.
     #[must_use]
     pub fn element(&self, index: u32) -> Option<NumberAt> {
         let FieldKind::Array(Element { size, form: ElementForm::Number | ElementForm::Long }) =
@@ -148,19 +148,19 @@ impl Field {
         })
     }
 
-    /// The field's number, filled up with zeros; `None` past the end and for what is no number.
+    /// The field's number, zero-extended; `None` past the end of the record, and for other fields.
     #[must_use]
     pub fn unsigned(&self, record: &[u8], order: ByteOrder) -> Option<u64> {
         self.number()?.read(record, order)
     }
 
-    /// The field's number with the sign its type has.
+    /// The field's number, sign-extended if its type is signed.
     #[must_use]
     pub fn signed(&self, record: &[u8], order: ByteOrder) -> Option<i64> {
         self.number()?.read_signed(record, order)
     }
 
-    /// The bytes of the field, or those it points at; `None` when the record is too short.
+    /// The bytes of the field, or those that it points at; `None` if the record is too short.
     #[must_use]
     pub fn bytes<'r>(&self, record: &'r [u8], order: ByteOrder) -> Option<&'r [u8]> {
         let start = self.offset as usize;
@@ -172,7 +172,7 @@ impl Field {
         }
     }
 
-    /// The field as its type says; `None` when the record is too short.
+    /// The field's value according to its type; `None` if the record is too short.
     #[must_use]
     pub fn value<'r>(&self, record: &'r [u8], order: ByteOrder) -> Option<Value<'r>> {
         let element = match self.kind {
@@ -204,7 +204,7 @@ impl Field {
         })
     }
 
-    /// Puts a number into the field of a record made by hand; `false` when it has no place there.
+    /// Writes a number to the field of a synthetic record; `false` if it does not fit.
     pub fn poke(&self, record: &mut [u8], order: ByteOrder, value: u64) -> bool {
         let size = self.size as usize;
         self.number().is_some() && number::poke(record, order, self.offset, size, value)
@@ -216,7 +216,7 @@ impl Field {
     }
 }
 
-/// The data that a `__data_loc` word at `offset` points at: length in its high half, place in its low.
+/// The data of a `__data_loc` word at `offset`: length in the high half, position in the low half.
 pub(crate) fn located(record: &[u8], order: ByteOrder, offset: u32, base: u32) -> Option<&[u8]> {
     let word = order.u32_at(record, offset as usize)?;
     let start = (word & 0xffff).saturating_add(base) as usize;
@@ -229,8 +229,8 @@ pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.get(..len).unwrap_or(bytes)
 }
 
-/// Appends the bytes before the first NUL. Of 16 bytes, which threads' names have, it is found in one word, and
-/// no function is called for the copy.
+/// Appends the bytes before the first NUL. For 16 bytes, the size of thread names, word operations
+/// find the NUL, and the copy needs no function call.
 #[inline]
 pub(crate) fn append_until_nul(bytes: &[u8], out: &mut Vec<u8>) {
     const NAME_BYTES: usize = 16;
@@ -238,7 +238,7 @@ pub(crate) fn append_until_nul(bytes: &[u8], out: &mut Vec<u8>) {
     match bytes.first_chunk::<NAME_BYTES>() {
         Some(name) if bytes.len() == NAME_BYTES => {
             let word = u128::from_le_bytes(*name);
-            // The lowest of these bits is in the first byte that is NUL; of those above it some may be wrong.
+            // The lowest set bit marks the first NUL byte; higher bits can be wrong.
             let nuls = word.wrapping_sub(ONES) & !word & (ONES << 7);
             let end = out.len().saturating_add(nuls.trailing_zeros() as usize / 8);
             out.extend_from_slice(name);
@@ -255,7 +255,7 @@ fn bounded(key: &'static str, text: &str) -> Result<u32, FormatError> {
         .ok_or_else(|| FormatError::Number { key, text: text.to_owned() })
 }
 
-/// Formats of old kernels do not say whether a field is signed.
+/// Formats of old kernels do not state whether a field is signed.
 fn looks_signed(declaration: &Declaration<'_>) -> bool {
     let base = declaration.base;
     let unsigned = ["unsigned", "u8", "u16", "u32", "u64", "bool", "size_t", "struct", "union"];

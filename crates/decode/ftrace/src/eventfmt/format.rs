@@ -5,10 +5,10 @@ use crate::eventfmt::field::{Field, FieldKind};
 use crate::eventfmt::glob::glob;
 use crate::eventfmt::text;
 
-/// No event has more fields; a text that claims so is not the kernel's.
+/// Maximum fields of an event; no kernel has more.
 const MAX_FIELDS: usize = 4096;
 
-/// An event as its kernel describes it.
+/// An event according to its kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventFormat {
     system: Box<str>,
@@ -22,10 +22,10 @@ pub struct EventFormat {
 impl EventFormat {
     /// Parses the text of an `events/SYSTEM/EVENT/format` file.
     ///
-    /// The print fmt is kept as it is: one that cannot be used is no error here.
+    /// The print fmt is stored unparsed: an unusable print fmt is not an error here.
     ///
     /// # Errors
-    /// When name, id or the place of a field is missing.
+    /// If the name, the id or the position of a field is missing.
     pub fn parse(system: &str, text: &[u8]) -> Result<Self, FormatError> {
         let text = String::from_utf8_lossy(text);
         let (head, print_fmt) = split_print_fmt(&text);
@@ -59,13 +59,13 @@ impl EventFormat {
         })
     }
 
-    /// The system the event belongs to: `kvm`.
+    /// The event's system: `kvm`.
     #[must_use]
     pub fn system(&self) -> &str {
         &self.system
     }
 
-    /// The event's own name: `kvm_exit`.
+    /// The event's name: `kvm_exit`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -77,7 +77,7 @@ impl EventFormat {
         format!("{}:{}", self.system, self.name)
     }
 
-    /// Whether a pattern (`SYSTEM:NAME`, `NAME` or `SYSTEM`, with `*` and `?`) names the event.
+    /// Whether a pattern (`SYSTEM:NAME`, `NAME` or `SYSTEM`, with `*` and `?`) matches the event.
     #[must_use]
     pub fn is_named(&self, pattern: &str) -> bool {
         match pattern.split_once(':').or_else(|| pattern.split_once('/')) {
@@ -86,7 +86,7 @@ impl EventFormat {
         }
     }
 
-    /// The number by which records name the event.
+    /// The id of the event in records.
     #[must_use]
     pub fn id(&self) -> u16 {
         self.id
@@ -98,20 +98,20 @@ impl EventFormat {
         self.fields.get(self.common..).unwrap_or(&[])
     }
 
-    /// The fields every event of the kernel begins with: `common_type`, `common_pid` and so on.
+    /// The fields that every event starts with: `common_type`, `common_pid` and so on.
     #[must_use]
     pub fn common_fields(&self) -> &[Field] {
         self.fields.get(..self.common).unwrap_or(&[])
     }
 
-    /// The field of this name, own or common.
+    /// The field with this name, event field or common field.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&Field> {
         let event_field = self.fields().iter().find(|field| &*field.name == name);
         event_field.or_else(|| self.common_fields().iter().find(|field| &*field.name == name))
     }
 
-    /// The text after `print fmt:`; empty when there is none.
+    /// The text after `print fmt:`; empty if there is none.
     #[must_use]
     pub fn print_fmt(&self) -> &str {
         &self.print_fmt
@@ -123,21 +123,22 @@ impl EventFormat {
         Self { print_fmt: print_fmt.into(), ..self.clone() }
     }
 
-    /// Bytes that every record of the event has at least.
+    /// Minimum bytes of a record of the event.
     #[must_use]
     pub fn record_size(&self) -> usize {
         self.fields.iter().map(|field| field.end() as usize).max().unwrap_or(0)
     }
 
-    /// A record of zeros to [`poke`](Field::poke) values into.
+    /// A record of zeros, for [`poke`](Field::poke).
     #[must_use]
     pub fn blank_record(&self) -> Vec<u8> {
         vec![0; self.record_size()]
     }
 }
 
-/// The last array of an event of ftrace itself takes what is left of the record: a stack has as many frames as it has,
-/// whatever `caller[8]` says (`__ftrace_trace_stack` of `kernel/trace/trace.c`).
+/// Extends the last array of an ftrace event to the end of the record: a stack has a variable
+/// number of frames, although its type is `caller[8]` (`__ftrace_trace_stack` in
+/// `kernel/trace/trace.c`).
 fn end_last_array(system: &str, fields: &mut [Field]) {
     if let Some(last) = fields.last_mut().filter(|_| system == "ftrace") {
         last.open_ended = matches!(last.kind, FieldKind::Array(_));

@@ -1,10 +1,10 @@
-//! Patterns of names, as shells have them.
+//! Glob patterns for names.
 
 /// Whether `text` matches a pattern with `*` and `?`.
 #[must_use]
 pub fn glob(pattern: &str, text: &str) -> bool {
     let (mut pattern, mut text) = (pattern.as_bytes(), text.as_bytes());
-    // Where to go on after the last star, when what follows it fails to match.
+    // Where to resume after the last star if the following text does not match.
     let mut retry: Option<(&[u8], &[u8])> = None;
     loop {
         match (pattern.split_first(), text.split_first()) {

@@ -1,33 +1,33 @@
-//! `header_page`: how the pages of the recorded ring buffer begin.
+//! `header_page`: the page header of the recorded ring buffer.
 
 use raw_bytes::LongSize;
 
 use crate::eventfmt::error::FormatError;
 use crate::eventfmt::field::Field;
 
-/// The header that every page of the ring buffer begins with.
+/// The header of every page of the ring buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderPage {
     /// Size of the time stamp at the start of the page.
     pub timestamp_size: u32,
-    /// Offset of the commit word, which says how much of the page is filled.
+    /// Offset of the commit word, which has the size of the page's data.
     pub commit_offset: u32,
-    /// Size of the commit word. It is a `long` of the recorded kernel, whatever the size of a
-    /// `long` in the program that made the recording.
+    /// Size of the commit word: a `long` of the recorded kernel, independent of the recording
+    /// program's `long`.
     pub long: LongSize,
     /// Offset of the first record.
     pub data_offset: u32,
-    /// Bytes for records in a page of the usual size.
+    /// Bytes for records in a page of default size.
     pub data_size: u32,
 }
 
 impl HeaderPage {
     /// Parses the `header_page` text.
     ///
-    /// `overwrite` is not needed: only some kernels have it.
+    /// `overwrite` is ignored: only some kernels have it.
     ///
     /// # Errors
-    /// When time stamp, commit or data are not described.
+    /// If the time stamp, commit or data is not described.
     pub fn parse(text: &[u8]) -> Result<Self, FormatError> {
         let text = String::from_utf8_lossy(text);
         let (mut timestamp, mut commit, mut data) = (None, None, None);

@@ -2,29 +2,30 @@
 
 use std::fmt;
 
-/// Symbols that end the code of the kernel itself (`include/asm-generic/sections.h`): what follows them up to
-/// the next symbol is padding, or nothing at all.
+/// Symbols at the end of the kernel's own code (`include/asm-generic/sections.h`): padding, or
+/// nothing, follows until the next symbol.
 const ENDS: [&[u8]; 3] = [b"_etext", b"_einittext", b"_end"];
 
-/// The last function of a module, or of the kernel before its modules, has no symbol after it that would
-/// say where it ends: as perf does, no more of it is named than to the end of the page after its beginning.
+/// The last function of a module, or of the kernel before its modules, has no following symbol that
+/// marks its end. As in perf, it ends at the latest with the page after its start.
 const PAGE: u64 = 4096;
 
-/// Where the code of any kernel begins (`include/asm-generic/sections.h`): a list without both is a part of one.
+/// Symbols at the start of any kernel's code (`include/asm-generic/sections.h`): a list without
+/// both is partial.
 const BEGINNINGS: [&[u8]; 2] = [b"_stext", b"_text"];
 
-/// How much a list of symbols knows.
+/// Completeness of a symbol list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Coverage {
-    /// There is none.
+    /// There is no list.
     #[default]
     Missing,
-    /// It has no addresses: the kernel hides them from everyone, or from the user that recorded
-    /// them (`kernel.kptr_restrict`).
+    /// All addresses are 0: the kernel hides them from all users, or from the recording user
+    /// (`kernel.kptr_restrict`).
     Hidden,
-    /// It has some symbols: what it lacks would be taken for what it has.
+    /// Some symbols are missing: their code would be attributed to other symbols.
     Partial,
-    /// It has the kernel's code from its beginning on.
+    /// All of the kernel's code from its start.
     Whole,
 }
 
@@ -33,12 +34,12 @@ pub enum Coverage {
 pub struct Kallsyms {
     text: Box<[u8]>,
     symbols: Vec<Entry>,
-    /// Addresses of [`ENDS`], in order.
+    /// Sorted addresses of the [`ENDS`] symbols.
     ends: Vec<u64>,
     coverage: Coverage,
 }
 
-/// A symbol as places in the text.
+/// A symbol as positions in the text.
 #[derive(Clone, Copy)]
 struct Entry {
     address: u64,
@@ -46,23 +47,23 @@ struct Entry {
     module: (u32, u32),
 }
 
-/// The symbol an address belongs to.
+/// The symbol of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Symbol<'a> {
     /// The symbol's name.
     pub name: &'a [u8],
-    /// How far past the symbol's own address the address is.
+    /// Distance of the address from the start of the symbol.
     pub offset: u64,
-    /// The module the symbol belongs to; `None` in the kernel itself.
+    /// The module of the symbol; `None` for the kernel itself.
     pub module: Option<&'a [u8]>,
 }
 
 impl Kallsyms {
-    /// Parses lines of `address type name [module]`; lines of another shape are passed over.
+    /// Parses lines of `address type name [module]`; skips other lines.
     ///
-    /// Absolute symbols (per-CPU offsets on x86) and the `$x` marks of arm are ignored, because they name no
-    /// code. So are symbols with address 0: unprivileged users see all addresses as 0. Text past 4 GiB is not
-    /// read.
+    /// Absolute symbols (per-CPU offsets on x86) and the `$x` marks of arm are ignored because they
+    /// do not name code, as are symbols with address 0: unprivileged users see all addresses as 0.
+    /// Text past 4 GiB is ignored.
     #[must_use]
     pub fn parse(text: &[u8]) -> Self {
         let text = text.get(..u32::MAX as usize).unwrap_or(text);
@@ -88,19 +89,20 @@ impl Kallsyms {
         kallsyms
     }
 
-    /// The function that code at `address` is in, by [`Kallsyms::lookup`] in a whole list; in any other, the
-    /// symbol whose own address that is.
+    /// The function at `address`. In a complete list it is that of [`Kallsyms::lookup`]; in other
+    /// lists only a symbol with exactly this address.
     #[must_use]
     pub fn function(&self, address: u64) -> Option<Symbol<'_>> {
         let is_whole = self.coverage == Coverage::Whole;
         self.lookup(address).filter(|symbol| is_whole || symbol.offset == 0)
     }
 
-    /// The symbol with the greatest address that is not above `address`, where `address` can be in it.
+    /// The symbol with the highest address up to `address`, if it can contain `address`.
     ///
-    /// The text has no sizes. A symbol ends where the next one of its module begins; the last one of a
-    /// module, or of the kernel itself before a module, at the end of the page after its own beginning at
-    /// the latest. After `_etext`, `_einittext` and `_end` nothing has a name up to the next symbol.
+    /// The text has no sizes. A symbol ends at the next symbol of its module. The last symbol of a
+    /// module, or of the kernel itself before a module, ends at the latest with the page after its
+    /// start. After `_etext`, `_einittext` and `_end`, addresses up to the next symbol have no
+    /// name.
     #[must_use]
     pub fn lookup(&self, address: u64) -> Option<Symbol<'_>> {
         let after = self.symbols.partition_point(|entry| entry.address <= address);
@@ -116,8 +118,8 @@ impl Kallsyms {
         })
     }
 
-    /// [`Kallsyms::lookup`], but of the last symbol of a list that isn't whole its own address alone: nothing says how long
-    /// it is, nor what would come after it.
+    /// As [`Kallsyms::lookup`], but the last symbol of a partial list matches only its own address,
+    /// because its size and its successor are unknown.
     #[must_use]
     pub fn lookup_within(&self, address: u64) -> Option<Symbol<'_>> {
         let last = self.symbols.last().map(|entry| entry.address);
@@ -126,30 +128,30 @@ impl Kallsyms {
         self.lookup(address).filter(|_| is_known)
     }
 
-    /// Symbols by address, each with that; several may have the same.
+    /// Symbols with their addresses, sorted; several can share an address.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {
         self.symbols.iter().map(|entry| (entry.address, self.slice(entry.name)))
     }
 
-    /// How many symbols there are.
+    /// The number of symbols.
     #[must_use]
     pub fn len(&self) -> usize {
         self.symbols.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no symbols.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.symbols.is_empty()
     }
 
-    /// How much it knows.
+    /// The completeness of the list.
     #[must_use]
     pub const fn coverage(&self) -> Coverage {
         self.coverage
     }
 
-    /// Whether `entry` is long enough for `address`, which is above its own and not above that of `next`.
+    /// Whether `entry` extends to `address`, which lies between its own and that of `next`.
     fn reaches(&self, entry: &Entry, next: Option<&Entry>, address: u64) -> bool {
         if self.ends.binary_search(&entry.address).is_ok() {
             return false;

@@ -1,8 +1,8 @@
-//! Reading one number of a record at a place that was worked out before.
+//! Reads a number of a record at a precomputed position.
 
 use raw_bytes::ByteOrder;
 
-/// Where a number lies in every record of one event: all a hot loop needs to know of a field.
+/// The position of a number in every record of an event: all that a hot loop needs of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NumberAt {
     /// Offset from the start of the record.
@@ -14,14 +14,14 @@ pub struct NumberAt {
 }
 
 impl NumberAt {
-    /// The number as its bytes say, filled up with zeros; `None` when the record is too short.
+    /// The number, zero-extended; `None` if the record is too short.
     #[inline]
     #[must_use]
     pub fn read(&self, record: &[u8], order: ByteOrder) -> Option<u64> {
         order.uint_at(record, self.offset as usize, usize::from(self.size))
     }
 
-    /// The number with its sign, when its type has one; `None` when the record is too short.
+    /// The number, sign-extended if its type is signed; `None` if the record is too short.
     #[inline]
     #[must_use]
     pub fn read_signed(&self, record: &[u8], order: ByteOrder) -> Option<i64> {
@@ -30,27 +30,27 @@ impl NumberAt {
     }
 }
 
-/// The number in the low `size` bytes (1, 2, 4 or 8) of `raw`, its top bit taken as the sign.
+/// The low `size` bytes (1, 2, 4 or 8) of `raw`, sign-extended.
 #[inline]
 pub(crate) fn sign_extend(raw: u64, size: u8) -> i64 {
     let unused = unused_bits(size);
     raw.wrapping_shl(unused).cast_signed().wrapping_shr(unused)
 }
 
-/// The number in the low `size` bytes (1, 2, 4 or 8) of `raw`.
+/// The low `size` bytes (1, 2, 4 or 8) of `raw`, zero-extended.
 #[inline]
 pub(crate) fn zero_extend(raw: u64, size: u8) -> u64 {
     let unused = unused_bits(size);
     raw.wrapping_shl(unused).wrapping_shr(unused)
 }
 
-/// Bits of 64 that a number of `size` bytes leaves.
+/// Bits of 64 that a number of `size` bytes does not use.
 #[inline]
 fn unused_bits(size: u8) -> u32 {
     64u32.wrapping_sub(u32::from(size).wrapping_mul(8))
 }
 
-/// Writes the low `size` bytes of `value` at `offset`; `false` when they do not fit there.
+/// Writes the low `size` bytes of `value` at `offset`; `false` if they do not fit.
 pub(crate) fn poke(
     record: &mut [u8],
     order: ByteOrder,

@@ -1,22 +1,22 @@
-//! Texts that are appended again and again, by copies whose size is known in advance.
+//! Texts that are appended very often, with copies of constant size.
 
-/// Bytes of one copy.
+/// Bytes per copy.
 const STEP: usize = 16;
-/// Bytes that a text may have to be copied so.
+/// Maximum bytes of a text with constant-size copies.
 const ROOM: usize = 3 * STEP;
 
-/// A text that many lines have, appended without a function being called for the copy: a short one
-/// is copied with room after it, and what is too much is cut off again.
+/// A frequent text, appended without a function call: a short text is copied with padding, and the
+/// excess is truncated.
 #[derive(Clone, Debug)]
 pub struct OftenText {
     short: [u8; ROOM],
     len: usize,
-    /// The text, where there is no room for it above.
+    /// The text, if it is too long for `short`.
     long: Box<[u8]>,
 }
 
 impl OftenText {
-    /// The text, ready to be appended.
+    /// Prepares a text.
     #[must_use]
     pub fn new(text: &[u8]) -> Self {
         let mut short = [0; ROOM];

@@ -9,7 +9,7 @@ pub struct PrintkFormats {
 }
 
 impl PrintkFormats {
-    /// Parses lines of `0xaddress : "string"`; lines of another shape are passed over.
+    /// Parses lines of `0xaddress : "string"`; skips other lines.
     #[must_use]
     pub fn parse(text: &[u8]) -> Self {
         let lines = text.split(|&byte| byte == b'\n');
@@ -22,13 +22,13 @@ impl PrintkFormats {
         self.strings.get(&address).map(|string| &**string)
     }
 
-    /// How many strings there are.
+    /// The number of strings.
     #[must_use]
     pub fn len(&self) -> usize {
         self.strings.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no strings.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.strings.is_empty()
@@ -43,7 +43,7 @@ fn parse_line(line: &[u8]) -> Option<(u64, Box<[u8]>)> {
     let string = string.strip_prefix(b":")?.trim_ascii();
     let string = string.strip_prefix(b"\"").unwrap_or(string);
     let string = string.strip_suffix(b"\"").unwrap_or(string);
-    // The line break that ends a trace_printk() belongs to the report, which adds its own.
+    // The newline at the end of a trace_printk() is dropped, because reports add their own.
     let string = string.strip_suffix(b"\\n").unwrap_or(string);
     Some((address, string.into()))
 }

@@ -1,4 +1,4 @@
-//! Records as `name=value` pairs, for events whose print fmt cannot be used.
+//! Prints records as `name=value` pairs, for events whose print fmt is unusable.
 
 use raw_bytes::ByteOrder;
 
@@ -7,7 +7,7 @@ use crate::eventfmt::field::{ElementForm, Field, FieldKind, NumberForm, until_nu
 use crate::eventfmt::format::EventFormat;
 use crate::eventfmt::number::sign_extend;
 
-/// Appends ` name=value` for every own field of the event that lies in the record.
+/// Appends ` name=value` for every event field inside the record.
 pub fn write_raw(format: &EventFormat, record: &[u8], order: ByteOrder, out: &mut Vec<u8>) {
     for field in format.fields() {
         write_name(field, out);
@@ -21,7 +21,7 @@ pub(crate) fn write_name(field: &Field, out: &mut Vec<u8>) {
     out.push(b'=');
 }
 
-/// Appends one field; nothing when the record ends before it.
+/// Appends a field; nothing if the record ends before it.
 pub(crate) fn write_field(field: &Field, record: &[u8], order: ByteOrder, out: &mut Vec<u8>) {
     match field.kind {
         FieldKind::Number(form) => {
@@ -38,7 +38,7 @@ pub(crate) fn write_field(field: &Field, record: &[u8], order: ByteOrder, out: &
 }
 
 fn write_number(field: &Field, form: NumberForm, number: u64, out: &mut Vec<u8>) {
-    // Two columns for two signed bytes is a habit of the tools whose text this follows.
+    // trace-cmd prints two-byte signed numbers with a width of two.
     let width = if field.size == 2 { 2 } else { 0 };
     match form {
         NumberForm::Pointer => digits::address(out, number),

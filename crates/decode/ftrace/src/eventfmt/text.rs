@@ -1,4 +1,4 @@
-//! Numbers as format texts write them.
+//! Parses numbers in format texts.
 
 /// A C number: decimal, `0x` or octal, with any of the suffixes `u` and `l`.
 pub(crate) fn number(text: &str) -> Option<u64> {

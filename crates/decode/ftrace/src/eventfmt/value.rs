@@ -1,17 +1,17 @@
-//! What a field holds in one record.
+//! The value of a field in a record.
 
 use raw_bytes::ByteOrder;
 
 use crate::eventfmt::number::NumberAt;
 
-/// What a field holds in one record.
+/// The value of a field in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'r> {
-    /// A number without sign.
+    /// An unsigned number.
     Unsigned(u64),
-    /// A number with sign.
+    /// A signed number.
     Signed(i64),
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
     /// An address in the recorded kernel.
     Pointer(u64),
@@ -33,7 +33,7 @@ pub struct Elements<'r> {
 }
 
 impl<'r> Elements<'r> {
-    /// The elements as numbers; none when they are of a size that no number has.
+    /// The elements as numbers; empty if no number has the element size.
     pub fn numbers(self, order: ByteOrder) -> impl Iterator<Item = i64> + 'r {
         let size = u8::try_from(self.element_size).unwrap_or(0);
         let at = NumberAt { offset: 0, size, signed: self.signed };

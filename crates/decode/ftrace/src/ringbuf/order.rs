@@ -1,17 +1,17 @@
-//! Whether the pages of a stream follow one another in time.
+//! Checks whether the pages of a stream follow one another in time.
 //!
-//! The kernel's buffer of a CPU never runs back: a stamp that does is damaged, or pages of another
-//! time stand where they don't belong. Which of two pages has the wrong stamp is decided with the
-//! page after them: one that runs ahead of the next, which itself follows the one before, is wrong.
+//! The kernel's per-CPU buffer never runs back: if a stamp does, it is damaged, or pages of another
+//! time are in its place. The next page decides which of two pages has the wrong stamp: a page that
+//! runs ahead of the next one is wrong if the next one follows its predecessor.
 
 use std::fmt;
 
-/// The clock of a CPU runs back.
+/// A step back of a CPU's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepBack {
-    /// The stamp before.
+    /// The earlier stamp in the file.
     pub from: u64,
-    /// The stamp after it, which is less.
+    /// The stamp after it, which is lower.
     pub to: u64,
 }
 
@@ -21,34 +21,34 @@ impl fmt::Display for StepBack {
     }
 }
 
-/// What the times on a page are worth.
+/// Validity of the times on a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageTime {
-    /// They follow those of the pages before.
+    /// They follow those of the previous pages.
     InOrder,
-    /// They can't be right, or can't be put in order with those before. Where the clock ran back
-    /// between this page and a neighbour, the step that has to be counted.
+    /// They are wrong, or cannot be ordered with those before. Has the step back if the clock ran
+    /// back between this page and a neighbour, which counts as damage.
     OutOfOrder(Option<StepBack>),
 }
 
-/// Follows the stamps of one stream's pages.
+/// Tracks the stamps of a stream's pages.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StampOrder {
-    /// The greatest stamp on the pages in order.
+    /// The highest stamp on pages in order.
     reached: Option<u64>,
-    /// Where the last page ended, in order or not.
+    /// End time of the last page, in order or not.
     ended: Option<u64>,
 }
 
 impl StampOrder {
-    /// The greatest stamp on the pages that were in order.
+    /// The highest stamp on pages in order.
     #[must_use]
     pub fn reached(&self) -> Option<u64> {
         self.reached
     }
 
-    /// Judges the next page, which goes from `begin` to `end`; `ran_back` if its clock ran back
-    /// between. `next` is the stamp of the page after it, if that is known.
+    /// Checks the next page, which extends from `begin` to `end`; `ran_back`: its clock ran back in
+    /// between. `next` is the stamp of the following page, if known.
     pub fn page(&mut self, begin: u64, end: u64, ran_back: bool, next: Option<u64>) -> PageTime {
         let before = self.ended.replace(end);
         let stepped = |from: u64, to: u64| (to < from).then_some(StepBack { from, to });
@@ -56,10 +56,10 @@ impl StampOrder {
             return PageTime::OutOfOrder(stepped(before.unwrap_or(reached), begin));
         }
         if ran_back {
-            // Counted as damage of the records.
+            // Already counted as damage of the records.
             return PageTime::OutOfOrder(None);
         }
-        // The next page follows what was before this one: this one is wrong.
+        // The next page follows this page's predecessor, so this page is wrong.
         let next = next.filter(|&next| self.reached.is_none_or(|reached| reached <= next));
         if let Some(step) = next.and_then(|next| stepped(end, next)) {
             self.ended = self.reached;
@@ -75,7 +75,7 @@ impl StampOrder {
 mod tests {
     use super::*;
 
-    /// Judges pages by begin and end: those out of order, and how many steps are counted.
+    /// Checks pages by start and end: those out of order, and the number of counted steps.
     fn judge(pages: &[(u64, u64)]) -> (Vec<usize>, usize) {
         let (mut order, mut odd, mut steps) = (StampOrder::default(), Vec::new(), 0);
         for (at, &(begin, end)) in pages.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The head of a ring-buffer page: time stamp, committed size, and what was lost before it.
+//! The header of a ring-buffer page: time stamp, committed size, and losses before it.
 
 use raw_bytes::{ByteOrder, LongSize, bytes};
 
@@ -11,19 +11,19 @@ pub const MISSED_EVENTS: u64 = 1 << 31;
 /// The number of lost events is stored after the data (`RB_MISSED_STORED`).
 pub const MISSED_STORED: u64 = 1 << 30;
 
-/// How the pages of one buffer are laid out.
+/// Layout of the pages of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageLayout {
     /// Byte order of the recorded machine.
     pub order: ByteOrder,
-    /// Size of the `commit` field, which is the kernel's `long`.
+    /// Size of the `commit` field, a `long` of the kernel.
     pub commit: LongSize,
-    /// Size of a page (sub-buffer) in bytes, its head included.
+    /// Size of a page (sub-buffer) in bytes, including its header.
     pub page_size: usize,
 }
 
 impl PageLayout {
-    /// Where the records begin: after the eight-byte stamp and `commit`.
+    /// Offset of the records: after the eight-byte stamp and `commit`.
     #[must_use]
     pub const fn data_offset(&self) -> usize {
         match self.commit {
@@ -37,52 +37,52 @@ impl PageLayout {
     }
 }
 
-/// What was lost between the page before and this one.
+/// Losses between the previous page and this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missed {
-    /// Nothing.
+    /// No loss.
     Nothing,
-    /// Events were lost; the kernel did not say how many.
+    /// An unknown number of events was lost.
     Unknown,
     /// This many events were lost.
     Events(u64),
 }
 
-/// A page that can't be read, or not to its end.
+/// A page that cannot be read, or not to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PageDamage {
-    /// There are fewer bytes than a page head takes.
+    /// The page has fewer bytes than a page header.
     #[error("a page of {} is too small for its header", bytes(*have))]
     NoHead {
-        /// Bytes there are.
+        /// Bytes present.
         have: usize,
     },
-    /// `commit` says there is more data than the page holds.
+    /// `commit` claims more data than the page has.
     #[error("the page claims {} of data, but has room for {room}", bytes(*committed))]
     Overcommitted {
-        /// What `commit` says.
+        /// Size according to `commit`.
         committed: u64,
-        /// What the page can hold.
+        /// Space in the page.
         room: usize,
     },
 }
 
-/// One ring-buffer page, borrowed.
+/// A borrowed ring-buffer page.
 #[derive(Clone, Copy, Debug)]
 pub struct Page<'a> {
-    /// Time of the page, to which the first record's delta is added; in the buffer's clock.
+    /// Time stamp of the page, the base of the first record's delta; on the buffer's clock.
     pub stamp: u64,
-    /// What was lost before it.
+    /// Losses before the page.
     pub missed: Missed,
     data: &'a [u8],
     order: ByteOrder,
 }
 
 impl<'a> Page<'a> {
-    /// Reads the head of the page in `bytes` (one page, or the rest of a shorter file).
+    /// Reads the header of the page in `bytes` (a page, or the rest of a shorter file).
     ///
     /// # Errors
-    /// When the head does not fit or claims more data than there is.
+    /// If the header does not fit or claims more data than there is.
     pub fn parse(bytes: &'a [u8], layout: &PageLayout) -> Result<Self, PageDamage> {
         let no_head = PageDamage::NoHead { have: bytes.len() };
         let stamp = layout.order.u64_at(bytes, 0).ok_or(no_head)?;
@@ -114,12 +114,11 @@ impl<'a> Page<'a> {
         Records::new(self.data, self.order, self.stamp)
     }
 
-    /// Calls `visit` with every record in order: the same as [`Page::records`], made for loops in
-    /// which a nanosecond per record counts.
+    /// Calls `visit` with every record in order: as [`Page::records`], but optimized for hot loops.
     ///
     /// # Errors
-    /// When a record does not fit the page; the records before it have been visited. When the clock
-    /// runs back on the page; all records have been visited.
+    /// If a record does not fit into the page, after the records before it have been visited; or if
+    /// the clock runs back on the page, after all records have been visited.
     #[inline]
     pub fn for_each(&self, visit: impl FnMut(Record<'a>)) -> Result<(), RecordDamage> {
         match self.order {
@@ -129,10 +128,10 @@ impl<'a> Page<'a> {
     }
 
     /// [`Page::for_each`] for callers that know the byte order (`BIG`: big endian) at compile time,
-    /// so that the visitor is compiled into the loop once.
+    /// so that the visitor is compiled into the loop only once.
     ///
     /// # Errors
-    /// When a record does not fit the page, as all soon do if the byte order is wrong.
+    /// If a record does not fit into the page, which soon happens with the wrong byte order.
     #[inline(always)]
     pub fn for_each_in<const BIG: bool>(
         &self,

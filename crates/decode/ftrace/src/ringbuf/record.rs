@@ -1,51 +1,51 @@
-//! The records of a page: data, time extends, absolute stamps, discarded events, padding.
+//! The records of a page: data, time extends, absolute time stamps, discarded events, padding.
 
 use raw_bytes::{ByteOrder, bytes};
 
 use crate::ringbuf::order::StepBack;
 
-/// Largest `type_len` of a data record whose length is `type_len * 4`
+/// Largest `type_len` that gives a data record's length as `type_len * 4`
 /// (`RINGBUF_TYPE_DATA_TYPE_LEN_MAX`); 0 means that a length word follows.
 pub(crate) const DATA_TYPE_LEN_MAX: u32 = 28;
-/// Padding, or an event discarded by the kernel (`RINGBUF_TYPE_PADDING`).
+/// Padding, or an event that the kernel discarded (`RINGBUF_TYPE_PADDING`).
 const PADDING: u32 = 29;
-/// More delta in the next word (`RINGBUF_TYPE_TIME_EXTEND`).
+/// The next word has more bits of the delta (`RINGBUF_TYPE_TIME_EXTEND`).
 pub(crate) const TIME_EXTEND: u32 = 30;
-/// An absolute stamp of 59 bits (`RINGBUF_TYPE_TIME_STAMP`).
+/// An absolute time stamp of 59 bits (`RINGBUF_TYPE_TIME_STAMP`).
 const TIME_STAMP: u32 = 31;
 /// Bits of the delta in the first word of a record.
 pub(crate) const DELTA_BITS: u32 = 27;
-/// The bits of a stamp that an absolute stamp leaves out.
+/// The bits that an absolute time stamp omits.
 const STAMP_HIGH_BITS: u64 = 0xf8 << 56;
 
-/// One event as the ring buffer holds it.
+/// An event as stored in the ring buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Time of the event in the buffer's clock.
+    /// Time of the event on the buffer's clock.
     pub stamp: u64,
-    /// The event's bytes, `common_type` first; padded to a multiple of four.
+    /// The event's bytes, starting with `common_type`; padded to a multiple of four.
     pub payload: &'a [u8],
 }
 
 /// A fault in the records of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordDamage {
-    /// A record does not fit its page: what follows it can't be read.
+    /// A record does not fit into its page: the rest of the page cannot be read.
     #[error("the record at byte {at} of the page's data needs {}, but {have} are left", bytes(*wanted))]
     TooLong {
         /// Offset of the record in the page's data.
         at: usize,
-        /// Bytes it claims.
+        /// Claimed size in bytes.
         wanted: usize,
-        /// Bytes there are.
+        /// Remaining bytes.
         have: usize,
     },
-    /// The clock runs back between two records. All records were read; their times mean nothing.
+    /// The clock runs back between two records. All records were read; their times are invalid.
     #[error("{0} within a page")]
     RunsBack(StepBack),
 }
 
-/// What one step over the data found.
+/// The result of a step over the data.
 enum Step<'a> {
     Event(&'a [u8]),
     TimeOnly,
@@ -54,14 +54,14 @@ enum Step<'a> {
 /// A position in the data of a page.
 #[derive(Clone, Debug)]
 struct Position<'a> {
-    /// What has not been read: one slice that shrinks takes fewer checks than an offset that grows.
+    /// Unread data: a shrinking slice needs fewer checks than a growing offset.
     rest: &'a [u8],
     /// Bytes of data on the page.
     len: usize,
     stamp: u64,
     /// Time of the page.
     begin: u64,
-    /// Where the clock first ran back.
+    /// The first step back of the clock.
     back: Option<StepBack>,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Position<'a> {
         RecordDamage::TooLong { at: self.len.saturating_sub(have), wanted, have }
     }
 
-    /// Sets the time. The kernel never sets it back, so only damage does.
+    /// Sets the time. The kernel never sets it back: only damage does.
     #[inline]
     fn set_stamp(&mut self, stamp: u64) {
         self.check_wrapped();
@@ -91,25 +91,25 @@ impl<'a> Position<'a> {
         self.stamp = stamp;
     }
 
-    /// The deltas of data records since the last check may have made the stamp wrap; they are too
-    /// small to pass the time of the page again.
+    /// Deltas of data records since the last check may have wrapped the stamp; they are too small
+    /// to pass the page's time again.
     fn check_wrapped(&mut self) {
         if self.stamp < self.begin {
             self.back.get_or_insert(StepBack { from: self.begin, to: self.stamp });
         }
     }
 
-    /// The fault in the page's times, known once the page has been read.
+    /// The fault in the page's times, after the page has been read.
     fn end(&mut self) -> Result<(), RecordDamage> {
         self.check_wrapped();
         self.back.map_or(Ok(()), |step| Err(RecordDamage::RunsBack(step)))
     }
 
-    /// Reads the record at the position and moves past it; `None` at the end of the data.
+    /// Reads the record at the position and advances; `None` at the end of the data.
     #[inline(always)]
     fn step<const BIG: bool>(&mut self) -> Result<Option<Step<'a>>, RecordDamage> {
         let Some((head, body)) = self.rest.split_first_chunk() else {
-            // Fewer than four bytes cannot hold a record; the kernel never leaves any.
+            // Fewer than four bytes cannot hold a record; the kernel never leaves such a rest.
             return if self.rest.is_empty() { Ok(None) } else { Err(self.damage(4)) };
         };
         let head = word::<BIG>(*head);
@@ -125,7 +125,7 @@ impl<'a> Position<'a> {
         self.special::<BIG>(type_len, delta, body)
     }
 
-    /// A record that is more than a head word and its data.
+    /// A record with more than a first word and its data.
     #[inline]
     fn special<const BIG: bool>(
         &mut self,
@@ -151,8 +151,8 @@ impl<'a> Position<'a> {
                 self.rest = behind;
             }
             PADDING => {
-                // A discarded event: its time has passed, its data is void. The length word counts
-                // itself, as that of a long data record does.
+                // A discarded event: its delta counts, its data does not. The length word includes
+                // itself, as in a long data record.
                 self.stamp = self.stamp.wrapping_add(u64::from(delta));
                 self.event(body, (second as usize).max(4))?;
             }
@@ -165,7 +165,7 @@ impl<'a> Position<'a> {
         Ok(Some(Step::TimeOnly))
     }
 
-    /// Takes the first `len` bytes of `body`, which ends where the rest of the data does.
+    /// Consumes the first `len` bytes of `body`, which extends to the end of the data.
     #[inline(always)]
     fn event(&mut self, body: &'a [u8], len: usize) -> Result<Step<'a>, RecordDamage> {
         let Some((payload, behind)) = body.split_at_checked(len) else {
@@ -177,7 +177,7 @@ impl<'a> Position<'a> {
     }
 }
 
-/// Visits every record of `data`, whose page has the time `stamp`.
+/// Visits every record of `data`, from a page with the time `stamp`.
 #[inline(always)]
 pub(crate) fn walk<'a, const BIG: bool>(
     data: &'a [u8],
@@ -193,7 +193,7 @@ pub(crate) fn walk<'a, const BIG: bool>(
     position.end()
 }
 
-/// The records of a page, one by one; ends at the page's end or at the first damage.
+/// Iterates over the records of a page; ends at the page's end or at the first damage.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     position: Position<'a>,
@@ -206,7 +206,7 @@ impl<'a> Records<'a> {
         Self { position: Position::new(data, stamp), order, damage: None }
     }
 
-    /// What is wrong with the records, once all have been given.
+    /// The damage in the records, after iteration.
     #[must_use]
     pub fn damage(&self) -> Option<RecordDamage> {
         self.damage

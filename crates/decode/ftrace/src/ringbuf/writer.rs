@@ -1,7 +1,7 @@
-//! Records to pages: for recordings from which events were taken, or whose times were corrected.
+//! Writes records to pages: for recordings with removed events or corrected times.
 //!
-//! A page begins with the time of its first record, so times may go back from page to page; a record
-//! before the one before it begins a new page.
+//! A page begins with the time of its first record, so times may run back from page to page: a
+//! record that is earlier than its predecessor starts a new page.
 
 use raw_bytes::{ByteOrder, LongSize};
 
@@ -18,36 +18,36 @@ pub struct TooLong {
     pub page_size: usize,
 }
 
-/// Puts records on pages.
+/// Writes records to pages.
 #[derive(Clone, Debug)]
 pub struct PageWriter {
     layout: PageLayout,
-    /// The page being filled, from its head on; empty while there is none.
+    /// The current page including its header; empty if there is none.
     page: Vec<u8>,
     now: u64,
-    /// What was lost before the page being filled.
+    /// Losses before the current page.
     missed: Missed,
-    /// What was lost before the record that comes next.
+    /// Losses before the next record.
     pending: Missed,
 }
 
 impl PageWriter {
-    /// A writer of pages laid out so.
+    /// A writer of pages with this layout.
     #[must_use]
     pub fn new(layout: PageLayout) -> Self {
         let (missed, pending) = (Missed::Nothing, Missed::Nothing);
         Self { layout, page: Vec::new(), now: 0, missed, pending }
     }
 
-    /// Events were lost before the record that comes next, which will begin a page.
+    /// Events were lost before the next record, which will start a page.
     pub fn missed(&mut self, missed: Missed) {
         self.pending = self.pending.and(missed);
     }
 
-    /// Adds a record with its time; a finished page goes to `out`.
+    /// Adds a record with its time; finished pages go to `out`.
     ///
     /// # Errors
-    /// When no page could hold it; nothing is written then.
+    /// If no page can hold it; nothing is written in this case.
     pub fn push(&mut self, stamp: u64, payload: &[u8], out: &mut Vec<u8>) -> Result<(), TooLong> {
         let page_size = self.layout.page_size;
         let too_long = TooLong { len: payload.len(), page_size };
@@ -58,7 +58,7 @@ impl PageWriter {
         if size > page_size.saturating_sub(self.layout.data_offset()) {
             return Err(too_long);
         }
-        // The kernel has 59 bits for a time extend; what is further off begins a page.
+        // A time extend has 59 bits; a larger delta starts a new page.
         let near = stamp.checked_sub(self.now).filter(|delta| *delta < 1 << 59);
         let extend = near.is_some_and(|delta| delta >> DELTA_BITS != 0);
         let size = size.saturating_add(if extend { 8 } else { 0 });
@@ -84,7 +84,7 @@ impl PageWriter {
         Ok(())
     }
 
-    /// Gives the page being filled to `out`, if there is one.
+    /// Writes the current page to `out`, if there is one.
     pub fn flush(&mut self, out: &mut Vec<u8>) {
         if self.page.is_empty() {
             return;
@@ -93,7 +93,7 @@ impl PageWriter {
         let stored = match self.missed {
             Missed::Nothing => data,
             Missed::Unknown => data | MISSED_EVENTS,
-            // As in the kernel, the count goes after the data where there is room for it.
+            // As in the kernel, the count follows the data if there is room.
             Missed::Events(count) => {
                 let room = self.layout.page_size.saturating_sub(self.page.len());
                 if room < self.layout.commit.bytes() {
@@ -114,7 +114,7 @@ impl PageWriter {
         out.append(&mut self.page);
     }
 
-    /// What was lost after the last record; it has no page that could say so.
+    /// Losses after the last record, which no page header can report.
     #[must_use]
     pub fn pending_loss(&self) -> Missed {
         self.pending
@@ -130,7 +130,8 @@ impl PageWriter {
         self.long(0);
     }
 
-    /// Writes the part of a delta that a record's first word can't hold; returns the rest.
+    /// Writes the part of a delta that does not fit into the first word of a record; returns the
+    /// rest.
     fn extended(&mut self, delta: u64) -> u32 {
         let low = (delta & ((1 << DELTA_BITS) - 1)) as u32;
         if delta >> DELTA_BITS == 0 {
@@ -160,7 +161,7 @@ impl PageWriter {
     }
 }
 
-/// Adds a number of the kernel's `long` size.
+/// Appends a number with the size of the kernel's `long`.
 fn put_long(out: &mut Vec<u8>, layout: PageLayout, value: u64) {
     let short = value as u32;
     match (layout.commit, layout.order) {
@@ -172,7 +173,7 @@ fn put_long(out: &mut Vec<u8>, layout: PageLayout, value: u64) {
 }
 
 impl Missed {
-    /// This loss and another one together.
+    /// The sum of both losses.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match (self, other) {

@@ -1,4 +1,4 @@
-//! `trace_printk`: records that hold the address of a format string and its arguments.
+//! `trace_printk`: records with the address of a format string, and its arguments.
 
 use raw_bytes::Abi;
 
@@ -11,7 +11,7 @@ use crate::eventfmt::field::until_nul;
 use crate::eventfmt::format::EventFormat;
 use crate::eventfmt::number::{NumberAt, sign_extend};
 
-/// Where the parts of a `bprint` record lie.
+/// Positions of the parts of a `bprint` record.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BinaryPrint {
     ip: NumberAt,
@@ -19,7 +19,7 @@ pub(super) struct BinaryPrint {
     arguments: u32,
 }
 
-/// Arguments that have not been used yet; they are aligned as in the record.
+/// Unused arguments, aligned as in the record.
 struct Arguments<'w> {
     writer: Writer<'w>,
     abi: Abi,
@@ -61,7 +61,7 @@ impl BinaryPrint {
     }
 }
 
-/// Appends the function an address belongs to.
+/// Appends the function of an address.
 fn name(writer: Writer<'_>, address: u64, offset: bool, out: &mut Vec<u8>) {
     let Some(symbol) = writer.context.kallsyms.lookup(address) else {
         digits::address(out, address);
@@ -95,7 +95,7 @@ impl Arguments<'_> {
                         self.conversion(&spec, out)?;
                         rest = tail;
                     }
-                    // What is no conversion is shown as it stands.
+                    // Text that is not a conversion is printed unchanged.
                     Err(_) => out.push(b'%'),
                 },
                 byte => out.push(byte),
@@ -104,7 +104,7 @@ impl Arguments<'_> {
         Ok(())
     }
 
-    /// The next number; each lies at a multiple of its size, larger ones at a multiple of 4.
+    /// The next number, aligned to its size, at most to 4.
     fn number(&mut self, size: u8) -> Result<u64, WriteError> {
         let record = self.writer.record;
         let at = self.next.next_multiple_of(usize::from(size.clamp(1, 4)));
@@ -164,7 +164,7 @@ impl Arguments<'_> {
                 name(self.writer, address, offset, out);
             }
             Meaning::Address => digits::address(out, self.number(long)?),
-            // The kernel has put what these point at into the record as a string.
+            // The kernel stores the formatted data in the record as a string.
             Meaning::Bytes(_) => out.extend_from_slice(self.string()?),
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! `({ ... })`: the statements with which KVM's MMU events print a page's role.
+//! `({ ... })`: the statement expressions that print a page's role in KVM's MMU events.
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use super::parser::{Operand, Parser};
 use super::value::Typed;
 use crate::eventfmt::error::PrintError;
 
-/// A local of a block is used by copying it; larger ones would multiply the program.
+/// Maximum depth of a local, which is copied at each use: deeper ones would multiply the program.
 const MAX_LOCAL_DEPTH: u16 = 4;
 
-/// What a name declared in a block stands for.
+/// The value of a name declared in a block.
 #[derive(Clone, Debug)]
 pub(super) enum Local {
-    /// A pointer to where the block prints.
+    /// A pointer to the output of the block.
     Output,
     /// A table of strings.
     Strings(Arc<[Box<[u8]>]>),
-    /// A `union kvm_mmu_page_role`, once its word is set.
+    /// A `union kvm_mmu_page_role`, after its word is set.
     Role(Option<Typed>),
 }
 
-/// Bit fields of `union kvm_mmu_page_role`: name, lowest bit, width.
+/// Bit-fields of `union kvm_mmu_page_role`: name, lowest bit, width.
 ///
-/// Only fields are listed whose place is the same in all kernels that print them this way.
+/// The list has only fields with the same position in all kernels that print them this way.
 const ROLE_BITS: &[(&str, u64, u32)] = &[
     ("level", 0, 4),
     ("gpte_is_8_bytes", 4, 1),
@@ -43,7 +43,7 @@ const ROLE_BITS: &[(&str, u64, u32)] = &[
 ];
 
 impl<'t> Parser<'t> {
-    /// A block, its round bracket already taken; both brackets are closed here.
+    /// A block after its opening `({`; this function consumes the closing brackets.
     pub(super) fn block(&mut self) -> Result<Operand, PrintError> {
         self.expect("{")?;
         let outer = self.locals.len();
@@ -58,7 +58,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// Statements up to the one whose value is the block's.
+    /// Statements up to the one that gives the block's value.
     fn statements(&mut self, printed: &mut Vec<Piece>) -> Result<Operand, PrintError> {
         loop {
             match (self.peek(), self.peek_at(1)) {
@@ -115,7 +115,7 @@ impl<'t> Parser<'t> {
         self.expect(",")
     }
 
-    /// `const char *saved_ptr = trace_seq_buffer_ptr(p);` and the like.
+    /// A declaration such as `const char *saved_ptr = trace_seq_buffer_ptr(p);`.
     fn declaration(&mut self) -> Result<(), PrintError> {
         let (kind, name) = self.declared_name()?;
         let local = if self.take("[") {
@@ -134,7 +134,7 @@ impl<'t> Parser<'t> {
         self.expect(";")
     }
 
-    /// The words of a declaration; the last one is the name.
+    /// The words of a declaration and its name, which comes last.
     fn declared_name(&mut self) -> Result<(String, &'t str), PrintError> {
         let mut kind: Vec<&str> = Vec::new();
         loop {
@@ -163,7 +163,7 @@ impl<'t> Parser<'t> {
         Ok(strings.into())
     }
 
-    /// `trace_seq_buffer_ptr(p)`, or what older kernels wrote: `p->buffer + p->len`.
+    /// `trace_seq_buffer_ptr(p)`, or in older kernels `p->buffer + p->len`.
     fn output_pointer(&mut self) -> Result<(), PrintError> {
         let name = self.word()?;
         if self.take("->") {
@@ -200,7 +200,7 @@ impl<'t> Parser<'t> {
         self.expect(";")
     }
 
-    /// The local of this name, with the member that follows it.
+    /// The local with this name, and the member access that follows.
     pub(super) fn local(&mut self, name: &str) -> Result<Option<Operand>, PrintError> {
         let Some((_, local)) = self.locals.iter().rev().find(|local| local.0 == name) else {
             return Ok(None);
@@ -222,7 +222,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// Bits of the role. Only a word whose place is known has members.
+/// A bit-field of the role. Only a word with a known position has members.
 fn role_bits(word: Typed, shift: u64, width: u32) -> Result<Typed, PrintError> {
     if matches!(word.num, Num::Const(_)) {
         return Err(PrintError::unsupported("the assignment to", "role.word"));

@@ -1,13 +1,13 @@
-//! Constants that kernels leave as names in print fmts and whose values never change.
+//! Constants that print fmts refer to by name and whose values never change.
 
-/// Values that an architecture or the user-space interface fixes.
+/// Values that an architecture or the user-space ABI fixes.
 ///
-/// Names of kernel-internal enums are not here: their values differ between kernels.
+/// Kernel-internal enums are excluded: their values differ between kernels.
 const CONSTANTS: &[(&str, i64)] = &[
     ("NULL", 0),
     ("false", 0),
     ("true", 1),
-    // Softirq numbers, as /proc/softirqs shows them.
+    // Softirq numbers, in the order of /proc/softirqs.
     ("HI_SOFTIRQ", 0),
     ("TIMER_SOFTIRQ", 1),
     ("NET_TX_SOFTIRQ", 2),

@@ -1,4 +1,4 @@
-//! Numbers of a print fmt, computed for one record.
+//! Evaluates the numbers of a print fmt for a record.
 
 use raw_bytes::{Abi, ByteOrder, LongSize};
 
@@ -7,7 +7,7 @@ use crate::eventfmt::error::WriteError;
 use crate::eventfmt::field::located;
 use crate::eventfmt::number::NumberAt;
 
-/// A record and what it takes to read it.
+/// A record and the ABI to read it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Record<'r> {
     pub(super) bytes: &'r [u8],
@@ -20,7 +20,7 @@ impl<'r> Record<'r> {
         Self { bytes, order: abi.order, long: abi.long }
     }
 
-    /// The bytes at a place.
+    /// The bytes at a position.
     #[inline]
     pub(super) fn at(self, place: ByteRange) -> Result<&'r [u8], WriteError> {
         let bytes = match place {
@@ -33,7 +33,7 @@ impl<'r> Record<'r> {
         bytes.ok_or(WriteError::Short)
     }
 
-    /// The first `len` bytes at a place, even past what lies there as long as the record has them.
+    /// The first `len` bytes at a position, even past the field's end if the record has them.
     pub(super) fn first(self, place: ByteRange, len: usize) -> Result<&'r [u8], WriteError> {
         let bytes = match place {
             ByteRange::Fixed { offset, .. } => {
@@ -61,7 +61,7 @@ impl<'r> Record<'r> {
     /// The value of `num`.
     #[inline]
     pub(super) fn eval(self, num: &Num) -> Result<u64, WriteError> {
-        // Most arguments are fields: no call for them.
+        // Most arguments are fields, which need no recursive call.
         if let Num::Field(at) = num { self.number(*at) } else { self.compute(num) }
     }
 
@@ -105,10 +105,10 @@ fn swapped(value: u64, size: u8) -> u64 {
     value.swap_bytes().checked_shr(unused).unwrap_or(0)
 }
 
-/// Computes in `kind`, wrapping as the kernel does.
+/// Computes in type `kind`, with wrap-around as in the kernel.
 fn operate(op: Op, kind: Kind, lhs: u64, right: u64) -> Result<u64, WriteError> {
     let bits = u32::from(kind.size).wrapping_mul(8);
-    // Shifting by the width or more is undefined in C; machines take the count modulo the width.
+    // A shift by the width or more is undefined in C; machines use the count modulo the width.
     let count = (right as u32).checked_rem(bits).unwrap_or(0);
     let value = match op {
         Op::Add => lhs.wrapping_add(right),
@@ -134,7 +134,7 @@ fn operate(op: Op, kind: Kind, lhs: u64, right: u64) -> Result<u64, WriteError> 
     Ok(kind.fit(value))
 }
 
-/// Divides as C does, rounding towards zero; the least number divided by -1 wraps.
+/// Divides as C does, rounding towards zero; the minimum divided by -1 wraps.
 fn divide(op: Op, kind: Kind, lhs: u64, right: u64) -> Result<u64, WriteError> {
     let (dividend, divisor) = (lhs.cast_signed(), right.cast_signed());
     let value = match (op, kind.signed) {

@@ -1,4 +1,4 @@
-//! A compiled print fmt: what to write, with every field resolved to its place.
+//! A compiled print fmt: an output tree with resolved field positions.
 
 use std::sync::Arc;
 
@@ -6,9 +6,9 @@ use super::quick::Quick;
 use crate::eventfmt::digits::{Radix, Shape};
 use crate::eventfmt::number::{NumberAt, sign_extend, zero_extend};
 
-/// The type a number has in C once the size of a `long` is known.
+/// The C type of a number once the size of `long` is known.
 ///
-/// A number of a kind is kept in 64 bits, filled up with its sign or with zeros.
+/// A value is stored in 64 bits, sign- or zero-extended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kind {
     pub(super) size: u8,
@@ -20,7 +20,7 @@ impl Kind {
     pub(super) const UNSIGNED: Self = Self { size: 4, signed: false };
     pub(super) const U64: Self = Self { size: 8, signed: false };
 
-    /// The value cut to this kind's size and filled up again.
+    /// The value truncated to this type and extended again.
     #[inline]
     pub(super) fn fit(self, value: u64) -> u64 {
         if self.signed {
@@ -30,12 +30,12 @@ impl Kind {
         }
     }
 
-    /// The kind C computes in: nothing smaller than `int`.
+    /// The type after C's integer promotion: at least `int`.
     pub(super) fn promoted(self) -> Self {
         if self.size < 4 { Self::INT } else { self }
     }
 
-    /// The kind C computes in when two numbers meet.
+    /// The common type of two operands in C.
     pub(super) fn meet(self, other: Self) -> Self {
         let (lhs, right) = (self.promoted(), other.promoted());
         let signed = match lhs.size.cmp(&right.size) {
@@ -54,22 +54,22 @@ pub(super) enum Num {
     Field(NumberAt),
     /// An element of an array.
     Element(Box<Element>),
-    /// Length in bytes of what a `__data_loc` field points at.
+    /// Length in bytes of the data of a `__data_loc` field.
     Length(ByteRange),
     Not(Box<Num>),
     Binary(Box<Binary>),
     /// Condition, value if it holds, value if not.
     Choice(Box<[Num; 3]>),
     Cast(Box<Num>, Kind),
-    /// The bytes of a number of this size in the other order.
+    /// Byte swap of a number with this size.
     Swap(Box<Num>, u8),
-    /// Number of the lowest bit that is set, counted from 1; 0 when none is.
+    /// Number of the lowest set bit, counted from 1; 0 if none is set.
     LowestBit(Box<Num>),
-    /// Number of the highest bit that is set, counted from 1; 0 when none is.
+    /// Number of the highest set bit, counted from 1; 0 if none is set.
     HighestBit(Box<Num>),
 }
 
-/// An element of an array, its index in elements.
+/// An element of an array; the index counts elements.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Element {
     pub(super) place: ByteRange,
@@ -77,7 +77,7 @@ pub(super) struct Element {
     pub(super) index: Num,
 }
 
-/// An operation on two numbers, both already of `kind`.
+/// An operation on two numbers that already have type `kind`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Binary {
     pub(super) op: Op,
@@ -86,7 +86,7 @@ pub(super) struct Binary {
     pub(super) right: Num,
 }
 
-/// What is done with two numbers.
+/// A binary operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Op {
     Add,
@@ -107,34 +107,34 @@ pub(super) enum Op {
     Either,
 }
 
-/// Where bytes lie in a record.
+/// The position of bytes in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ByteRange {
     /// In the record itself; a length of 0 means up to its end.
     Fixed { offset: u32, len: u32 },
-    /// Where the word at `at` says, counted from `base`.
+    /// At the position in the word at `at`, relative to `base`.
     Located { at: u32, base: u32 },
 }
 
-/// A string made from a record.
+/// A string derived from a record.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Text {
     Literal(Box<[u8]>),
     /// A NUL-terminated string in the record.
     Chars(ByteRange),
-    /// A pointer to a string of the kernel, which only its recorded strings can resolve.
+    /// A pointer to a kernel string, which only the recorded strings can resolve.
     Pointer(Num),
     Symbol(Box<Symbolic>),
     Flags(Box<Flags>),
     Hex(Box<HexBytes>),
     Array(Box<Array>),
     HexDump(Box<HexDump>),
-    /// Hex words of a bitmask, separated by commas.
+    /// A bitmask as hex words, separated by commas.
     Mask(ByteRange),
-    /// Numbers of the bits that are set, as ranges.
+    /// The numbers of the set bits, as ranges.
     List(ByteRange),
     Choice(Box<(Num, Text, Text)>),
-    /// One of a table of strings.
+    /// An element of a table of strings.
     Indexed(Arc<[Box<[u8]>]>, Num),
     /// The output of a block of statements.
     Printed(Box<[Piece]>),
@@ -145,18 +145,18 @@ pub(super) enum Text {
 pub(super) struct Symbolic {
     pub(super) value: Num,
     pub(super) kind: Kind,
-    /// Sorted by value, each value once.
+    /// Sorted by value, without duplicates.
     pub(super) names: Box<[(u64, Box<[u8]>)]>,
-    /// Places in `names`, counted from 1, by value: most values are low, as numbers of exits and
-    /// interrupts are, and need not be searched for.
+    /// Indices in `names`, counted from 1, by value: most values are low, such as exit and
+    /// interrupt numbers, and need no search.
     low: Box<[u16]>,
 }
 
 impl Symbolic {
-    /// Values that are low.
+    /// Upper bound of low values.
     const LOW: u64 = 1 << 12;
 
-    /// The names must be sorted by value, each value once.
+    /// The names must be sorted by value, without duplicates.
     pub(super) fn new(value: Num, kind: Kind, names: Box<[(u64, Box<[u8]>)]>) -> Self {
         let mut low = Vec::new();
         for (place, (value, _)) in (1..).zip(&names).take_while(|(_, entry)| entry.0 < Self::LOW) {
@@ -177,7 +177,7 @@ impl Symbolic {
     }
 }
 
-/// `__print_flags`: names for the bits of a value.
+/// `__print_flags`: names of the bits of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Flags {
     pub(super) value: Num,
@@ -186,7 +186,7 @@ pub(super) struct Flags {
     pub(super) names: Box<[(u64, Box<[u8]>)]>,
 }
 
-/// `__print_hex` and its like.
+/// `__print_hex` and its variants.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct HexBytes {
     pub(super) place: ByteRange,
@@ -214,7 +214,7 @@ pub(super) struct HexDump {
     pub(super) ascii: Num,
 }
 
-/// A stretch of the output.
+/// A part of the output.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Piece {
     Literal(Box<[u8]>),
@@ -225,19 +225,19 @@ pub(super) enum Piece {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Conversion {
     pub(super) shape: Shape,
-    /// A width or precision given by an argument.
+    /// A width or precision that comes from an argument.
     pub(super) width: Option<Num>,
     pub(super) precision: Option<Num>,
-    /// No flag, width or precision at all.
+    /// No flag, width or precision.
     pub(super) plain: bool,
     pub(super) what: ConversionKind,
-    /// The same in short, if there is a short form.
+    /// The fast form, if there is one.
     pub(super) quick: Option<Quick>,
-    /// The field that is the argument, when it is nothing else: an index in the own fields.
+    /// Index of the event field if the argument is just that field.
     pub(super) field: Option<u32>,
 }
 
-/// What a conversion shows.
+/// The output of a conversion.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ConversionKind {
     Signed(Num, Kind),
@@ -253,7 +253,7 @@ pub(super) enum ConversionKind {
     Pointed(Pointed, ByteRange),
 }
 
-/// How a `%p` conversion shows the bytes that its argument points to.
+/// The output format of the bytes that a `%p` argument points to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pointed {
     Ip4 { zeros: bool, reversed: bool },

@@ -1,25 +1,25 @@
-//! A print fmt as tokens of C.
+//! Splits a print fmt into C tokens.
 
 use crate::eventfmt::error::PrintError;
 
-/// No kernel's print fmt is longer.
+/// Maximum length of a print fmt; no kernel has a longer one.
 const MAX_TEXT: usize = 1 << 18;
 
-/// A token and where it begins in the print fmt.
+/// A token and its offset in the print fmt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Token<'t> {
     pub(super) kind: TokenKind<'t>,
     pub(super) at: usize,
 }
 
-/// What a token is.
+/// The kind of token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TokenKind<'t> {
     /// A name or a keyword.
     Word(&'t str),
-    /// A number, still with base and suffix.
+    /// A number with its base prefix and suffix.
     Number(&'t str),
-    /// A string literal, its escapes resolved.
+    /// A string literal with escapes resolved.
     Text(Box<[u8]>),
     /// A character constant.
     Character(u8),
@@ -27,7 +27,7 @@ pub(super) enum TokenKind<'t> {
     Mark(&'static str),
 }
 
-/// Longer marks stand before those they begin with.
+/// Longer marks precede their prefixes.
 const MARKS: &[&str] = &[
     "<<=", ">>=", "...", "->", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "++", "--", "(",
     ")", "[", "]", "{", "}", ",", ";", "?", ":", ".", "+", "-", "*", "/", "%", "&", "|", "^", "~",

@@ -7,7 +7,7 @@ use crate::eventfmt::digits::{self, Radix};
 
 /// Byte `index` of a mask, counted from its low end.
 ///
-/// The kernel keeps a mask in longs, low ones first; in big endian the bytes of each are turned.
+/// The kernel stores a mask as longs, low ones first; big endian reverses the bytes of each.
 fn byte(bytes: &[u8], record: Record<'_>, index: usize) -> u8 {
     let last = record.long.bytes().saturating_sub(1);
     let at = match record.order {
@@ -17,7 +17,7 @@ fn byte(bytes: &[u8], record: Record<'_>, index: usize) -> u8 {
     bytes.get(at).copied().unwrap_or(0)
 }
 
-/// Appends `bits` bits in hex, high ones first, with a comma at every 32.
+/// Appends `bits` bits in hex, high bits first, with a comma after every 32.
 pub(super) fn words(out: &mut Vec<u8>, record: Record<'_>, bytes: &[u8], bits: usize) {
     for index in (0..bits.div_ceil(8).min(bytes.len())).rev() {
         digits::hex_byte(out, byte(bytes, record, index));
@@ -27,7 +27,7 @@ pub(super) fn words(out: &mut Vec<u8>, record: Record<'_>, bytes: &[u8], bits: u
     }
 }
 
-/// Appends the numbers of the bits that are set, runs as `first-last`.
+/// Appends the numbers of the set bits, runs as `first-last`.
 pub(super) fn list(out: &mut Vec<u8>, record: Record<'_>, bytes: &[u8], bits: usize) {
     let bits = bits.min(bytes.len().saturating_mul(8));
     let set = |bit: usize| bit < bits && byte(bytes, record, bit / 8) >> (bit % 8) & 1 == 1;

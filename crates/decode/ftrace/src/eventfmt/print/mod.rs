@@ -1,7 +1,7 @@
-//! Print fmts: C expressions compiled once, then run on every record.
+//! Print fmts: C expressions that are compiled once and evaluated for every record.
 //!
 //! `lexer` and `parser` turn the text into the tree of `ir`, `eval` computes its numbers and
-//! `writer` its text. Numbers have C's types, so that signs and widths come out as in the kernel.
+//! `writer` its text. Numbers have C types, so that signs and widths are those of the kernel.
 
 mod binary_print;
 mod block;
@@ -46,9 +46,9 @@ pub use shown_values::{NamedValue, ShownValue};
 /// Data that printing needs besides the record: names and strings of the recorded kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct PrintContext<'a> {
-    /// Names of its functions.
+    /// Names of kernel functions.
     pub kallsyms: &'a Kallsyms,
-    /// Its constant strings.
+    /// Constant strings of the kernel.
     pub printk: &'a PrintkFormats,
 }
 
@@ -57,14 +57,14 @@ pub struct PrintContext<'a> {
 pub struct PrintProgram {
     abi: Abi,
     pieces: Box<[Piece]>,
-    /// What the pieces stand for, as it is done for each record.
+    /// The pieces as optimized steps for each record.
     steps: Box<[Step]>,
     is_always_plain: bool,
     needs_kernel: bool,
     special: Option<Special>,
 }
 
-/// What is written otherwise than the pieces say.
+/// Events that are not printed by their pieces.
 #[derive(Clone, Copy, Debug)]
 enum Special {
     Binary(binary_print::BinaryPrint),
@@ -89,7 +89,7 @@ impl PrintProgram {
     /// Compiles the print fmt of an event.
     ///
     /// # Errors
-    /// When the print fmt uses what cannot be computed from a record; the error names it.
+    /// If the print fmt uses a construct that cannot be computed from a record; the error names it.
     pub fn compile(format: &EventFormat, abi: Abi) -> Result<Self, PrintError> {
         let mut parser = Parser::new(format, abi)?;
         let pieces: Box<[Piece]> = parser.template()?.into();
@@ -104,14 +104,15 @@ impl PrintProgram {
         Ok(Self { abi, steps, pieces, is_always_plain, needs_kernel, special })
     }
 
-    /// Whether [`write`](Self::write) appends ASCII's printable characters and tabs alone, whatever is in
-    /// the record.
+    /// Whether [`write`](Self::write) appends only printable ASCII characters and tabs, for any
+    /// record.
     #[must_use]
     pub fn is_always_plain(&self) -> bool {
         self.is_always_plain
     }
 
-    /// Whether [`write`](Self::write) may look for names or strings of the kernel; else it takes any context.
+    /// Whether [`write`](Self::write) may need the kernel's symbols or strings; otherwise any
+    /// context will do.
     #[must_use]
     pub fn needs_kernel(&self) -> bool {
         self.needs_kernel
@@ -120,7 +121,7 @@ impl PrintProgram {
     /// Appends the text of a record.
     ///
     /// # Errors
-    /// When the record is too short for what is to be printed; what was appended is taken back.
+    /// If the record is too short; partial output is removed.
     pub fn write(
         &self,
         record: &[u8],

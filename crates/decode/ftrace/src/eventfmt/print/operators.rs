@@ -1,4 +1,4 @@
-//! Operators, casts and types of expressions.
+//! Operators, casts and type names in expressions.
 
 use super::ir::{Element, Kind, Num, Op, Text};
 use super::lexer::TokenKind;
@@ -8,7 +8,7 @@ use crate::eventfmt::ctype;
 use crate::eventfmt::error::PrintError;
 
 impl Parser<'_> {
-    /// The rest of `condition ? yes : no`, or of GNU's `value ?: no`.
+    /// The rest of `condition ? yes : no`, or of GNU C's `value ?: no`.
     pub(super) fn choice(&mut self, condition: Operand) -> Result<Operand, PrintError> {
         let yes = if self.at_mark(":") { condition.clone() } else { self.expression()? };
         self.expect(":")?;
@@ -25,7 +25,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Binary operators that bind at least as tightly as `least`.
+    /// Binary operators with at least the precedence `min`.
     pub(super) fn operation(&mut self, min: u8) -> Result<Operand, PrintError> {
         let mut lhs = self.unary()?;
         while let Some((mark, binding)) = self.peek_operator().filter(|operator| operator.1 >= min)
@@ -180,7 +180,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether `(` begins a cast: a type follows, or an unknown name that only a type can be.
+    /// Whether `(` starts a cast: a type follows, or an unknown name that can only be a type.
     fn cast_ahead(&self) -> bool {
         let Some(TokenKind::Word(word)) = self.peek_at(1) else { return false };
         if ctype::begins_type(word) {
@@ -198,7 +198,7 @@ impl Parser<'_> {
         closed && operand && *word != "REC"
     }
 
-    /// The words and stars of a type.
+    /// The words and asterisks of a type.
     pub(super) fn type_name(&mut self) -> Result<String, PrintError> {
         let mut name = self.word()?.to_owned();
         loop {

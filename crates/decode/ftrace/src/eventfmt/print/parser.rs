@@ -1,4 +1,4 @@
-//! Expressions of a print fmt, compiled while they are read.
+//! Parses the expressions of a print fmt, and compiles them in the same pass.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use crate::eventfmt::error::PrintError;
 use crate::eventfmt::field::{ElementForm, Field, FieldKind};
 use crate::eventfmt::format::EventFormat;
 
-/// Deeper nesting is refused; kernels stay below 30.
+/// Maximum nesting; kernels stay below 30.
 const MAX_NESTING: u32 = 80;
 
-/// The longest print fmts of kernels have some 40.
+/// Maximum conversions; the longest print fmts of kernels have about 40.
 const MAX_CONVERSIONS: usize = 512;
 
-/// What an expression stands for.
+/// The meaning of an expression.
 #[derive(Clone, Debug)]
 pub(super) enum Operand {
     Number(Typed),
     Text(Text),
-    /// Bytes of the record: an array, or the address of a field.
+    /// Bytes of the record: an array, or a field's address.
     Bytes(Bytes),
     /// A table of strings declared in a block.
     Strings(Arc<[Box<[u8]>]>),
@@ -32,14 +32,14 @@ pub(super) enum Operand {
     Output,
 }
 
-/// Bytes of the record and the type of their elements.
+/// Bytes of the record, and their element type.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bytes {
     pub(super) place: ByteRange,
     pub(super) element: Kind,
 }
 
-/// A print fmt on its way to a program.
+/// The parser and its state.
 pub(super) struct Parser<'t> {
     tokens: Vec<Token<'t>>,
     next: usize,
@@ -101,7 +101,7 @@ impl<'t> Parser<'t> {
         self.peek() == Some(&TokenKind::Mark(mark))
     }
 
-    /// Takes the mark if it is next.
+    /// Consumes the mark if it is next.
     pub(super) fn take(&mut self, mark: &'static str) -> bool {
         let found = self.at_mark(mark);
         if found {
@@ -122,7 +122,7 @@ impl<'t> Parser<'t> {
         Ok(word)
     }
 
-    /// String literals that stand side by side are one.
+    /// Concatenates adjacent string literals.
     pub(super) fn literal(&mut self) -> Result<Box<[u8]>, PrintError> {
         let mut literal: Option<Vec<u8>> = None;
         while let Some(TokenKind::Text(text)) = self.peek() {
@@ -161,8 +161,8 @@ impl<'t> Parser<'t> {
         result
     }
 
-    /// Counts a conversion. Each may write as much as a record holds, so that their number bounds
-    /// the text of a record.
+    /// Counts a conversion. Each can print the whole record, so their number bounds the text of a
+    /// record.
     pub(super) fn count_conversion(&mut self) -> Result<(), PrintError> {
         self.conversions = self.conversions.saturating_add(1);
         if self.conversions > MAX_CONVERSIONS {
@@ -171,7 +171,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// A whole expression, up to a comma or closing bracket.
+    /// An expression up to a comma or closing bracket.
     pub(super) fn expression(&mut self) -> Result<Operand, PrintError> {
         self.nested(|parser| {
             let condition = parser.operation(0)?;
@@ -184,7 +184,7 @@ impl<'t> Parser<'t> {
         self.as_number(operand)
     }
 
-    // What an operand is good for.
+    // Conversions of operands.
 
     pub(super) fn as_number(&self, operand: Operand) -> Result<Typed, PrintError> {
         match operand {
@@ -236,7 +236,7 @@ impl<'t> Parser<'t> {
         Ok(Operand::Number(Typed { field: Some((index, place)), ..number }))
     }
 
-    /// The bytes of an array, wherever they lie.
+    /// The bytes of an array, inside or outside the field.
     pub(super) fn bytes_of(&self, field: &Field) -> Bytes {
         let place = match field.kind {
             FieldKind::Dynamic(_) => ByteRange::Located { at: field.offset, base: 0 },

@@ -1,9 +1,9 @@
-//! What is known of the text of a print fmt whatever the record: that it never has a character that a terminal would not show as
-//! it is, and that it needs no names of the kernel.
+//! Properties of a print fmt's text that hold for every record: it has only characters that a
+//! terminal shows unchanged, and it needs no kernel symbols.
 
 use super::ir::{ConversionKind, Piece, Text};
 
-/// Whether the text of every record is made of ASCII's printable characters and tabs.
+/// Whether the text of every record has only printable ASCII characters and tabs.
 pub(super) fn is_always_plain(pieces: &[Piece]) -> bool {
     pieces.iter().all(|piece| match piece {
         Piece::Literal(text) => is_plain(text),
@@ -37,7 +37,7 @@ fn is_plain_text(text: &Text) -> bool {
     }
 }
 
-/// Whether some text is that of a function of the kernel, or of one of its constant strings.
+/// Whether some text comes from a kernel symbol or a constant string of the kernel.
 pub(super) fn needs_kernel(pieces: &[Piece]) -> bool {
     pieces.iter().any(|piece| match piece {
         Piece::Literal(_) => false,

@@ -10,13 +10,13 @@ use crate::eventfmt::digits::{self, Radix};
 pub(super) enum Meaning {
     /// The address itself.
     Address,
-    /// The function the address belongs to.
+    /// The function at the address.
     Function { offset: bool },
-    /// The bytes the address points at.
+    /// The bytes at the address.
     Bytes(Pointed),
 }
 
-/// All suffixes of `%p` that are known, longer ones before those they begin with.
+/// All known suffixes of `%p`; longer ones precede their prefixes.
 const SUFFIXES: &[(&[u8], Meaning)] = &[
     (b"I4h", Meaning::Bytes(Pointed::Ip4 { zeros: false, reversed: true })),
     (b"I4l", Meaning::Bytes(Pointed::Ip4 { zeros: false, reversed: true })),
@@ -57,7 +57,7 @@ const SUFFIXES: &[(&[u8], Meaning)] = &[
     (b"f", Meaning::Function { offset: false }),
     (b"Bb", Meaning::Function { offset: true }),
     (b"B", Meaning::Function { offset: true }),
-    // What these ask for is in the kernel's memory, not in the record: the address is all there is.
+    // Their data is in kernel memory, not in the record: only the address can be shown.
     (b"K", Meaning::Address),
     (b"x", Meaning::Address),
     (b"e", Meaning::Address),
@@ -66,7 +66,7 @@ const SUFFIXES: &[(&[u8], Meaning)] = &[
     (b"a", Meaning::Address),
 ];
 
-/// The known suffix that `text` begins with.
+/// The known suffix at the start of `text`.
 pub(super) fn suffix(text: &[u8]) -> &[u8] {
     let known = SUFFIXES.iter().find(|suffix| text.starts_with(suffix.0));
     known.and_then(|suffix| text.get(..suffix.0.len())).unwrap_or(&[])
@@ -78,20 +78,20 @@ pub(super) fn parse(suffix: &[u8]) -> Meaning {
     known.map_or(Meaning::Address, |known| known.1)
 }
 
-/// Bytes of what is pointed at; for hex the width says it.
+/// Size of the data that the pointer refers to; for hex it is the width.
 pub(super) fn size(pointed: Pointed, width: usize, socket: usize) -> usize {
     match pointed {
         Pointed::Ip4 { .. } => 4,
         Pointed::Ip6 { .. } | Pointed::Uuid { .. } => 16,
         Pointed::Mac { .. } => 6,
         Pointed::Socket { .. } => socket,
-        // The kernel shows one byte when no width is given, and never more than 64.
+        // The kernel shows one byte without a width, and at most 64.
         Pointed::Hex { .. } => width.clamp(1, 64),
         Pointed::Bits { .. } => 0,
     }
 }
 
-/// Appends the bytes as their conversion shows them.
+/// Appends the bytes in the format of their conversion.
 pub(super) fn write(out: &mut Vec<u8>, pointed: Pointed, bytes: &[u8]) {
     match pointed {
         Pointed::Ip4 { zeros, reversed } => ip4(out, bytes, zeros, reversed),
@@ -151,13 +151,13 @@ fn ip6(out: &mut Vec<u8>, bytes: &[u8], colons: bool) {
 fn ip6_compressed(out: &mut Vec<u8>, bytes: &[u8]) {
     let Some(bytes) = bytes.first_chunk::<16>() else { return };
     let address = std::net::Ipv6Addr::from(*bytes);
-    // The library writes what the kernel writes: RFC 5952 with mapped IPv4 addresses in decimal.
-    // Nothing can go wrong when writing to memory.
+    // The library uses the kernel's format: RFC 5952 with mapped IPv4 addresses in decimal. Writing
+    // to memory cannot fail.
     let _ = write!(out, "{address}");
 }
 
 fn socket(out: &mut Vec<u8>, bytes: &[u8], port: bool, compressed: bool, zeros: bool) {
-    // The family is in the recorder's byte order, but below 256 in either.
+    // The family is in the recorder's byte order, and below 256 in either.
     let family = bytes.iter().take(2).fold(0u8, |all, &byte| all | byte);
     let shown = |out: &mut Vec<u8>| {
         out.push(b':');

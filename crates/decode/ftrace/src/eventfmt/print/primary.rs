@@ -1,4 +1,4 @@
-//! The smallest expressions: literals, fields, constants and calls.
+//! Primary expressions: literals, fields, constants and calls.
 
 use super::ir::{Kind, Num, Op, Text};
 use super::lexer::TokenKind;
@@ -62,7 +62,7 @@ impl Parser<'_> {
         Ok(Operand::Number(Typed::constant(constant.cast_unsigned(), Kind::INT)))
     }
 
-    /// A call, its opening bracket already taken.
+    /// A call after its opening bracket.
     fn call(&mut self, name: &str) -> Result<Operand, PrintError> {
         if let Some(text) = self.text_call(name)? {
             self.expect(")")?;
@@ -86,7 +86,7 @@ impl Parser<'_> {
         Ok(result)
     }
 
-    /// The place of a field that is named without `REC->`.
+    /// The position of a field that is named without `REC->`.
     pub(super) fn dynamic_field(&mut self) -> Result<super::parser::Bytes, PrintError> {
         let name = self.word()?;
         let field = self.format.field(name);
@@ -150,7 +150,7 @@ impl Parser<'_> {
         self.number()
     }
 
-    /// Functions on bits and bytes of a number.
+    /// Functions on the bits and bytes of a number.
     fn bit_call(&self, name: &str, number: Typed) -> Result<Typed, PrintError> {
         let (depth, from) = (number.depth, number.kind);
         if let Some((size, always)) = byte_order_call(name) {
@@ -163,7 +163,7 @@ impl Parser<'_> {
             }
             return Ok(number);
         }
-        // Sign bits of a negative `int` are not bits of the number asked about.
+        // Sign-extension bits of a negative `int` are not part of the number.
         let number = number.cast(Kind { signed: false, ..from.promoted() })?;
         let const_one = Typed::constant(1, Kind::INT);
         let lowest = |number: Typed| {

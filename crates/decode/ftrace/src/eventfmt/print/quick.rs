@@ -1,12 +1,12 @@
-//! Conversions of a field to a plain decimal number, or to hex with zeros before it: most of those
-//! that lines are made of, and no step more than they need.
+//! A fast path for the most frequent conversions: a field as a plain decimal number, or as
+//! zero-padded hex.
 
 use super::eval::Record;
 use super::ir::{ConversionKind, Kind, Num};
 use crate::eventfmt::digits::{self, Radix, Shape};
 use crate::eventfmt::number::NumberAt;
 
-/// A conversion that takes a field and nothing else.
+/// A conversion whose only argument is a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Quick {
     at: NumberAt,
@@ -16,14 +16,14 @@ pub(super) struct Quick {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Form {
-    /// With this many digits at least, a minus sign counted.
+    /// With at least this many characters, including a minus sign.
     Decimal(u8),
-    /// With this many digits at least.
+    /// With at least this many digits.
     Hex(u8),
 }
 
 impl Quick {
-    /// The conversion in short, if it is one of these. Its width and precision are fixed.
+    /// The fast form of a conversion, if it has one. Its width and precision are fixed.
     pub(super) fn from_conversion(what: &ConversionKind, shape: Shape) -> Option<Self> {
         let (ConversionKind::Signed(Num::Field(at), kind)
         | ConversionKind::Unsigned(Num::Field(at), kind, _)) = *what
@@ -51,7 +51,7 @@ impl Quick {
         Some(Self { at, kind, form })
     }
 
-    /// Appends the number; `None` if the record does not have it.
+    /// Appends the number; `None` if the record is too short.
     #[inline]
     pub(super) fn write(&self, record: Record<'_>, out: &mut Vec<u8>) -> Option<()> {
         let value = self.at.read_signed(record.bytes, record.order)?.cast_unsigned();

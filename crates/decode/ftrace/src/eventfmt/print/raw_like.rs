@@ -1,4 +1,4 @@
-//! Fields as `name=value`, each shown the way the print fmt shows it.
+//! Prints fields as `name=value`, in the format of the print fmt.
 
 use super::eval::Record;
 use super::ir::{Conversion, Piece};
@@ -9,8 +9,8 @@ use crate::eventfmt::format::EventFormat;
 use crate::eventfmt::raw;
 
 impl PrintProgram {
-    /// Appends ` name=value` for every own field, as `trace-cmd report -R` does: a number that the
-    /// print fmt shows by itself has the same form here, other fields have that of
+    /// Appends ` name=value` for every event field, as `trace-cmd report -R` does: a number that
+    /// the print fmt shows by itself keeps that format, other fields use
     /// [`write_raw`](crate::eventfmt::write_raw).
     pub fn write_fields(
         &self,
@@ -21,8 +21,8 @@ impl PrintProgram {
     ) {
         let order = self.abi.order;
         let writer = Writer { record: Record::new(record, self.abi), context: *context };
-        // Fields are looked for after the conversion found last; once that was the last
-        // piece, no conversion is used any more.
+        // The search for a field starts after the previous match, and wraps around; after a match
+        // of the last piece, the search stops.
         let mut from = Some(0usize).filter(|_| !self.pieces.is_empty());
         for (index, field) in format.fields().iter().enumerate() {
             raw::write_name(field, out);
@@ -42,7 +42,7 @@ impl PrintProgram {
         }
     }
 
-    /// The conversion that shows field `index`: its place, and whether `0x` stands before it.
+    /// The conversion of field `index`: its position, and whether `0x` precedes it.
     fn shown(&self, index: usize, from: usize) -> Option<(usize, &Conversion, bool)> {
         let count = self.pieces.len();
         let mut hex = false;

@@ -1,4 +1,4 @@
-//! Texts that depend on a few bytes of a record, such as names of reasons: made once per value.
+//! Caches texts that depend on a few bytes of a record, such as names of reasons.
 
 use std::sync::OnceLock;
 
@@ -9,17 +9,17 @@ use crate::eventfmt::error::WriteError;
 use crate::eventfmt::number::NumberAt;
 use crate::eventfmt::often::OftenText;
 
-/// Bytes of a record that a text may depend on to be remembered.
+/// Maximum record bytes that a cached text depends on.
 const KEY_BYTES: usize = 8;
-/// Values whose texts are remembered; those of others are made each time.
+/// Number of cached texts; others are computed each time.
 const SLOTS: usize = 64;
 
-/// Pieces whose text depends on a few bytes of the record, and on nothing else.
+/// Pieces whose text depends only on a few bytes of the record.
 #[derive(Clone, Debug)]
 pub(super) struct Remembered {
     needs: Needs,
     pieces: Box<[Piece]>,
-    /// By hash of the value. The first value that comes to a place keeps it.
+    /// By hash of the value. The first value in a slot stays there.
     texts: Box<[OnceLock<(u64, OftenText)>]>,
 }
 
@@ -59,7 +59,7 @@ impl Remembered {
         let begin = out.len();
         writer.pieces(&self.pieces, out)?;
         if let (Some(place), Some(text)) = (self.place(value), out.get(begin..)) {
-            // Another thread may have been first.
+            // Another thread may have filled the slot first.
             let _ = place.set((value, OftenText::new(text)));
         }
         Ok(())
@@ -73,8 +73,8 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// What a conversion to text depends on; `None` if on other things than a few numbers, and for
-    /// numbers themselves, which have more values than are remembered.
+    /// The inputs of a conversion to text; `None` if it has others than a few numbers, and for
+    /// numeric conversions, which have too many values to cache.
     pub(super) fn from_conversion(conversion: &Conversion) -> Option<Self> {
         let ConversionKind::Text(text) = &conversion.what else { return None };
         let mut needs = Self::default();
@@ -84,7 +84,7 @@ impl Needs {
         known.then_some(needs)
     }
 
-    /// These and those of another; `None` if that is too many.
+    /// The union of both; `None` if it is too large.
     pub(super) fn with(&self, other: &Self) -> Option<Self> {
         let mut all = self.clone();
         other.numbers.iter().for_each(|&at| all.add_number(at));
@@ -92,7 +92,7 @@ impl Needs {
         (bytes <= KEY_BYTES).then_some(all)
     }
 
-    /// Their bytes in the record; `None` if it does not have them all.
+    /// The bytes in the record; `None` if the record is too short.
     #[inline]
     fn value(&self, record: Record<'_>) -> Option<u64> {
         let mut value = 0u64;

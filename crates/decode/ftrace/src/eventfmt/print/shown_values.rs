@@ -1,4 +1,4 @@
-//! How a print fmt shows a record: the word before each value, and the names of values.
+//! How a print fmt shows values: the label of each, and the names of values.
 
 use raw_bytes::Abi;
 
@@ -11,18 +11,19 @@ use crate::eventfmt::kallsyms::Kallsyms;
 use crate::eventfmt::number::NumberAt;
 use crate::eventfmt::printk_formats::PrintkFormats;
 
-/// A value of a field as a print fmt shows it.
+/// A field value in a print fmt.
 #[derive(Clone, Debug)]
 pub struct ShownValue {
-    /// The word before it: `reason` in `reason %s`, `prev_pid` in `prev_pid=%d`; empty where there is none.
+    /// The word before it: `reason` in `reason %s`, `prev_pid` in `prev_pid=%d`; empty if there is
+    /// none.
     pub label: String,
     /// The name of the field.
     pub field: Box<str>,
-    /// Its names, where it is shown by name.
+    /// Its names, if it is shown by name.
     pub named: Option<NamedValue>,
 }
 
-/// A value that is shown by its name.
+/// A value that is shown by name.
 #[derive(Clone, Debug)]
 pub struct NamedValue {
     abi: Abi,
@@ -32,19 +33,19 @@ pub struct NamedValue {
 }
 
 impl NamedValue {
-    /// The names that it may have; of flags, those of single bits.
+    /// Its possible names; for flags, those of single bits.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Whether several names may stand together, as those of flags do.
+    /// Whether several names can be combined, as with flags.
     #[must_use]
     pub fn has_flags(&self) -> bool {
         self.has_flags
     }
 
-    /// The text of a record; none where it is too short.
+    /// The text for a record; `None` if the record is too short.
     #[must_use]
     pub fn text(&self, record: &[u8]) -> Option<String> {
         let (kallsyms, printk) = (Kallsyms::default(), PrintkFormats::default());
@@ -57,7 +58,7 @@ impl NamedValue {
 }
 
 impl PrintProgram {
-    /// The values of fields that are shown, in the order of the text.
+    /// The shown field values, in text order.
     #[must_use]
     pub fn shown_values(&self, format: &EventFormat) -> Vec<ShownValue> {
         let mut shown = Vec::new();
@@ -98,7 +99,7 @@ impl PrintProgram {
     }
 }
 
-/// Names in a text, and the values that they stand for.
+/// Names in a text, and their values.
 #[derive(Default)]
 struct Names {
     value: Option<NumberAt>,
@@ -119,7 +120,7 @@ impl Names {
                 self.add(yes);
                 self.add(no);
             }
-            // What stands in place of flags where none is set: "R" of a thread that could run.
+            // The text if no flag is set: "R" for a runnable thread.
             Text::Literal(text) => self.add_name(text),
             _ => {}
         }
@@ -138,7 +139,7 @@ impl Names {
     }
 }
 
-/// The field that a number is made of, where that is one.
+/// The field in a number, if it contains exactly one.
 fn first_field(num: &Num) -> Option<NumberAt> {
     match num {
         Num::Field(at) => Some(*at),
@@ -149,7 +150,7 @@ fn first_field(num: &Num) -> Option<NumberAt> {
     }
 }
 
-/// The last word of a literal, without what joins it to its value.
+/// The last word of a literal, without the separator before its value.
 fn label_of(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let text = text.strip_suffix("0x").unwrap_or(&text);

@@ -1,8 +1,8 @@
-//! One `%` conversion of a format string, taken apart.
+//! Parses a `%` conversion of a format string.
 
 use crate::eventfmt::digits::{MAX_WIDTH, Shape};
 
-/// A conversion as written.
+/// A parsed conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spec<'t> {
     /// The flags, as a shape without width and precision.
@@ -12,9 +12,9 @@ pub(super) struct Spec<'t> {
     pub(super) length: Length,
     /// The letter: `d`, `s`, `p`.
     pub(super) conversion: u8,
-    /// The letters after `%p` that say what is pointed at.
+    /// The letters after `%p`, which give the type of the data.
     pub(super) suffix: &'t [u8],
-    /// All of it, without the `%`.
+    /// The full text without `%`.
     pub(super) text: &'t [u8],
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Spec<'t> {
 pub(super) enum Amount {
     None,
     Fixed(usize),
-    /// `*`: an argument gives it.
+    /// `*`: comes from an argument.
     Argument,
 }
 
@@ -33,7 +33,7 @@ impl Amount {
     }
 }
 
-/// The C type that the argument of a number has.
+/// The C type of a numeric argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Length {
     Char,
@@ -43,10 +43,10 @@ pub(super) enum Length {
     LongLong,
 }
 
-/// Parses what follows a `%`; returns what follows the conversion.
+/// Parses the text after a `%`; returns the text after the conversion.
 ///
 /// # Errors
-/// The text of a conversion that is none.
+/// The text, if it is not a conversion.
 pub(super) fn parse(text: &[u8]) -> Result<(Spec<'_>, &[u8]), &[u8]> {
     let mut flags = Shape::default();
     let mut rest = text;

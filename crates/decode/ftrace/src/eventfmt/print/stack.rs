@@ -1,4 +1,4 @@
-//! Stack traces of ftrace: a line for each frame, as many as the record has.
+//! Stack traces of ftrace: a line per frame.
 
 use raw_bytes::Abi;
 
@@ -9,17 +9,17 @@ use crate::eventfmt::error::WriteError;
 use crate::eventfmt::field::{ElementForm, FieldKind};
 use crate::eventfmt::format::EventFormat;
 
-/// Where the frames of `ftrace:kernel_stack` or `ftrace:user_stack` lie, and how they are written.
+/// Position and format of the frames of `ftrace:kernel_stack` or `ftrace:user_stack`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StackPrint {
     frames: ByteRange,
-    /// Functions are named; else addresses are written.
+    /// Whether to print function names instead of addresses.
     names: bool,
 }
 
 impl StackPrint {
-    /// The layout of an event of ftrace whose print fmt writes nothing but addresses of its last array, of
-    /// which it names the first few; `None` for other events.
+    /// The layout of an ftrace event whose print fmt prints only addresses of its last array, of
+    /// which it lists the first few; `None` for other events.
     pub(super) fn for_event(format: &EventFormat, pieces: &[Piece]) -> Option<Self> {
         let last = format.fields().last().filter(|last| last.open_ended)?;
         let FieldKind::Array(element) = last.kind else { return None };
@@ -50,7 +50,7 @@ impl StackPrint {
         let long = abi.long.bytes();
         for (index, frame) in bytes.chunks_exact(long).enumerate() {
             let address = abi.order.uint_at(frame, 0, long).unwrap_or(0);
-            // Kernels before 5.2 pad the unused space of a stack with these.
+            // Kernels before 5.2 pad the unused space of a stack with all-ones values.
             if frame.iter().all(|&byte| byte == 0xff) {
                 break;
             }

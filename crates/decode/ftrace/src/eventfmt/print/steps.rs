@@ -1,4 +1,4 @@
-//! A compiled print fmt as what is done for each record: short texts, numbers, remembered texts.
+//! A compiled print fmt as optimized steps: literals, numbers, cached texts.
 
 use super::ir::{ByteRange, Conversion, ConversionKind, Piece, Text};
 use super::quick::Quick;
@@ -19,7 +19,7 @@ pub(super) enum Step {
     Conversion(Box<Conversion>),
 }
 
-/// The steps that write what the pieces stand for.
+/// Converts pieces to steps.
 pub(super) fn steps_of(pieces: &[Piece]) -> Box<[Step]> {
     let mut steps = Steps::default();
     pieces.iter().for_each(|piece| steps.add(piece));
@@ -46,13 +46,13 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Steps in the making.
+/// Builder of steps.
 #[derive(Default)]
 struct Steps {
     done: Vec<Step>,
-    /// Pieces that may be remembered together.
+    /// Pieces that may share a cached text.
     run: Vec<Piece>,
-    /// What these depend on; `None` as long as they are literals.
+    /// The inputs of these pieces; `None` while all are literals.
     needs: Option<Needs>,
 }
 

@@ -10,8 +10,8 @@ use crate::eventfmt::number::NumberAt;
 use crate::eventfmt::printk_formats::PrintkFormats;
 
 impl PrintProgram {
-    /// The kernel's name for what `field` holds in `record`: that of the first table over the
-    /// field that the print fmt would use for this record.
+    /// The kernel's name for the value of `field` in `record`, from the first table over this field
+    /// that the print fmt uses for this record.
     #[must_use]
     pub fn symbol_of(&self, format: &EventFormat, field: &str, record: &[u8]) -> Option<&[u8]> {
         let at = format.field(field)?.number()?;
@@ -24,8 +24,9 @@ impl PrintProgram {
         table.name(table.kind.fit(record.eval(&table.value).ok()?))
     }
 
-    /// The flags in what `field` holds in `record`, as the print fmt writes them: by the first table of flags over the
-    /// field that it would use for this record. `None`: it uses none; an empty text: no flag is set.
+    /// The flags in `field` of `record`, as the print fmt prints them, from the first table of
+    /// flags over this field that it uses for this record. `None`: it uses none; empty: no flag is
+    /// set.
     #[must_use]
     pub fn flags_of(&self, format: &EventFormat, field: &str, record: &[u8]) -> Option<String> {
         let at = format.field(field)?.number()?;
@@ -42,7 +43,7 @@ impl PrintProgram {
         Some(String::from_utf8_lossy(&out).into_owned())
     }
 
-    /// All values of `field` that the print fmt has names for, table by table.
+    /// All values of `field` with names in the print fmt, table by table.
     #[must_use]
     pub fn symbols_of(&self, format: &EventFormat, field: &str) -> Vec<(u64, &[u8])> {
         let Some(at) = format.field(field).and_then(crate::eventfmt::field::Field::number) else {
@@ -72,7 +73,7 @@ enum Table<'p> {
     Flags(&'p Flags),
 }
 
-/// The table over the field at `at` that `record` chooses.
+/// The table over the field at `at` that applies to `record`.
 fn chosen<'p>(text: &'p Text, at: NumberAt, record: Record<'_>) -> Option<Table<'p>> {
     match text {
         Text::Symbol(table) if uses(&table.value, at) => Some(Table::Symbolic(table)),

@@ -1,4 +1,4 @@
-//! Calls that print: `__print_symbolic` and its relatives, `__get_str`, bitmasks.
+//! Calls that print: `__print_symbolic` and its variants, `__get_str`, bitmasks.
 
 use super::ir::{Array, Flags, HexBytes, HexDump, Kind, Num, Symbolic, Text};
 use super::lexer::TokenKind;
@@ -11,7 +11,7 @@ use crate::eventfmt::error::PrintError;
 type Entry = (u64, Box<[u8]>);
 
 impl Parser<'_> {
-    /// The call's text, up to its closing bracket; `None` when the function does not print.
+    /// The text of a call, up to its closing bracket; `None` if the function does not print.
     pub(super) fn text_call(&mut self, name: &str) -> Result<Option<Text>, PrintError> {
         Ok(Some(match name {
             "__get_str" | "__get_rel_str" => Text::Chars(self.dynamic_field()?.place),
@@ -33,7 +33,7 @@ impl Parser<'_> {
     fn symbolic(&mut self, kind: Kind) -> Result<Text, PrintError> {
         let value = self.number()?.cast(kind)?;
         let mut names = self.entries(kind)?;
-        // The first name of a value is the one the kernel finds.
+        // The kernel uses the first name of a value.
         names.sort_by_key(|entry| entry.0);
         names.dedup_by_key(|entry| entry.0);
         Ok(Text::Symbol(Box::new(Symbolic::new(value.num, kind, names.into()))))
@@ -44,13 +44,13 @@ impl Parser<'_> {
         self.expect(",")?;
         let delimiter = if self.at_null()? { Box::default() } else { self.literal()? };
         let mut names = self.entries(kind)?;
-        // A flag without bits would be in every value.
+        // A flag without bits would match every value.
         names.retain(|entry| entry.0 != 0);
         let names = names.into();
         Ok(Text::Flags(Box::new(Flags { value: value.num, kind, delimiter, names })))
     }
 
-    /// Takes a null pointer if it is next: `NULL`, `0`, or what the preprocessor makes of the first, `((void *)0)`.
+    /// Consumes a null pointer if it is next: `NULL`, `0`, or the preprocessor's `((void *)0)`.
     fn at_null(&mut self) -> Result<bool, PrintError> {
         if matches!(self.peek(), Some(TokenKind::Word("NULL"))) {
             self.advance();
@@ -68,7 +68,7 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    /// `, { value, "name" }` as often as it comes. The kernel looks no further than to the first entry without a name.
+    /// Repetitions of `, { value, "name" }`. The kernel stops at the first entry without a name.
     fn entries(&mut self, kind: Kind) -> Result<Vec<Entry>, PrintError> {
         let (mut names, mut is_over) = (Vec::new(), false);
         while self.take(",") {
@@ -76,7 +76,7 @@ impl Parser<'_> {
                 // Some tables end with a comma.
                 return if self.at_mark(")") { Ok(names) } else { Err(self.unexpected("{")) };
             }
-            // An empty entry ends the table of some kernels.
+            // In some kernels, an empty entry ends the table.
             if self.take("}") {
                 continue;
             }
@@ -90,8 +90,8 @@ impl Parser<'_> {
         Ok(names)
     }
 
-    /// The value of an entry; `None` for a constant whose value the text does not give. Such an
-    /// entry never matches, so that its value is shown as a number.
+    /// The value of an entry; `None` for a constant whose value the text does not have. Such an
+    /// entry never matches, so its value is shown as a number.
     fn entry_value(&mut self, kind: Kind) -> Result<Option<u64>, PrintError> {
         let start = self.position();
         match self.number().and_then(|number| number.cast(kind)) {

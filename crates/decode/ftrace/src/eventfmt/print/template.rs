@@ -10,7 +10,7 @@ use crate::eventfmt::digits::{Radix, Shape};
 use crate::eventfmt::error::PrintError;
 
 impl Parser<'_> {
-    /// A format string and its arguments, up to the end or a closing bracket.
+    /// A format string with its arguments, up to the end or a closing bracket.
     pub(super) fn template(&mut self) -> Result<Vec<Piece>, PrintError> {
         let format = self.literal()?;
         let mut pieces = Vec::new();
@@ -35,7 +35,7 @@ impl Parser<'_> {
         if !literal.is_empty() {
             pieces.push(Piece::Literal(literal.into()));
         }
-        // Arguments that no conversion asks for are computed in C, too, and not shown.
+        // C evaluates arguments without a conversion, but does not print them.
         while self.take(",") {
             self.expression()?;
         }

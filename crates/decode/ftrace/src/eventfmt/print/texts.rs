@@ -1,4 +1,4 @@
-//! Strings that print functions build: flags, hex bytes, arrays, dumps.
+//! Texts of print functions: flags, hex bytes, arrays, dumps.
 
 use super::ir::{Array, Flags, HexBytes, HexDump};
 use super::pointer;
@@ -6,7 +6,7 @@ use super::writer::Writer;
 use crate::eventfmt::digits::{self, Radix, Shape};
 use crate::eventfmt::error::WriteError;
 
-/// `__print_flags`: the names of the bits that are set, then what is left in hex.
+/// `__print_flags`: the names of the set bits, then the remaining bits in hex.
 pub(super) fn flags(
     writer: Writer<'_>,
     flags: &Flags,
@@ -41,7 +41,7 @@ pub(super) fn hex(writer: Writer<'_>, hex: &HexBytes, out: &mut Vec<u8>) -> Resu
     Ok(())
 }
 
-/// `__print_array`: elements in hex, between braces.
+/// `__print_array`: elements in hex, in braces.
 pub(super) fn array(
     writer: Writer<'_>,
     array: &Array,

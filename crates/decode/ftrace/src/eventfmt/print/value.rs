@@ -1,4 +1,4 @@
-//! Building numbers while a print fmt is parsed: C's conversions, folding of constants.
+//! Builds numbers during parsing: C's conversions and constant folding.
 
 use raw_bytes::{Abi, ByteOrder, LongSize};
 
@@ -7,17 +7,17 @@ use super::ir::{Binary, ByteRange, Kind, Num, Op};
 use crate::eventfmt::ctype::CType;
 use crate::eventfmt::error::PrintError;
 
-/// Deeper trees are refused, so that computing them cannot exhaust the stack.
+/// Maximum depth, so that evaluation cannot exhaust the stack.
 const MAX_DEPTH: u16 = 128;
 
-/// A number with its type in C.
+/// A number with its C type.
 #[derive(Clone, Debug)]
 pub(super) struct Typed {
     pub(super) num: Num,
     pub(super) kind: Kind,
-    /// Height of the tree, to bound recursion.
+    /// Height of the tree, which bounds recursion.
     pub(super) depth: u16,
-    /// The own field this is, when it is nothing else: its index and place.
+    /// Index and position of the event field, if the number is just that field.
     pub(super) field: Option<(u32, ByteRange)>,
 }
 
@@ -30,14 +30,14 @@ impl Typed {
         Self { num, kind, depth: 0, field: None }
     }
 
-    /// A node above children of at most `depth`; computed at once when nothing in it varies.
+    /// A node above children of at most `depth`; constants are folded.
     pub(super) fn node(num: Num, kind: Kind, depth: u16) -> Result<Self, PrintError> {
         if depth >= MAX_DEPTH {
             return Err(PrintError::TooDeep);
         }
         let abi = Abi { order: ByteOrder::Little, long: LongSize::Eight };
         let nothing = Record::new(&[], abi);
-        // Whatever reads a record fails on an empty one.
+        // Evaluation with an empty record fails for everything that reads the record.
         let num = nothing.eval(&num).map_or(num, Num::Const);
         let depth = if matches!(num, Num::Const(_)) { 0 } else { depth.saturating_add(1) };
         Ok(Self { num, kind, depth, field: None })
@@ -47,7 +47,7 @@ impl Typed {
     pub(super) fn cast(self, kind: Kind) -> Result<Self, PrintError> {
         let field = self.field;
         let holds_all = kind.size > self.kind.size && (kind.signed || !self.kind.signed);
-        // Numbers are kept in 64 bits, so that nothing changes on the way to such a kind.
+        // Values are stored in 64 bits, so this conversion does not change them.
         if kind == self.kind || holds_all || kind.size == 8 {
             return Ok(Self { kind, ..self });
         }
@@ -59,7 +59,7 @@ impl Typed {
         Self::node(Num::Not(Box::new(self.num)), Kind::INT, self.depth)
     }
 
-    /// Applies a unary operator that computes in the promoted kind.
+    /// Applies a unary operator in the promoted type.
     pub(super) fn unary(self, op: Op, lhs: u64) -> Result<Self, PrintError> {
         let kind = self.kind.promoted();
         Self::binary(op, Self::constant(lhs, kind), self)
@@ -95,12 +95,12 @@ impl Typed {
     }
 }
 
-/// The kind of a C type on a machine with such a `long`.
+/// The [`Kind`] of a C type on a machine with this `long`.
 pub(super) fn kind(ctype: CType, long: LongSize) -> Kind {
     Kind { size: ctype.size_in(long), signed: ctype.signed }
 }
 
-/// A number literal with the type C gives it.
+/// A number literal with its C type.
 pub(super) fn literal(text: &str, long: LongSize) -> Option<Typed> {
     let value = crate::eventfmt::text::number(text)?;
     let digits = text.trim_end_matches(['u', 'U', 'l', 'L']);

@@ -1,4 +1,4 @@
-//! Writing one record with a compiled print fmt.
+//! Prints a record with a compiled print fmt.
 
 use super::PrintContext;
 use super::eval::Record;
@@ -8,7 +8,7 @@ use crate::eventfmt::digits::{self, Radix, Shape};
 use crate::eventfmt::error::WriteError;
 use crate::eventfmt::field::append_until_nul;
 
-/// A record on its way to text.
+/// A record that is being printed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Writer<'r> {
     pub(super) record: Record<'r>,
@@ -59,7 +59,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The shape with widths and precisions from arguments put in.
+    /// The shape with widths and precisions from arguments.
     fn shape(self, conversion: &Conversion) -> Result<Shape, WriteError> {
         let mut shape = conversion.shape;
         if let Some(width) = &conversion.width {
@@ -68,7 +68,7 @@ impl Writer<'_> {
             shape.width = usize::try_from(width.unsigned_abs()).unwrap_or(usize::MAX);
         }
         if let Some(precision) = &conversion.precision {
-            // A negative precision counts as none.
+            // C ignores a negative precision.
             shape.precision = usize::try_from(self.record.eval(precision)?.cast_signed()).ok();
         }
         Ok(shape)
@@ -98,7 +98,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// A character; NUL ends strings in C and shows nothing.
+    /// A character; NUL ends a C string and prints nothing.
     fn character(self, num: &Num) -> Result<Option<u8>, WriteError> {
         let byte = Kind { size: 1, signed: false }.fit(self.record.eval(num)?) as u8;
         Ok((byte != 0).then_some(byte))
