@@ -1,4 +1,4 @@
-//! From the stamps of a recording's buffers to times of one clock.
+//! Converts the time stamps of a recording's buffers to times on one clock.
 
 use tracedat::{ClockPieces, Correction, TimeUnit};
 
@@ -15,7 +15,7 @@ impl Clock {
         Self { corrections }
     }
 
-    /// That of a buffer.
+    /// The correction of a buffer.
     pub(crate) fn correction(&self, buffer: usize) -> &Correction {
         self.corrections.get(buffer).unwrap_or(&IDENTITY)
     }

@@ -1,4 +1,4 @@
-//! What the BPF collector wrote next to a host's recording, on the recording's times.
+//! The BPF collector's file next to a host's recording, converted to the recording's times.
 
 use std::path::{Path, PathBuf};
 
@@ -10,11 +10,11 @@ use sys::FileMap;
 use crate::open_error::{OpenError, OpenFault};
 use crate::recording::Recording;
 
-/// Its name, in a session's folder.
+/// Name of the file in a session's folder.
 const NAME: &str = "host.collected";
-/// Recordings that it may lie next to: a whole one, and what a recorder left that was killed.
+/// Recordings that can be next to it: a complete one, or the pages of a killed recorder.
 const HOSTS: [&str; 2] = ["host.dat", "host.pages"];
-/// Trace clocks that count something else than nanoseconds.
+/// Trace clocks with other units than nanoseconds.
 const OTHER_UNITS: [&str; 3] = ["x86-tsc", "counter", "uptime"];
 
 /// A collector's file.
@@ -33,7 +33,7 @@ impl Collected {
     /// The file next to a recording, if there is one.
     ///
     /// # Errors
-    /// When it can't be read, or belongs to another recording, or is of a later version.
+    /// If it cannot be read, belongs to another recording, or has a later version.
     pub fn for_recording(recording: &Recording) -> Result<Option<Self>, OpenError> {
         let path = recording.path();
         let is_host = path.file_name().is_some_and(|name| HOSTS.iter().any(|host| name == *host));
@@ -50,10 +50,10 @@ impl Collected {
         Ok(Some(collected))
     }
 
-    /// The same of bytes that are in memory; messages call it `name`.
+    /// Reads a collector's file from memory; messages call it `name`.
     ///
     /// # Errors
-    /// When they don't say what they are.
+    /// If the bytes have no valid header.
     pub fn of_bytes(name: &Path, bytes: Vec<u8>) -> Result<Self, OpenError> {
         Self::read(name, FileMap::from(bytes))
     }
@@ -81,50 +81,50 @@ impl Collected {
         Ok(Self { path, file, begin, conversion, counts, hypercalls, damaged_bytes })
     }
 
-    /// Where it was read from.
+    /// The path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What was collected.
+    /// The first entry, which describes the collection.
     #[must_use]
     pub fn begin(&self) -> &Begin {
         &self.begin
     }
 
-    /// How its times relate to the recording's.
+    /// The relation of its times to the recording's.
     #[must_use]
     pub fn conversion(&self) -> &Conversion {
         &self.conversion
     }
 
-    /// What the collector counted last.
+    /// The collector's last counts.
     #[must_use]
     pub fn counts(&self) -> Option<Counts> {
         self.counts
     }
 
-    /// Hypercalls in it.
+    /// The number of hypercalls.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.hypercalls
     }
 
-    /// Whether it holds none.
+    /// Whether it has no hypercalls.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.hypercalls == 0
     }
 
-    /// Bytes that are of no entry.
+    /// Bytes outside all entries.
     #[must_use]
     pub fn damaged_bytes(&self) -> u64 {
         self.damaged_bytes
     }
 
-    /// Its hypercalls in the order in which guests went on, each with the time on the recording's
-    /// clock at which KVM looked at it; `None` where clocks were not compared.
+    /// Its hypercalls in the order in which guests resumed, each with the time on the recording's
+    /// clock at which KVM processed it; `None` if the clocks were not compared.
     pub fn hypercalls<'c>(
         &'c self,
         recording: &'c Recording,
@@ -139,25 +139,25 @@ impl Collected {
     }
 }
 
-/// A file of the same kind that only says how the clocks went.
+/// A file in the same format with only clock readings.
 #[derive(Debug)]
 pub(crate) struct ClockFile(Collected);
 
 impl ClockFile {
-    /// Reads it.
+    /// Reads the file.
     ///
     /// # Errors
-    /// When it doesn't say what it is.
+    /// If it has no valid header.
     pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
         Ok(Self(Collected::read(path, FileMap::open(path)?)?))
     }
 
-    /// The identity of the recording that it goes with.
+    /// The trace id of its recording.
     pub(crate) fn trace_id(&self) -> u64 {
         self.0.begin.trace_id
     }
 
-    /// From the monotonic clock to the recording's.
+    /// Converts the monotonic clock to the recording's clock.
     pub(crate) fn conversion(self) -> Conversion {
         self.0.conversion
     }

@@ -1,27 +1,27 @@
-//! What a recording was read from, and the parts of it that only some kinds of input have.
+//! The container of a recording, and the parts that only some containers have.
 
 use tracedat::{CpuStat, Formats, Header, RawOption, TraceDat};
 
 use crate::perf_data::PerfDataParts;
 use crate::recording::{BufferInfo, MAX_CPUS, RecordingInfo};
 
-/// What a recording was read from. What others ask of it is in [`RecordingInfo`].
+/// The container of a recording. [`RecordingInfo`] has the facts that all containers share.
 #[derive(Debug)]
 pub(crate) enum Container {
     /// A trace.dat file.
     TraceDat(Box<TraceDat>),
-    /// A folder with bare ring-buffer pages per CPU and an `events` folder.
+    /// A folder with raw ring-buffer pages per CPU and an `events` folder.
     RawPages,
-    /// Text with a line for each event; these formats were made for it.
+    /// Text with a line per event; the formats are derived from it.
     Text(Box<Formats>),
-    /// A perf.data.
+    /// A perf.data file.
     PerfData(Box<PerfDataParts>),
-    /// A folder with a trace in the Common Trace Format; these formats were made for it.
+    /// A folder with a CTF trace; the formats are derived from it.
     Ctf(Box<Formats>),
 }
 
 impl Container {
-    /// What a trace.dat says besides events.
+    /// The metadata of a trace.dat.
     pub(crate) fn info(dat: &TraceDat) -> RecordingInfo {
         let buffer = |buffer: &tracedat::Buffer| BufferInfo {
             name: buffer.name.clone(),
@@ -29,7 +29,7 @@ impl Container {
             page_size: Some(buffer.page_size),
         };
         let metadata = &dat.metadata;
-        // CPUs without events are listed, too, by version 6 and by most programs that write version 7.
+        // Version 6, and most programs that write version 7, also list CPUs without events.
         let listed = dat.buffers.iter().flat_map(|buffer| &buffer.cpus);
         let listed = listed.map(|cpu| cpu.cpu.saturating_add(1)).max();
         RecordingInfo {
@@ -48,7 +48,7 @@ impl Container {
         }
     }
 
-    /// What the kernel counted by the time the recording ended, where the file itself has it.
+    /// The kernel's statistics at the end of the recording, if the file has them.
     pub(crate) fn cpu_stats(&self) -> Option<&[CpuStat]> {
         match self {
             Self::TraceDat(dat) => Some(&dat.metadata.cpu_stats),
@@ -57,7 +57,7 @@ impl Container {
         }
     }
 
-    /// Its options as they stand in the file, in order, and its head; `None`: it has none.
+    /// Its options in file order, and its header; `None` for other containers.
     pub(crate) fn trace_dat_head(&self) -> Option<(&Header, &[RawOption])> {
         match self {
             Self::TraceDat(dat) => Some((&dat.header, &dat.options)),
@@ -65,7 +65,7 @@ impl Container {
         }
     }
 
-    /// Its texts of formats, where the file itself has them.
+    /// Its format texts, if the file has them.
     pub(crate) fn formats(&self) -> Option<&Formats> {
         match self {
             Self::TraceDat(dat) => Some(&dat.formats),

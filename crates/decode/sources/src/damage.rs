@@ -1,15 +1,15 @@
-//! Parts of an input that could not be read, and where they lie.
+//! Unreadable parts of an input, and their positions.
 
 use std::fmt;
 
-/// Something in an input that is wrong; the rest was read as if nothing had happened.
+/// Damage in an input; the rest was read normally.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// Offset in the file, in bytes; for compressed data that of the chunk.
+    /// Offset in the file in bytes; for compressed data, of its chunk.
     pub offset: u64,
-    /// CPU whose pages are damaged, if it concerns pages.
+    /// CPU of the damaged pages, if the damage is in pages.
     pub cpu: Option<u32>,
-    /// What is wrong.
+    /// Description of the damage.
     pub what: String,
 }
 
@@ -43,11 +43,11 @@ impl fmt::Display for Damage {
     }
 }
 
-/// Damages kept with their text.
+/// Maximum damages that are stored with their text.
 const MAX_KEPT: usize = 100;
 
-/// Damages of a recording. The first are kept, the rest are counted: a file of rubbish costs no
-/// memory.
+/// Damages of a recording. The first are stored, the rest are counted, so that a garbage file needs
+/// little memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Damages {
     list: Vec<Damage>,
@@ -55,19 +55,19 @@ pub struct Damages {
 }
 
 impl Damages {
-    /// Those that are kept.
+    /// The stored damages.
     #[must_use]
     pub fn as_slice(&self) -> &[Damage] {
         &self.list
     }
 
-    /// How many there were beyond those.
+    /// Number of damages that are not stored.
     #[must_use]
     pub fn more(&self) -> u64 {
         self.more
     }
 
-    /// How many there were.
+    /// Total number of damages.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.list.len() as u64 + self.more

@@ -1,16 +1,17 @@
-//! Whether a recording says by its formats which events were on.
+//! Whether a recording's formats show which events were enabled.
 
 use std::collections::BTreeSet;
 
 use crate::Recording;
 
-/// A recording with formats of more systems has those of the whole kernel, not only those of the enabled
-/// events: kernels have at least 60 systems, and no user names that many.
+/// A recording with more systems has the formats of the whole kernel, not only of enabled events:
+/// kernels have at least 60 systems, and no user selects so many.
 const MAX_CHOSEN_SYSTEMS: usize = 16;
 
 impl Recording {
-    /// Whether events with a format were on, though none may have come. Recorders store the formats of
-    /// the events that they enable; where the formats of a whole kernel are stored, they say nothing.
+    /// Whether the events with formats were enabled, even if none occurred. Recorders store the
+    /// formats of enabled events; but if a recorder stores the formats of the whole kernel, they do
+    /// not show which events were enabled.
     #[must_use]
     pub fn formats_say_what_was_on(&self) -> bool {
         let systems = self.formats().iter().map(|(_, format)| format.system());

@@ -1,5 +1,5 @@
-//! What the end of a recording says of events that are not in it: the kernel's counts, and faults that
-//! its recorder reports. A recording without such an end may lack anything.
+//! Facts from the end of a recording about missing events: the kernel's counts, and faults that its
+//! recorder reports. A recording that was not finished may lack any events.
 
 use std::fmt;
 use std::path::Path;
@@ -14,21 +14,21 @@ use crate::recording::BufferInfo;
 use crate::session_member::SessionMember;
 use crate::stream::Stream;
 
-/// The kernel's counts for one CPU at the end of a recording.
+/// The kernel's counts for a CPU at the end of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelCount {
-    /// Name of the buffer; the top one is empty.
+    /// Name of the buffer; empty for the top-level buffer.
     pub buffer: String,
     /// The CPU.
     pub cpu: u32,
-    /// Events that it dropped.
+    /// Events that the kernel dropped.
     pub lost: u64,
-    /// Events that it kept: those that were read from its buffer, and those left there. None: not
-    /// recorded.
+    /// Events that the kernel kept: events that were read from its buffer, and events that remained
+    /// there. `None` if not recorded.
     pub events_kept: Option<u64>,
 }
 
-/// Why it is not known how much a recording has lost.
+/// Why the number of lost events is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Doubt {
     /// Its recorder was killed, or is still recording.
@@ -37,17 +37,17 @@ pub enum Doubt {
     Faults(usize),
     /// This many bytes of pages did not reach the recorder.
     PagesMissing(u64),
-    /// The kernel dropped this many events of the whole recording, of which a range is read: when it did
-    /// is known of those alone that its pages have a count of.
+    /// The kernel dropped this many events in the whole recording, but only a range is read. Only
+    /// losses counted in pages have a time.
     InAll(u64),
-    /// It is a text with this many of the events that its heading counts.
+    /// The recording is a text with fewer events than its header counts.
     Excerpt {
         /// Events in the text.
         lines: u64,
         /// Events that were in the buffer.
         held: u64,
     },
-    /// It has no counts of the kernel for some of its CPUs.
+    /// The kernel's counts are missing for some CPUs.
     NoCounts,
 }
 
@@ -80,19 +80,19 @@ impl fmt::Display for Doubt {
     }
 }
 
-/// Facts from the end of a recording about events that it lacks.
+/// Facts from the end of a recording about missing events.
 #[derive(Clone, Debug, Default)]
 pub struct Ending {
-    /// By CPU and buffer, as far as they were counted.
+    /// Counts by CPU and buffer, as far as they exist.
     pub counts: Vec<KernelCount>,
-    /// Events that it dropped besides on CPUs that it doesn't name.
+    /// Other dropped events, on unknown CPUs.
     pub lost_anywhere: u64,
-    /// Why those counts are not all; none: they are.
+    /// Why the counts are incomplete; `None` if they are complete.
     pub doubt: Option<Doubt>,
 }
 
 impl Ending {
-    /// Reads what a container, and the session that it is in, say.
+    /// Reads the end of a container, and the session that contains it.
     pub(crate) fn read(
         path: &Path,
         container: &Container,
@@ -123,7 +123,7 @@ impl Ending {
         Self { counts, lost_anywhere: 0, doubt }
     }
 
-    /// Events that the kernel dropped, by its counts.
+    /// Events that the kernel dropped, according to its counts.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.counts.iter().map(|count| count.lost).fold(self.lost_anywhere, u64::saturating_add)
@@ -137,7 +137,7 @@ impl Ending {
 }
 
 impl KernelCount {
-    /// A CPU's statistics, where they count what was lost.
+    /// The count in a CPU's statistics, if they have lost events.
     fn from_stat(stat: &CpuStat) -> Option<Self> {
         let counts = stat.entries.zip(stat.read_events);
         Some(Self {
@@ -149,7 +149,7 @@ impl KernelCount {
     }
 }
 
-/// Counts in a folder of pages, as tracefs has them: `per_cpu/cpuN/stats`.
+/// Counts in a folder of pages, as in tracefs: `per_cpu/cpuN/stats`.
 fn folder_counts(folder: &Path, streams: &[Stream]) -> Vec<KernelCount> {
     let count_of = |stream: &Stream| {
         let path = folder.join(format!("per_cpu/cpu{}/stats", stream.cpu()));
@@ -159,7 +159,7 @@ fn folder_counts(folder: &Path, streams: &[Stream]) -> Vec<KernelCount> {
     streams.iter().filter_map(count_of).collect()
 }
 
-/// The facts in `session.json` about one recording.
+/// The entry for a recording in `session.json`.
 #[derive(Debug, Default)]
 struct Session {
     counts: Vec<KernelCount>,
@@ -168,7 +168,7 @@ struct Session {
 }
 
 impl Session {
-    /// None without the file, or where no recorder wrote it.
+    /// `None` if there is no file, or if no recorder wrote it.
     fn read(recording: &Path, member: &SessionMember<'_>) -> Option<Self> {
         let session = session_json::Session::read(recording.parent()?).ok()?;
         Self::for_member(&session.recorded?, member)

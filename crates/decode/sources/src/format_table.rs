@@ -12,7 +12,7 @@ pub struct FormatTable {
 }
 
 impl FromIterator<EventFormat> for FormatTable {
-    /// The table of formats that come from elsewhere than a recording: a kernel that runs.
+    /// A table of formats from another source than a recording, such as the running kernel.
     fn from_iter<I: IntoIterator<Item = EventFormat>>(formats: I) -> Self {
         let mut table = Self::default();
         formats.into_iter().for_each(|format| table.insert(format));
@@ -21,7 +21,7 @@ impl FromIterator<EventFormat> for FormatTable {
 }
 
 impl FormatTable {
-    /// Takes a format in; a later one with the same id takes its place.
+    /// Adds a format; a later one replaces an earlier one with the same id.
     pub(crate) fn insert(&mut self, format: EventFormat) {
         let at = usize::from(format.id());
         if self.by_id.len() <= at {
@@ -33,7 +33,7 @@ impl FormatTable {
         }
     }
 
-    /// The format of events with that id.
+    /// The format of events with this id.
     #[must_use]
     pub fn by_id(&self, id: u16) -> Option<&EventFormat> {
         self.by_id.get(usize::from(id))?.as_ref()
@@ -50,25 +50,25 @@ impl FormatTable {
         self.by_id.iter().flatten().map(|format| (format.id(), format))
     }
 
-    /// How many formats there are.
+    /// The number of formats.
     #[must_use]
     pub fn len(&self) -> usize {
         self.iter().count()
     }
 
-    /// Whether there is no format.
+    /// Whether there are no formats.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_id.iter().flatten().next().is_none()
     }
 
-    /// Where a record holds the id of its event: the same place in all formats of a kernel.
+    /// Position of the event id in records: the same in all formats of a kernel.
     #[must_use]
     pub fn type_at(&self) -> NumberAt {
         self.common("common_type").unwrap_or(NumberAt { offset: 0, size: 2, signed: false })
     }
 
-    /// Where a record holds the id of the thread that ran.
+    /// Position of the id of the thread that ran.
     #[must_use]
     pub fn pid_at(&self) -> NumberAt {
         self.common("common_pid").unwrap_or(NumberAt { offset: 4, size: 4, signed: true })

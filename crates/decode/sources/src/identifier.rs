@@ -1,6 +1,6 @@
-//! Names as C has them: other programs read no others.
+//! Converts names to C identifiers: other programs accept no others.
 
-/// A name of nothing but letters, digits and underscores.
+/// A name with only letters, digits and underscores.
 pub(crate) fn identifier(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let name: String = name.chars().map(plain).collect();

@@ -1,9 +1,9 @@
-//! Every kind of input behind one type: a [`Recording`] of one machine.
+//! Reads every kind of input as a [`Recording`] of one machine.
 //!
-//! A recording knows its event formats, its clock and its streams (one per CPU and buffer). It
-//! hands out blocks of records in the order of their times; what the records say is for `timeline` to
-//! find out. A trace.dat's records are on ring-buffer pages, which are read in place; an input of another
-//! kind gives them in lists (`records::RecordSource`).
+//! A recording has event formats, a clock, and streams (one per CPU and buffer). It delivers blocks
+//! of records in time order; `timeline` interprets the records. A trace.dat's records are on
+//! ring-buffer pages, which are read in place; other inputs deliver them in lists
+//! (`records::RecordSource`).
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,4 +1,4 @@
-//! Names that a recording has: of threads, of the kernel's symbols, of format strings.
+//! Names in a recording: of threads, kernel symbols and format strings.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,17 +11,17 @@ use tracedat::{Cmdlines, Section};
 
 use crate::perf_data::running_kernel::RecordedKernel;
 
-/// A text of a recording, which may be megabytes.
+/// A text of a recording, which can have megabytes.
 #[derive(Debug, Default)]
 pub(crate) enum Text {
-    /// There is none.
+    /// There is no text.
     #[default]
     Missing,
-    /// It is in memory.
+    /// In memory.
     Here(Vec<u8>),
-    /// It is in the recording's first file.
+    /// In the recording's first file.
     InFile(Section),
-    /// The kernel that runs here has it, where it is the one that was recorded.
+    /// From the running kernel, if it is the recorded one.
     OfRunningKernel(RecordedKernel),
 }
 
@@ -30,8 +30,8 @@ impl Text {
         section.cloned().map_or(Self::Missing, Self::InFile)
     }
 
-    /// Its bytes; none where they can't be read: a damaged symbol table names nothing, and the events
-    /// are still there.
+    /// The content; empty if it cannot be read: with a damaged symbol table, symbols have no names
+    /// but events are readable.
     pub(crate) fn read<'t>(&'t self, file: Option<&'t FileMap>) -> Cow<'t, [u8]> {
         match (self, file) {
             (Self::Here(text), _) => Cow::Borrowed(text),
@@ -42,13 +42,13 @@ impl Text {
     }
 }
 
-/// Gives names of threads that are nowhere but in events, which takes as long as reading them.
+/// Thread names that are only in events; collecting them takes as long as reading the events.
 pub(crate) trait ThreadNames: Debug + Send + Sync {
-    /// All of them.
+    /// All thread names.
     fn all(&self) -> Cmdlines;
 }
 
-/// Names of a recording; texts are read when first asked for.
+/// Names in a recording; texts are read on first use.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     cmdlines: OnceLock<Cmdlines>,
@@ -59,7 +59,7 @@ pub(crate) struct Names {
     printk: OnceLock<PrintkFormats>,
     /// Symbols of a guest of the recorded machine.
     pub(crate) guest_kallsyms: Option<Kallsyms>,
-    /// What its user calls VMs, by the names that the recording has for them.
+    /// The user's names for VMs, by the names in the recording.
     pub(crate) vms: BTreeMap<String, String>,
 }
 
@@ -68,12 +68,12 @@ impl Names {
         Self { cmdlines: cmdlines.into(), kallsyms_text, printk_text, ..Self::default() }
     }
 
-    /// Names that are in events alone.
+    /// Names that are only in events.
     pub(crate) fn of_events(in_events: Arc<dyn ThreadNames>) -> Self {
         Self { in_events: Some(in_events), ..Self::default() }
     }
 
-    /// Names of threads.
+    /// Thread names.
     pub(crate) fn cmdlines(&self) -> &Cmdlines {
         self.cmdlines.get_or_init(|| {
             self.in_events.as_ref().map(|in_events| in_events.all()).unwrap_or_default()

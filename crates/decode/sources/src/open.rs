@@ -1,4 +1,4 @@
-//! Finds out what an input is and opens it.
+//! Detects the type of an input and opens it.
 
 use std::path::Path;
 
@@ -13,25 +13,26 @@ use crate::recording::Recording;
 use crate::unpacked::{self, Unpacked};
 use crate::{Damage, ctf, perf_data, raw_pages, text, trace_dat};
 
-/// Opens the recording at `path`: a trace.dat, a perf.data, text of trace-cmd report or perf script, either of them
-/// compressed by gzip or zstd, a folder with bare pages and event formats, or one with a CTF trace.
+/// Opens the recording at `path`: a trace.dat, a perf.data, text from trace-cmd report or perf
+/// script (all optionally compressed by gzip or zstd), a folder with raw pages and event formats,
+/// or a folder with a CTF trace.
 ///
 /// # Errors
-/// When it can't be read as a recording at all; damage to parts is in [`Recording::damage`].
+/// If it cannot be read as a recording; damage to parts is in [`Recording::damage`].
 pub fn open(path: &Path) -> Result<Recording, OpenError> {
     only(path, open_each(path)?)
 }
 
-/// Opens the recordings at `path`, which are several where a text was printed of several.
+/// Opens the recordings at `path`; a text can contain several.
 ///
 /// # Errors
-/// As [`open`].
+/// As for [`open`].
 pub fn open_each(path: &Path) -> Result<Vec<Recording>, OpenError> {
     if path.is_dir() {
         if perf_data::is_folder(path) {
             return Err(OpenError::new(path, OpenFault::PerfData(PerfDataError::Folder)));
         }
-        // Pages have their events' formats in a folder.
+        // A folder of raw pages has an `events` folder.
         if !path.join("events").is_dir()
             && let Some(trace) = ctf::trace(path)?
         {
@@ -42,23 +43,23 @@ pub fn open_each(path: &Path) -> Result<Vec<Recording>, OpenError> {
     open_file(path, FileMap::open(path)?)
 }
 
-/// Whether a folder is a CTF trace, or a session with one of the kernel.
+/// Whether a folder is a CTF trace, or a session with a kernel trace.
 ///
 /// # Errors
-/// When it is a session whose traces have to be named one by one.
+/// If it is a session with several traces, none of which is from the kernel.
 pub fn is_ctf(path: &Path) -> Result<bool, OpenError> {
     Ok(ctf::trace(path)?.is_some())
 }
 
-/// Opens a recording that is in memory; messages call it `name`.
+/// Opens a recording in memory; messages call it `name`.
 ///
 /// # Errors
-/// As [`open`].
+/// As for [`open`].
 pub fn open_bytes(name: &Path, bytes: Vec<u8>) -> Result<Recording, OpenError> {
     only(name, open_file(name, FileMap::from(bytes))?)
 }
 
-/// The only one of the recordings at a path.
+/// The recording at a path, if there is exactly one.
 fn only(path: &Path, mut recordings: Vec<Recording>) -> Result<Recording, OpenError> {
     match (recordings.pop(), recordings.len()) {
         (Some(recording), 0) => Ok(recording),
@@ -79,12 +80,12 @@ fn open_file(path: &Path, file: FileMap) -> Result<Vec<Recording>, OpenError> {
             let damaged = |recording| damaged_archive(recording, program, unpacked_bytes);
             Ok(recordings.into_iter().map(damaged).collect())
         }
-        // What is in it can't be known from what is missing.
+        // The remaining fragment does not show the type of the content.
         Ok(_) | Err(_) => Err(OpenError::new(path, OpenFault::Packed { program, unpacked_bytes })),
     }
 }
 
-/// A recording out of a compressed file of which not all could be unpacked.
+/// A recording from a compressed file that could not be unpacked completely.
 fn damaged_archive(mut recording: Recording, program: &str, unpacked_bytes: usize) -> Recording {
     let what = format!(
         "the compressed file is cut short or damaged: {program} unpacks no more than {} of it; copy it \
@@ -122,10 +123,12 @@ fn open_unpacked(path: &Path, file: FileMap) -> Result<Vec<Recording>, OpenError
     checked(vec![trace_dat::recording(path, file, dat)])
 }
 
-/// Stored pages that are read of all streams before any event is complete, at most: of each, a block.
+/// Maximum stored pages to read from all streams before the first event is complete: a block per
+/// stream.
 const FIRST_BLOCKS_BYTES: usize = 32 << 20;
 
-/// Refuses more streams than a number of 16 bits names; of thousands, each has small blocks.
+/// Refuses more streams than a 16-bit number can index; with thousands of streams, blocks are
+/// small.
 fn checked(mut recordings: Vec<Recording>) -> Result<Vec<Recording>, OpenError> {
     let count: usize = recordings.iter().map(|recording| recording.streams.len()).sum();
     if count > usize::from(u16::MAX) {

@@ -1,4 +1,4 @@
-//! Why an input can't be opened as a recording: the input and what is wrong with it, apart.
+//! Why an input cannot be opened as a recording, with the path and the fault separate.
 
 use std::error::Error;
 use std::fmt;
@@ -9,65 +9,65 @@ use raw_bytes::{bytes, counted};
 use sys::SaidOfFile;
 use tracedat::TraceDatError;
 
-/// An input that can't be opened as a recording.
+/// An input that cannot be opened as a recording.
 #[derive(Debug)]
 pub struct OpenError {
     /// The file or folder.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The fault.
     pub fault: OpenFault,
 }
 
-/// What keeps an input from being opened as a recording.
+/// Why an input cannot be opened as a recording.
 #[derive(Debug)]
 pub enum OpenFault {
-    /// The file can't be read at all.
+    /// The file cannot be read.
     File(sys::OpenFault),
-    /// The file holds nothing.
+    /// The file is empty.
     Empty,
-    /// A file of no kind that is read.
+    /// The file's format is unknown.
     NotARecording,
-    /// What a kernel's trace file prints with the option `bin`.
+    /// Output of the kernel's trace file with the option `bin`.
     PrintedInBinary,
-    /// A compressed file that ends early or is damaged, so that nothing readable comes out of it.
+    /// A compressed file that is truncated or damaged, without readable content.
     Packed {
-        /// The program whose format it has.
+        /// The program that uses this compression format.
         program: &'static str,
-        /// Bytes that could be unpacked.
+        /// Number of unpacked bytes.
         unpacked_bytes: usize,
     },
-    /// A trace.dat that is damaged beyond use.
+    /// A trace.dat that is too damaged to read.
     TraceDat(TraceDatError),
-    /// A perf.data that is damaged beyond use.
+    /// A perf.data that is too damaged to read.
     PerfData(PerfDataError),
-    /// Metadata of a CTF trace that can't be understood.
+    /// Metadata of a CTF trace that cannot be parsed.
     Ctf(::ctf::CtfError),
-    /// A file of a CTF trace, which is a folder.
+    /// A file of a CTF trace; the trace is its folder.
     PartOfCtf,
-    /// A file that is compressed with a program whose format is not read, or twice.
+    /// A file with an unsupported compression format, or that is compressed twice.
     Compressed {
         /// The program that unpacks it.
         program: &'static str,
     },
-    /// A text in which no trace can be found.
+    /// A text without a trace.
     Text {
-        /// What it begins with.
+        /// Its first line.
         first: String,
         /// What its lines lack.
         lack: String,
     },
-    /// A text of several recordings, where one is asked for.
+    /// A text with several recordings, if only one is allowed.
     Several {
-        /// What the recordings are called in it.
+        /// The names of the recordings in the text.
         names: Vec<String>,
     },
-    /// More streams than can be known apart.
+    /// Too many streams to index.
     TooManyStreams {
-        /// Buffers it has.
+        /// Number of buffers.
         count: usize,
     },
-    /// A folder that is no recording, a file next to a recording that does not fit it, or one of which nothing can be
-    /// read: this is why.
+    /// Other reasons: a folder that is not a recording, a file that does not match the recording
+    /// next to it, or an input without readable content.
     Refused(String),
 }
 
@@ -78,8 +78,8 @@ impl OpenError {
         Self { path: path.to_owned(), fault }
     }
 
-    /// What is wrong, with its cause, for a message that has named `named` already: the input itself, or a folder that
-    /// it is in.
+    /// The fault and its cause, for a message that has already mentioned `named`, which is the
+    /// input or a folder that contains it.
     #[must_use]
     pub fn after(&self, named: &Path) -> String {
         let message = self.fault.describe(&self.path);
@@ -137,7 +137,7 @@ impl OpenFault {
 const NO_RECORDING: &str = "is not a recording; expected a trace.dat (trace-cmd record), a perf.data (perf \
     record), or the text of trace-cmd report or perf script, plain or compressed with gzip or zstd; or a \
     folder: a session (NAME.hscope), a CTF trace (LTTng), or ring-buffer pages next to their events folder";
-/// The message for the output of a kernel with the option `bin`.
+/// The message for the kernel's output with the option `bin`.
 const IN_BINARY: &str = "is not a recording: it looks like a kernel's trace file with the option bin, which \
     omits the names of events and most of their fields: turn that option off (trace_options), or record with \
     trace-cmd";

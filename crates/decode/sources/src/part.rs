@@ -1,9 +1,9 @@
-//! The part of a recording that is read, a range of time or without what some vCPUs did: what lies
-//! outside is not read, as if it had not been recorded.
+//! The selected part of a recording: a time range, or everything except the activity of some vCPUs.
+//! Events outside are skipped, as if they had not been recorded.
 //!
-//! Blocks that lie outside whole are left out beforehand, where their first stamps can be read without
-//! unpacking them. Of the packets in the others, those at the range's ends are read in part. What was
-//! lost before a packet that began earlier lies before the range.
+//! Blocks completely outside are skipped if their first time stamps can be read without unpacking.
+//! Packets at the ends of the range are read in part. A loss before a packet that began earlier is
+//! before the range.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -19,43 +19,43 @@ use crate::samples::Samples;
 use crate::stream::{BlockReader, Stream};
 use crate::{Doubt, Recording};
 
-/// From one moment up to, not including, another.
+/// A time range with an exclusive end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeRange {
-    /// Its first nanosecond (tick, where the clock counts those).
+    /// First nanosecond (or tick, depending on the clock).
     pub from_ns: u64,
-    /// The first after it.
+    /// First nanosecond after the range.
     pub to_ns: u64,
 }
 
 impl TimeRange {
-    /// All times there are but the very last nanosecond of the clock.
+    /// All times except the last possible nanosecond.
     pub const ALL: Self = Self { from_ns: 0, to_ns: u64::MAX };
 
-    /// Whether it holds a moment.
+    /// Whether the range contains a time.
     #[must_use]
     pub fn contains(self, ns: u64) -> bool {
         self.from_ns <= ns && ns < self.to_ns
     }
 }
 
-/// The part of a recording that is read.
+/// The selected part of a recording.
 #[derive(Debug)]
 pub(crate) struct RecordingPart {
     times: TimeRange,
-    /// The clocks by which the range was set.
+    /// The clocks when the range was set.
     clock: Clock,
     left_out: Option<ExcludedVcpus>,
 }
 
-/// Events of some threads that are not read.
+/// Events of some threads are excluded.
 #[derive(Debug)]
 struct ExcludedVcpus {
     threads: BTreeSet<u32>,
-    /// Of the vCPUs whose events are read, by thread, the VM's name and the number: both as they were found
-    /// when all vCPUs were read.
+    /// By thread of each included vCPU: the VM's name and the vCPU number, as found when all vCPUs
+    /// were read.
     kept_vcpus: BTreeMap<u32, (String, u32)>,
-    /// Ids of the events.
+    /// Ids of the excluded events.
     events: BTreeSet<u16>,
     order: ByteOrder,
     type_at: NumberAt,
@@ -79,7 +79,7 @@ impl RecordingPart {
     }
 }
 
-/// What is read of one stream, and what makes times of its stamps.
+/// The selected part of a stream, and the conversion of its time stamps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StreamPart<'a> {
     times: TimeRange,
@@ -98,8 +98,8 @@ impl<'a> StreamPart<'a> {
             && self.left_out.is_none_or(|left_out| !left_out.has(record.payload))
     }
 
-    /// Whether something may be in the range that lies, in whatever order, among these moments and what
-    /// comes before the first or after the last of them that is not known.
+    /// Whether something in the range can lie between these times in any order, including what
+    /// comes before the first or after the last if they are unknown.
     fn may_hold(&self, last_ns: Option<u64>, own_ns: Option<u64>, next_ns: Option<u64>) -> bool {
         let known = || [last_ns, own_ns, next_ns].into_iter().flatten();
         let earliest_ns = last_ns.and(known().min()).unwrap_or(0);
@@ -107,7 +107,7 @@ impl<'a> StreamPart<'a> {
         earliest_ns < self.times.to_ns && latest_ns >= self.times.from_ns
     }
 
-    /// A packet but for what is left out of it, whatever its times.
+    /// A packet without excluded events, independent of its times.
     fn at_all_times(&self, packet: Packet<'a>) -> Packet<'a> {
         match self.left_out {
             None => packet,
@@ -115,8 +115,8 @@ impl<'a> StreamPart<'a> {
         }
     }
 
-    /// What of a packet is in the range, if anything; the packets before and after it begin at
-    /// `last_ns` and `next_ns`.
+    /// The part of a packet in the range, if any; the neighbouring packets begin at `last_ns` and
+    /// `next_ns`.
     fn part_of(
         &self,
         packet: Packet<'a>,
@@ -129,12 +129,12 @@ impl<'a> StreamPart<'a> {
             earlier.zip(later).is_some_and(|(earlier, later)| later < earlier)
         };
         if runs_back(last_ns, Some(begin_ns)) || runs_back(Some(begin_ns), next_ns) {
-            // Which of the stamps is wrong is for the reader to find.
+            // The reader decides which of the time stamps is wrong.
             return self
                 .may_hold(last_ns, Some(begin_ns), next_ns)
                 .then(|| self.at_all_times(packet));
         }
-        // The kernel writes pages in order; the records of a text may run back within a packet.
+        // The kernel writes pages in order; records of a text can run back within a packet.
         if packet.is_page() {
             if begin_ns >= to_ns || next_ns.is_some_and(|ns| ns < from_ns) {
                 return None;
@@ -148,7 +148,7 @@ impl<'a> StreamPart<'a> {
             return Some(part);
         }
         let mut first = None;
-        // The reader of the part finds and reports damage.
+        // The reader of the part reports damage.
         let _ = part.for_each(|record| {
             first.get_or_insert(record.stamp);
         });
@@ -157,17 +157,17 @@ impl<'a> StreamPart<'a> {
     }
 }
 
-/// A packet with its offset in the file, or why it can't be read.
+/// A packet with its offset in the file, or why it cannot be read.
 type Found<'a> = (u64, Result<Packet<'a>, PageDamage>);
 
-/// Those of a block's packets that are in a range; all, if there is none.
+/// The packets of a block in the selected part; all, if there is none.
 #[derive(Debug)]
 pub(crate) struct InPart<'a, I: Iterator<Item = Found<'a>>> {
     range: Option<StreamPart<'a>>,
     packets: I,
-    /// The next one of `packets`, once it was looked at.
+    /// The next packet, after a look ahead.
     next: Option<Found<'a>>,
-    /// Where the last that can be read began.
+    /// Start time of the last readable packet.
     last_ns: Option<u64>,
 }
 
@@ -209,14 +209,14 @@ impl<'a, I: Iterator<Item = Found<'a>>> Iterator for InPart<'a, I> {
 }
 
 impl Recording {
-    /// What is read of it, by the clock that it had when that was set; none: all.
+    /// The selected range on the clock at the time of selection; `None`: everything.
     #[must_use]
     pub fn range(&self) -> Option<TimeRange> {
         self.part.as_ref().map(|part| part.times)
     }
 
-    /// Reads no more than what lies in `times`, by its clock as it is now: what brings its times to
-    /// another clock afterwards moves the range with them. The kernel counted losses of the whole.
+    /// Selects the records in `times` on its current clock: later clock corrections move the range
+    /// as well. The kernel's loss counts are for the whole recording.
     pub fn set_range(&mut self, times: TimeRange) {
         let left_out = self.part.take().and_then(|part| part.left_out);
         let part = RecordingPart { times, clock: self.clock.clone(), left_out };
@@ -237,8 +237,8 @@ impl Recording {
         }
     }
 
-    /// Leaves out what these threads did as vCPUs: KVM's events and calls of functions. `kept_vcpus` has the VM's
-    /// name and the number of each vCPU that stays, by thread.
+    /// Excludes the activity of these threads as vCPUs: KVM events and function calls. `kept_vcpus`
+    /// has the VM's name and the number of each other vCPU, by thread.
     pub fn exclude_vcpus(
         &mut self,
         threads: BTreeSet<u32>,
@@ -259,28 +259,27 @@ impl Recording {
         self.part = Some(RecordingPart { left_out: Some(left_out), ..part });
     }
 
-    /// Whether all of it is read.
+    /// Whether the whole recording is selected.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.part.is_none()
     }
 
-    /// Whether what this thread did as a vCPU is not read.
+    /// Whether this thread's activity as a vCPU is excluded.
     #[must_use]
     pub fn leaves_out_vcpu(&self, thread: u32) -> bool {
         let left_out = self.part.as_ref().and_then(|part| part.left_out.as_ref());
         left_out.is_some_and(|left_out| left_out.threads.contains(&thread))
     }
 
-    /// Threads of vCPUs that were named when others were left out: name of the VM, number of the vCPU.
+    /// VM names and numbers of the vCPUs that remained when others were excluded, by thread.
     pub(crate) fn kept_vcpus(&self) -> impl Iterator<Item = (u32, (&str, u32))> {
         let left_out = self.part.as_ref().and_then(|part| part.left_out.as_ref());
         let vcpus = left_out.into_iter().flat_map(|left_out| &left_out.kept_vcpus);
         vcpus.map(|(thread, (vm, vcpu))| (*thread, (&**vm, *vcpu)))
     }
 
-    /// From when to when it is read: from its first record to its last, or as much of that as lies in the range
-    /// that is read. `None`: nothing of it is.
+    /// The times of the first and the last selected record. `None` if no record is selected.
     #[must_use]
     pub fn extent_ns(&self) -> Option<(u64, u64)> {
         let (first_ns, last_ns) = self.first_and_last_ns()?;
@@ -289,8 +288,8 @@ impl Recording {
         (from_ns <= to_ns).then_some((from_ns, to_ns))
     }
 
-    /// The times of its first and last record, or without events of its samples; `None`: it has none. Takes a few pages
-    /// of each stream.
+    /// The times of its first and last record, or of its samples if it has no events; `None` if it
+    /// has neither. Reads a few pages of each stream.
     #[must_use]
     pub fn first_and_last_ns(&self) -> Option<(u64, u64)> {
         let mut reader = BlockReader::default();
@@ -310,7 +309,7 @@ impl Recording {
         found.or_else(|| Samples::for_recording(self).ok()??.first_and_last_ns())
     }
 
-    /// The stamps of the first and last record of a block.
+    /// The time stamps of the first and the last record of a block.
     fn ends_of(
         &self,
         stream: &Stream,
@@ -324,16 +323,16 @@ impl Recording {
         Some((first, last))
     }
 
-    /// The stamps at which the blocks of a stream begin; `None` where that takes unpacking all of them,
-    /// or one can't be read.
+    /// The time stamps at which the blocks of a stream begin; `None` if that requires unpacking, or
+    /// if a block cannot be read.
     fn first_stamps(&self, stream: &Stream) -> Option<Vec<u64>> {
         let blocks = 0..stream.block_count();
         blocks.map(|block| stream.first_stamp(&self.files, block)).collect()
     }
 }
 
-/// Of blocks that begin at these times, those that may reach into a range. A block whose time is wrong is out
-/// of order with the next: nothing beyond it is left out, and of what comes after the range one more is read.
+/// Of blocks with these start times, those that can overlap a range. A block with a wrong time is
+/// out of order: nothing after it is skipped, and one more block after the range is read.
 fn blocks_within(firsts_ns: &[u64], times: TimeRange) -> Range<usize> {
     let is_before =
         |pair: &&[u64]| matches!(pair, [current, next] if current <= next && *next < times.from_ns);
@@ -343,7 +342,7 @@ fn blocks_within(firsts_ns: &[u64], times: TimeRange) -> Range<usize> {
     begin..firsts_ns.len().saturating_sub(after).max(begin)
 }
 
-/// Whether an event says what a vCPU's thread did as one.
+/// Whether an event describes the activity of a vCPU.
 fn is_of_vcpu(format: &EventFormat) -> bool {
     let is_call = || format.name().starts_with("funcgraph_") || format.name() == "function";
     format.system().starts_with("kvm") || format.system() == "ftrace" && is_call()

@@ -1,11 +1,11 @@
-//! A folder with bare ring-buffer pages: what virtio-trace and `cat trace_pipe_raw` leave behind.
+//! A folder with raw ring-buffer pages, as from virtio-trace or `cat trace_pipe_raw`.
 //!
 //! ```text
 //! DIR/events/header_page, DIR/events/SYSTEM/EVENT/format   copied from the guest's tracefs
 //! DIR/*cpu0*, DIR/*cpu1*, …                                pages, one file per CPU
-//! DIR/per_cpu/cpu0/trace_pipe_raw, …                       the same, laid out as in tracefs
-//! DIR/per_cpu/cpu0/stats, …                                what the kernel counted, read at the end
-//! DIR/kallsyms, DIR/printk_formats, DIR/saved_cmdlines, DIR/trace_clock   where they were saved
+//! DIR/per_cpu/cpu0/trace_pipe_raw, …                       the same, in the layout of tracefs
+//! DIR/per_cpu/cpu0/stats, …                                the kernel's counts, read at the end
+//! DIR/kallsyms, DIR/printk_formats, DIR/saved_cmdlines, DIR/trace_clock   optional
 //! ```
 
 use std::fs;
@@ -30,11 +30,11 @@ use crate::{Damage, Ending, FormatTable};
 
 /// Bytes of pages per block.
 const BLOCK_BYTES: usize = 256 << 10;
-/// Page size where `header_page` does not say: that of every kernel so far by default.
+/// Page size if `header_page` has none: the default of every kernel so far.
 const DEFAULT_PAGE_SIZE: usize = 4096;
-/// A `format` file longer than this is not one.
+/// Maximum size of a `format` file.
 pub(crate) const MAX_TEXT_BYTES: u64 = 1 << 20;
-/// Symbol tables are megabytes.
+/// Maximum size of a symbol table, which usually has megabytes.
 const MAX_KALLSYMS_BYTES: u64 = 256 << 20;
 
 /// Opens the folder `dir`.
@@ -56,7 +56,7 @@ pub(crate) fn open(dir: &Path) -> Result<Recording, OpenError> {
     }
     let formats = formats(&events, &mut damage);
     let pages = page_files(dir);
-    // A recorder that was killed early leaves what pages are read with, and none yet.
+    // A recorder that is killed early leaves formats but no pages.
     if pages.is_empty() && SessionMember::from_path(dir).is_none() {
         return Err(folder("no pages: no file has cpu and a number in its name"));
     }
@@ -97,7 +97,7 @@ pub(crate) fn open(dir: &Path) -> Result<Recording, OpenError> {
         format: "ring-buffer pages".to_owned(),
         clock,
         buffers: vec![BufferInfo { page_size, ..BufferInfo::default() }],
-        // A file without pages is that of a CPU without events.
+        // A file without pages belongs to a CPU without events.
         cpu_count: pages.iter().map(|(cpu, _)| cpu.saturating_add(1)).max(),
         ..RecordingInfo::default()
     };
@@ -120,13 +120,13 @@ pub(crate) fn open(dir: &Path) -> Result<Recording, OpenError> {
     })
 }
 
-/// The size of a page: its head and its data.
+/// The size of a page: header and data.
 fn page_size(header: &HeaderPage) -> usize {
     let size = u64::from(header.data_offset) + u64::from(header.data_size);
     usize::try_from(size).ok().filter(|size| size.is_power_of_two()).unwrap_or(DEFAULT_PAGE_SIZE)
 }
 
-/// A small file's bytes; `None` when it is missing or too long to be what it should be.
+/// The content of a small file; `None` if it is missing or too long.
 pub(crate) fn read_text(path: &Path, max: u64) -> Option<Vec<u8>> {
     let metadata = fs::metadata(path).ok()?;
     (metadata.is_file() && metadata.len() <= max).then(|| fs::read(path).ok()).flatten()
@@ -148,7 +148,7 @@ fn formats(events: &Path, damage: &mut Vec<Damage>) -> FormatTable {
     table
 }
 
-/// The entries of a folder by name; none when it is not one.
+/// The entries of a folder, sorted by name; empty if it is not a folder.
 pub(crate) fn sorted_entries(dir: &Path) -> Vec<PathBuf> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
@@ -175,7 +175,7 @@ fn page_files(dir: &Path) -> Vec<(u32, PathBuf)> {
     files
 }
 
-/// The number behind `cpu` in a file's name.
+/// The number after `cpu` in a file name.
 fn cpu_number(path: &Path) -> Option<u32> {
     let name = path.file_name()?.to_str()?;
     let (_, from) = name.rsplit_once("cpu")?;
@@ -183,7 +183,7 @@ fn cpu_number(path: &Path) -> Option<u32> {
     from.get(..end)?.parse().ok()
 }
 
-/// Nothing in bare pages says their byte order; the one in which their heads make sense does.
+/// Raw pages do not state their byte order; this selects the one with plausible headers.
 fn byte_order(files: &[FileMap], commit: LongSize, page_size: usize) -> ByteOrder {
     let sound = |order| {
         let layout = PageLayout { order, commit, page_size };

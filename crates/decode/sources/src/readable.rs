@@ -1,21 +1,21 @@
-//! Whether anything of a recording can be read; and if nothing can, why, in a sentence.
+//! Checks whether any record of a recording can be read; otherwise gives the reason in a sentence.
 
 use std::fmt;
 
 use crate::stream::BlockReader;
 use crate::{Damage, Recording};
 
-/// A file that ends early, according to its own description of its parts.
+/// A truncated file, according to its own section table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CutFile {
-    /// Bytes that it has.
+    /// Its actual size in bytes.
     pub has_bytes: u64,
-    /// Bytes that it had, at least.
+    /// Its original size in bytes, at least.
     pub least_bytes: u64,
 }
 
 impl CutFile {
-    /// A file with this many bytes and damages; `None` if the damages do not show that it was longer.
+    /// The truncation that the damages of a file of this size prove; `None` if they prove none.
     pub(crate) fn from_damages<'d>(
         damages: impl IntoIterator<Item = &'d raw_bytes::Damage>,
         has_bytes: usize,
@@ -33,7 +33,7 @@ impl fmt::Display for CutFile {
     }
 }
 
-/// A number with commas between its thousands.
+/// A number with thousands separators.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut groups: Vec<&str> = Vec::new();
@@ -50,7 +50,7 @@ fn grouped(number: u64) -> String {
     groups.join(",")
 }
 
-/// Why nothing of a recording can be read.
+/// Why no record of a recording can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NothingReadable {
     cut: Option<CutFile>,
@@ -71,7 +71,7 @@ impl fmt::Display for NothingReadable {
 }
 
 impl Recording {
-    /// Why nothing of what was recorded can be read. None: something can, or nothing was recorded and
+    /// Why no record can be read. `None` if a record can be read, or if nothing was recorded and
     /// nothing is damaged. Reads up to the first record.
     #[must_use]
     pub fn nothing_readable(&self) -> Option<NothingReadable> {
@@ -80,16 +80,16 @@ impl Recording {
         }
         let in_pages = self.first_record().err()?;
         let cut = self.info.cut;
-        // The first is that cut itself.
+        // The first damage is the truncation itself.
         let others = self.damage.iter().skip(usize::from(cut.is_some()));
         let detail = others.cloned().chain(in_pages).next();
         (cut.is_some() || detail.is_some()).then_some(NothingReadable { cut, detail })
     }
 
-    /// Finds a record.
+    /// Searches for a record.
     ///
     /// # Errors
-    /// When there is none: the first place that could not be read, if any.
+    /// If there is none: the first unreadable place, if any.
     fn first_record(&self) -> Result<(), Option<Damage>> {
         let (mut reader, mut bad) = (BlockReader::default(), None);
         for stream in &self.streams {

@@ -23,56 +23,56 @@ use crate::{CutFile, Damage, Doubt, Ending, FormatTable};
 pub struct RecordingInfo {
     /// The format of the input, such as `trace.dat v7`.
     pub format: String,
-    /// How its pages are compressed, in the words of its format; `None`: the format knows no compression.
+    /// Compression of its pages, named as in its format; `None` if the format has no compression.
     pub compression: Option<String>,
-    /// The program that recorded it, and its version.
+    /// The program that recorded it, with its version.
     pub recorder: Option<String>,
-    /// Name of the clock the events are stamped with.
+    /// Name of the trace clock.
     pub clock: Option<String>,
-    /// Its buffers: the top one, where there is one, then instances.
+    /// Its buffers: the top-level buffer, if it exists, then instances.
     pub buffers: Vec<BufferInfo>,
     /// System, host name, release and machine.
     pub uname: Option<String>,
-    /// What times are rounded to, in nanoseconds, where that is more than the clock's own step.
+    /// Resolution of times in nanoseconds, if it is coarser than the clock's.
     pub resolution_ns: Option<u64>,
     /// Number of CPUs of the recorded machine.
     pub cpu_count: Option<u32>,
-    /// Identity of the recording, by which its peers name it.
+    /// The trace id, by which peers refer to the recording.
     pub trace_id: Option<u64>,
     /// Guests that were recorded at the same time.
     pub guests: Vec<Guest>,
-    /// How to bring times to the clocks of peers.
+    /// Conversions of times to the clocks of peers.
     pub time_shifts: Vec<TimeShift>,
-    /// Numbers of options whose meaning is not known.
+    /// Numbers of unknown options.
     pub unknown_options: Vec<u16>,
-    /// What recorded the events.
+    /// The tracer of the events.
     pub tracer: Tracer,
-    /// What its reader has to know, and is no damage.
+    /// Facts that a reader of reports needs, and that are not damage.
     pub notes: Vec<String>,
-    /// Its file ends early.
+    /// Set if the file is truncated.
     pub cut: Option<CutFile>,
-    /// Samples that are no events, by what made them and the mode that the kernel says the CPU was in.
+    /// Samples that are not tracepoints, by event and by the CPU mode that the kernel reports.
     pub samples: SampleCounts,
 }
 
-/// What records events, and drops them where its buffers are full.
+/// The tracer, which records events and drops them if its buffers are full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tracer {
-    /// The kernel's own ring buffers, however they were read.
+    /// The kernel's ftrace ring buffers, independent of how they were read.
     #[default]
     Kernel,
     /// The kernel's perf.
     Perf,
     /// The kernel modules of LTTng.
     Lttng,
-    /// LTTng in programs.
+    /// LTTng in user space.
     LttngOfPrograms,
-    /// A program that records what it does itself.
+    /// A program that records its own activity.
     Program,
 }
 
 impl Tracer {
-    /// Whether it records what a kernel does.
+    /// Whether it records a kernel.
     #[must_use]
     pub const fn is_of_kernel(self) -> bool {
         matches!(self, Self::Kernel | Self::Perf | Self::Lttng)
@@ -82,15 +82,15 @@ impl Tracer {
 /// Facts about a buffer besides its events.
 #[derive(Clone, Debug, Default)]
 pub struct BufferInfo {
-    /// Its name; that of the top one is empty.
+    /// Its name; empty for the top-level buffer.
     pub name: String,
-    /// Its clock, where that is not the recording's.
+    /// Its clock, if it differs from the recording's.
     pub clock: Option<String>,
-    /// Size of its pages in bytes; `None`: its records were not read from pages.
+    /// Size of its pages in bytes; `None` if its records are not on pages.
     pub page_size: Option<u32>,
 }
 
-/// No kernel has more CPUs: a larger number is damage.
+/// Upper bound of CPU numbers: a larger number is damage.
 pub(crate) const MAX_CPUS: u64 = 1 << 16;
 
 /// A recording of one machine.
@@ -113,7 +113,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Where it was read from.
+    /// The path that it was read from.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -138,7 +138,7 @@ impl Recording {
         self.abi
     }
 
-    /// The same, where the recording says it: a text does not.
+    /// The same, if the recording states it: a text does not.
     #[must_use]
     pub fn recorded_abi(&self) -> Option<Abi> {
         (!matches!(self.container, Container::Text(_))).then_some(self.abi)
@@ -156,8 +156,8 @@ impl Recording {
         &self.streams
     }
 
-    /// Number of CPUs of the recorded machine, with and without events; where the recording does not say it,
-    /// there are as many as the highest number of one with events shows.
+    /// Number of CPUs of the recorded machine, including CPUs without events; if the recording does
+    /// not state it, one more than the highest CPU number with events.
     #[must_use]
     pub fn cpus(&self) -> u64 {
         let seen = self.streams.iter().map(|stream| u64::from(stream.cpu()) + 1);
@@ -165,90 +165,90 @@ impl Recording {
         self.info.cpu_count.map_or(0, u64::from).max(seen.unwrap_or(0))
     }
 
-    /// Name of the buffer that a stream is of; that of the top one is empty.
+    /// Name of a stream's buffer; empty for the top-level buffer.
     #[must_use]
     pub fn buffer_name(&self, stream: &Stream) -> &str {
         self.info.buffers.get(stream.buffer).map_or("", |buffer| buffer.name.as_str())
     }
 
-    /// Turns the recorded stamps of a stream into times.
+    /// Converts the time stamps of a stream to times.
     #[must_use]
     pub fn correction(&self, stream: &Stream) -> &Correction {
         self.clock.correction(stream.buffer)
     }
 
-    /// The time of a stamp of its trace clock that is in none of its streams.
+    /// The time of a stamp of its trace clock from outside its streams.
     #[must_use]
     pub fn time_ns(&self, trace: u64) -> u64 {
         self.time_of_cpu_ns(trace, 0)
     }
 
-    /// The same of a CPU, which clocks of guests can differ by.
+    /// The same for a CPU: guest clocks can differ between CPUs.
     #[must_use]
     pub fn time_of_cpu_ns(&self, trace: u64, cpu: u32) -> u64 {
         self.clock.correction(0).ns(trace, cpu)
     }
 
-    /// Brings its times to another machine's clock by what was worked out from events, in place of
-    /// what the recording says of it.
+    /// Converts its times to another machine's clock with a relation derived from events, which
+    /// replaces the one in the recording.
     pub fn set_clock_pieces(&mut self, pieces: &ClockPieces) {
         self.clock.set_pieces(pieces);
     }
 
-    /// Leaves its times on its own clock, whatever it says of another.
+    /// Uses its own clock for its times, and ignores relations to other clocks in the recording.
     pub fn set_own_clock(&mut self) {
         self.clock.set_own();
     }
 
-    /// Its clocks as they are now, for [`Recording::set_clock`].
+    /// Its current clocks, for [`Recording::set_clock`].
     #[must_use]
     pub fn clock(&self) -> Clock {
         self.clock.clone()
     }
 
-    /// Sets clocks as [`Recording::clock`] gave them, of this recording.
+    /// Restores clocks from [`Recording::clock`] of this recording.
     pub fn set_clock(&mut self, clock: Clock) {
         self.clock = clock;
     }
 
-    /// Whether its trace clock is the processor's counter, which guests' clocks are made from.
+    /// Whether its trace clock is the TSC, from which guests' clocks are derived.
     #[must_use]
     pub fn is_of_tsc(&self) -> bool {
-        // The second has how to make nanoseconds of it in trace.dat.
+        // In a trace.dat, `tsc2nsec` has the conversion to nanoseconds.
         matches!(self.info().clock.as_deref(), Some("x86-tsc" | "tsc2nsec"))
     }
 
-    /// Whether times are nanoseconds; else they are ticks of the recording's clock.
+    /// Whether times are nanoseconds; otherwise they are ticks of the recording's clock.
     #[must_use]
     pub fn is_nanoseconds(&self) -> bool {
         self.clock.is_nanoseconds()
     }
 
-    /// Offset of its times to the clock of a peer, where the file has one and it is applied.
+    /// Trace id of the peer to whose clock its times are converted, if any.
     #[must_use]
     pub fn peer(&self) -> Option<u64> {
         self.clock.peer()
     }
 
-    /// Identity of the recording, by which its peers name it.
+    /// The trace id, by which peers refer to the recording.
     #[must_use]
     pub fn trace_id(&self) -> Option<u64> {
         self.info.trace_id
     }
 
-    /// What was missing or wrong outside the pages.
+    /// Missing or damaged data outside the pages.
     #[must_use]
     pub fn damage(&self) -> &[Damage] {
         &self.damage
     }
 
-    /// Facts from its end about events that it lacks.
+    /// Facts from its end about missing events.
     #[must_use]
     pub fn ending(&self) -> &Ending {
         &self.ending
     }
 
-    /// Bytes of pages in all streams, as they lie in the file.
+    /// Total size of pages in the file, in bytes.
     #[must_use]
     pub fn stored_len(&self) -> u64 {
         self.streams.iter().map(Stream::stored_len).sum()
@@ -266,7 +266,7 @@ impl Recording {
         idle.into_iter().chain(self.names.cmdlines().iter().filter(|(thread, _)| *thread != 0))
     }
 
-    /// Guest name and vCPU number of host threads, where the recording names its guests.
+    /// Guest name and vCPU number by host thread, if the recording names its guests.
     #[must_use]
     pub fn guests_by_thread(&self) -> HashMap<u32, (&str, u32)> {
         let mut by_thread: HashMap<u32, (&str, u32)> = self.kept_vcpus().collect();
@@ -278,24 +278,24 @@ impl Recording {
         by_thread
     }
 
-    /// Calls VMs by other names than it has for them.
+    /// Sets other names for VMs.
     pub fn set_vm_names(&mut self, names: BTreeMap<String, String>) {
         self.names.vms = names;
     }
 
-    /// What a VM is called that has this name by the recording.
+    /// The user's name for a VM with this name in the recording.
     #[must_use]
     pub fn vm_name<'n>(&'n self, name: &'n str) -> &'n str {
         self.names.vms.get(name).map_or(name, String::as_str)
     }
 
-    /// All threads of guests that the recording names, with their guests' names.
+    /// All guest threads that the recording names, with their guests' names.
     pub fn guest_threads(&self) -> impl Iterator<Item = (u32, &str)> {
         let named = self.info.guests.iter().filter(|guest| !guest.name.is_empty());
         named.flat_map(|guest| guest.vcpus.iter().map(|vcpu| (vcpu.pid, guest.name.as_str())))
     }
 
-    /// Symbols of the recorded kernel; read on first use, which takes milliseconds.
+    /// Symbols of the recorded kernel; reading them on first use takes milliseconds.
     #[must_use]
     pub fn kallsyms(&self) -> &Kallsyms {
         self.names.kallsyms(self.files.first())
@@ -307,37 +307,37 @@ impl Recording {
         self.names.printk(self.files.first())
     }
 
-    /// The guest function at an address of a guest, where the guest's symbols were given.
+    /// The guest function at a guest address, if the guest's symbols are known.
     #[must_use]
     pub fn guest_symbol(&self, address: u64) -> Option<String> {
         let symbol = self.names.guest_kallsyms.as_ref()?.lookup(address)?;
         Some(String::from_utf8_lossy(symbol.name).into_owned())
     }
 
-    /// Names guest addresses by the symbols of `guest`, a recording made inside the guest.
+    /// Resolves guest addresses with the symbols of `guest`, a recording made inside the guest.
     pub fn set_guest_symbols(&mut self, guest: &Self) {
         let text = guest.names.kallsyms_text.read(guest.files.first());
         self.names.guest_kallsyms = Some(Kallsyms::parse(&text));
     }
 
-    /// Its options as a trace.dat has them, in order, and that file's head; `None`: it was not read from
-    /// a trace.dat.
+    /// Its options as in a trace.dat, in order, and the file's header; `None` if it does not come
+    /// from a trace.dat.
     #[must_use]
     pub fn trace_dat_head(&self) -> Option<(&Header, &[RawOption])> {
         self.container.trace_dat_head()
     }
 
-    /// Bytes of its blocks, as they lie in the file, that were read since it was opened, so how often it was
-    /// read. Looks at the first and last block of each stream for [`Self::first_and_last_ns`] do not count.
+    /// Bytes of blocks in the file that were read since it was opened, which shows how often it was
+    /// read. Reads of the first and last blocks for [`Self::first_and_last_ns`] do not count.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read.load(Relaxed)
     }
 
-    /// Reads a block of one of its streams.
+    /// Reads a block of a stream.
     ///
     /// # Errors
-    /// When the block does not decompress.
+    /// If the block cannot be decompressed.
     pub fn block<'a>(
         &'a self,
         stream: &'a Stream,
@@ -348,7 +348,8 @@ impl Recording {
         self.uncounted_block(stream, index, reader)
     }
 
-    /// As [`Self::block`], for a look at few blocks that is no reading of the recording.
+    /// As [`Self::block`], for access to few blocks that does not count as a reading of the
+    /// recording.
     pub(crate) fn uncounted_block<'a>(
         &'a self,
         stream: &'a Stream,
@@ -365,8 +366,8 @@ impl Recording {
         }
     }
 
-    /// Whether events may be missing: by what the recording says of itself, and by the pages that have been
-    /// read since it was opened.
+    /// Whether events may be missing, according to the recording's metadata and the pages read
+    /// since it was opened.
     #[must_use]
     pub fn may_lack_events(&self) -> bool {
         let is_counted =

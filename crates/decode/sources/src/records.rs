@@ -1,10 +1,10 @@
-//! Where an input joins: records of each CPU in the order of their times.
+//! The interface for inputs: records of each CPU in time order.
 //!
-//! A reader of streams takes [`Packet`]s, whatever they were stored in. Pages of the kernel's ring buffer
-//! are packets as they are; an input of another kind implements [`RecordSource`] for each CPU and gives
-//! records in lists. A record is what the kernel's own ring buffer has: a stamp, and the event's bytes
-//! with `common_type` and `common_pid` where the recording's [`crate::FormatTable`] says. Raw
-//! tracepoint data of a perf.data sample is that already.
+//! A reader of streams receives [`Packet`]s, independent of the storage. Pages of the kernel's ring
+//! buffer are packets already; other inputs implement [`RecordSource`] for each CPU, which delivers
+//! records in lists. A record is the same as in the kernel's ring buffer: a time stamp, and the
+//! event's bytes with `common_type` and `common_pid` at the positions in the recording's
+//! [`crate::FormatTable`]. Raw tracepoint data in a perf.data sample has this form.
 
 use std::fmt::Debug;
 
@@ -13,25 +13,25 @@ use ftrace::ringbuf::{Missed, Page, Record, RecordDamage, StepBack};
 use crate::Damage;
 use crate::part::StreamPart;
 
-/// The records of one CPU, in blocks that can be read independently and in any order.
+/// The records of a CPU, in blocks that can be read independently and in any order.
 pub(crate) trait RecordSource: Debug + Send + Sync {
     /// Number of blocks.
     fn block_count(&self) -> usize;
 
-    /// Bytes that a block takes in the file; 0 past the last.
+    /// Size of a block in the file in bytes; 0 past the last block.
     fn stored_len(&self, block: usize) -> u64;
 
-    /// Bytes that a block's records take in memory, about; 0 past the last.
+    /// Approximate size of a block's records in memory; 0 past the last block.
     fn unpacked_len(&self, block: usize) -> u64;
 
-    /// Puts the records of a block into `list`, which is empty, in the order of their times.
+    /// Adds the records of a block to `list`, which is empty, in time order.
     ///
     /// # Errors
-    /// When nothing of the block can be read.
+    /// If nothing in the block can be read.
     fn read(&self, block: usize, list: &mut RecordList) -> Result<(), Damage>;
 }
 
-/// Records of one CPU, with what was lost between them.
+/// Records of a CPU, with the losses between them.
 #[derive(Debug, Default)]
 pub(crate) struct RecordList {
     bytes: Vec<u8>,
@@ -42,39 +42,39 @@ pub(crate) struct RecordList {
 #[derive(Clone, Copy, Debug)]
 struct Listed {
     stamp: u64,
-    /// Where its bytes end; they begin where those of the record before do.
+    /// End of its bytes; they begin at the end of the previous record.
     end: usize,
 }
 
-/// Records with nothing lost between them.
+/// Records without a loss between them.
 #[derive(Clone, Copy, Debug)]
 struct ListedPacket {
-    /// Time of the first record, or of the loss if there is none.
+    /// Time of the first record, or of the loss if there is no record.
     stamp: u64,
     missed: Missed,
-    /// Where its first record stands in the file.
+    /// Offset of its first record in the file.
     offset: u64,
-    /// Index of the first record, and where its bytes begin.
+    /// Index of the first record, and start of its bytes.
     first: usize,
     begin: usize,
 }
 
 impl RecordList {
-    /// Forgets all, keeps the memory.
+    /// Removes all records, but keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.records.clear();
         self.packets.clear();
     }
 
-    /// Events are missing here, at `offset` in the file: what comes next comes after them. `stamp` is the
-    /// time of that, or the last time known.
+    /// Events are missing here, at `offset` in the file, before the next record. `stamp` is the
+    /// time of the loss, or the last known time.
     pub(crate) fn missed(&mut self, missed: Missed, stamp: u64, offset: u64) {
         let (first, begin) = (self.records.len(), self.bytes.len());
         self.packets.push(ListedPacket { stamp, missed, offset, first, begin });
     }
 
-    /// Adds a record, which stands at `offset` in the file: `write` appends its bytes.
+    /// Adds a record at `offset` in the file; `write` appends its bytes.
     pub(crate) fn push(&mut self, stamp: u64, offset: u64, write: impl FnOnce(&mut Vec<u8>)) {
         if self.packets.is_empty() {
             self.missed(Missed::Nothing, stamp, offset);
@@ -108,15 +108,15 @@ impl RecordList {
     }
 }
 
-/// Records of a CPU that follow one another: nothing was lost between them, only before the first.
+/// Consecutive records of a CPU: events can only be lost before the first.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
-    /// Time at which it begins, which is not after its first record; in the clock of its buffer.
+    /// Start time, which is not after its first record; on the buffer's clock.
     pub stamp: u64,
-    /// What was lost before it.
+    /// Losses before the packet.
     pub missed: Missed,
     records: Records<'a>,
-    /// Of its records, those that it has: all, unless a part of the recording is read.
+    /// The selected records; `None` selects all.
     only: Option<StreamPart<'a>>,
 }
 
@@ -143,8 +143,8 @@ impl<'a> Packet<'a> {
     /// Calls `visit` with every record in order.
     ///
     /// # Errors
-    /// When a record can't be read; those before it have been visited. When the clock runs back within
-    /// the packet; all have been visited.
+    /// If a record cannot be read, after the records before it have been visited; or if the clock
+    /// runs back within the packet, after all records have been visited.
     #[inline]
     pub fn for_each(&self, visit: impl FnMut(Record<'a>)) -> Result<(), RecordDamage> {
         match &self.records {
@@ -168,24 +168,24 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Those of its records that are in a part of the recording.
+    /// Selects the records in a part of the recording.
     pub(crate) fn within(self, part: StreamPart<'a>) -> Self {
         Self { only: Some(part), ..self }
     }
 
-    /// Whether its records are all that are on a ring-buffer page.
+    /// Whether it has all records of a ring-buffer page.
     #[inline]
     #[must_use]
     pub fn is_page(&self) -> bool {
         self.only.is_none() && matches!(self.records, Records::Page(_))
     }
 
-    /// [`Packet::for_each`] for callers that know at compile time the recorded byte order (`BIG`: big
-    /// endian) and what [`Packet::is_page`] says (`PAGE`; else nothing is visited), so that the visitor
-    /// is compiled into one loop: exits were read 4% slower where it was in two.
+    /// [`Packet::for_each`] for callers that know at compile time the recorded byte order (`BIG`:
+    /// big endian) and the result of [`Packet::is_page`] (`PAGE`; otherwise nothing is visited).
+    /// The visitor is then compiled into a single loop: two loops made reading exits 4% slower.
     ///
     /// # Errors
-    /// As [`Packet::for_each`].
+    /// As for [`Packet::for_each`].
     #[inline(always)]
     pub fn for_each_in<const BIG: bool, const PAGE: bool>(
         &self,
@@ -215,7 +215,7 @@ impl<'a> ListedRecords<'a> {
     }
 }
 
-/// The packets of a list, each with the place in the file where it begins.
+/// The packets of a list, each with its offset in the file.
 #[derive(Clone, Debug)]
 pub(crate) struct ListedPackets<'a> {
     list: &'a RecordList,

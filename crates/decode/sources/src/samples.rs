@@ -1,5 +1,5 @@
-//! Samples of what CPUs ran, on the times of the recording that they were taken with: those of a perf.data that
-//! lies next to a host's or a guest's recording, or is that recording.
+//! Samples of executing code, on the times of their recording: from a perf.data next to a host's or
+//! guest's recording, or from the recording itself.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -20,45 +20,45 @@ mod weights;
 
 pub use self::weights::{WeighedSample, WeightUnit};
 
-/// What files in a session's folder are called: samples, and how their clock goes.
+/// File name extensions in a session's folder: samples, and readings of their clock.
 const SAMPLES: &str = "data";
 const CLOCKS: &str = "clock";
-/// The same of the kernel's code.
+/// Extension of the copy of the kernel's code.
 const KERNEL_CODE: &str = "kcore";
-/// What they are called in the folder of a machine that was recorded without a host.
+/// Name of these files in the folder of a machine that was recorded without a host.
 const OWN: &str = "samples";
-/// The trace clock that samples are stamped with, too.
+/// The trace clock that equals perf's clock.
 const SAME_CLOCK: &str = "mono";
 
-/// When a thread or a CPU was sampled, and where that is written.
+/// A sample of a thread or a CPU: its time and its position in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleAt {
-    /// On the recording's times.
+    /// Time on the recording's clock.
     pub time_ns: u64,
     offset: u64,
 }
 
-/// What ran at a sample.
+/// The code that ran at a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampledCode {
-    /// As the kernel says.
+    /// The CPU mode according to the kernel.
     pub mode: CpuMode,
-    /// The process.
+    /// The process id.
     pub process: Option<u32>,
-    /// When, on the samples' own clock, which all their records have.
+    /// Time on the samples' own clock, which all their records use.
     pub stamp_ns: u64,
 }
 
-/// What samples are found by.
+/// The key of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
-    /// The thread that ran: a host's, of which some are vCPUs. Idle CPUs have none.
+    /// The thread that ran: for a host, whose vCPUs are threads. Idle CPUs have none.
     Thread,
-    /// The CPU: a guest's, each of which is a vCPU.
+    /// The CPU: for a guest, whose CPUs are vCPUs.
     Cpu,
 }
 
-/// Samples by thread, those of a guest by CPU.
+/// Samples by thread; for a guest, by CPU.
 #[derive(Debug)]
 pub struct Samples {
     path: PathBuf,
@@ -69,16 +69,16 @@ pub struct Samples {
     processes: HashMap<u32, u32>,
     counts: SampleCounts,
     bound_ns: u64,
-    /// Of files that ran, where mappings don't have them.
+    /// Build ids of executed files, for mappings without one.
     build_ids: Arc<[(BuildId, String)]>,
 }
 
 impl Samples {
-    /// The samples that a recording has, in it or next to it; `None`: it has none.
+    /// The samples in a recording or next to it; `None` if there are none.
     ///
     /// # Errors
-    /// When they can't be read, belong to another recording, or nothing says how their clock goes with the
-    /// recording's.
+    /// If they cannot be read, belong to another recording, or have a clock with an unknown
+    /// relation to the recording's.
     pub fn for_recording(recording: &Recording) -> Result<Option<Self>, OpenError> {
         if let Container::PerfData(parts) = &recording.container {
             if recording.info().samples.is_empty() {
@@ -100,15 +100,16 @@ impl Samples {
         Self::read(recording, &path, by, file, conversion).map(Some)
     }
 
-    /// Those of a perf.data that is in memory and has the recording's clock; messages call it `name`.
+    /// The samples of a perf.data in memory that has the recording's clock; messages call it
+    /// `name`.
     ///
     /// # Errors
-    /// When it can't be read as a perf.data.
+    /// If it cannot be read as a perf.data.
     pub fn of_bytes(recording: &Recording, name: &Path, bytes: Vec<u8>) -> Result<Self, OpenError> {
         Self::read(recording, name, By::Thread, FileMap::from(bytes), None)
     }
 
-    /// The same of a guest.
+    /// The samples of a guest.
     ///
     /// # Errors
     /// See [`Samples::of_bytes`].
@@ -176,19 +177,19 @@ impl Samples {
         Self { path, bytes, events, by, found, processes, counts, bound_ns, build_ids }
     }
 
-    /// Where they were read from.
+    /// The path that they were read from.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether a guest took them of itself.
+    /// Whether a guest recorded them itself.
     #[must_use]
     pub fn is_of_guest(&self) -> bool {
         self.by == By::Cpu
     }
 
-    /// The times of the first and the last.
+    /// The times of the first and the last sample.
     #[must_use]
     pub fn first_and_last_ns(&self) -> Option<(u64, u64)> {
         let first = self.found.values().filter_map(|all| Some(all.first()?.time_ns)).min()?;
@@ -196,13 +197,13 @@ impl Samples {
         Some((first, last))
     }
 
-    /// Those of a host's thread, in the order of their times.
+    /// The samples of a host's thread in time order.
     #[must_use]
     pub fn of_thread(&self, thread: u32) -> &[SampleAt] {
         self.found_by(By::Thread, thread)
     }
 
-    /// Those of a guest's CPU, in the order of their times.
+    /// The samples of a guest's CPU in time order.
     #[must_use]
     pub fn of_cpu(&self, cpu: u32) -> &[SampleAt] {
         self.found_by(By::Cpu, cpu)
@@ -213,19 +214,19 @@ impl Samples {
         found.map_or(&[], Vec::as_slice)
     }
 
-    /// By thread, the process that it was of last.
+    /// By thread: its latest process.
     #[must_use]
     pub fn processes(&self) -> &HashMap<u32, u32> {
         &self.processes
     }
 
-    /// How many there are, by what made them and the mode that the kernel says the CPU was in.
+    /// The number of samples, by event and by the CPU mode that the kernel reports.
     #[must_use]
     pub fn counts(&self) -> &SampleCounts {
         &self.counts
     }
 
-    /// How far off times may be, since two clocks had to be compared.
+    /// Maximum error of times, from the comparison of two clocks.
     #[must_use]
     pub fn bound_ns(&self) -> u64 {
         self.bound_ns
@@ -237,27 +238,27 @@ impl Samples {
         &self.events
     }
 
-    /// Build ids of files by their paths, for mappings that have none: the file's own list of them.
+    /// Build ids of files by path from the file's list, for mappings without one.
     #[must_use]
     pub fn build_ids(&self) -> &[(BuildId, String)] {
         &self.build_ids
     }
 
-    /// All records, those that are no samples included: names of threads, mappings.
+    /// All records, including those that are not samples: thread names, mappings.
     pub fn records(&self) -> impl Iterator<Item = Record<'_>> {
         self.bytes.records().map_while(Result::ok)
     }
 
-    /// What ran at a sample, and the addresses of its code, innermost first, into `stack`.
+    /// The code at a sample; its addresses go to `stack`, innermost first.
     pub fn code(&self, at: SampleAt, stack: &mut Vec<u64>) -> Option<SampledCode> {
         stack.clear();
         let record = self.bytes.record(at.offset)?;
         let (_, sample) = sampled(&self.events, &record)?;
         if let Some(chain) = &sample.callchain {
-            // 0 is where a walk over frame pointers has gone astray.
+            // A frame-pointer walk that goes astray gives 0.
             stack.extend(chain.iter().filter(|&entry| entry != 0 && !ip_is_marker(entry)));
         }
-        // Of guests no kernel has a chain.
+        // No kernel records call chains of guests.
         if stack.is_empty() || sample.cpu_mode.is_guest() {
             stack.clear();
             stack.extend(sample.ip);
@@ -267,15 +268,15 @@ impl Samples {
     }
 }
 
-/// The file with a recorded machine's kernel's code where samples saw it, if there may be one.
+/// The file with the code of a recorded machine's kernel at sampled addresses, if it can exist.
 #[must_use]
 pub fn kernel_code_file(recording: &Path) -> Option<PathBuf> {
     Some(name_of_files(recording)?.0.with_extension(KERNEL_CODE))
 }
 
-/// What files that belong to samples of a recording are called, but for what they end in, and what those samples
-/// are found by: files next to it where it is one of a session, else those in its own folder, which an agent
-/// wrote that records its machine without a host.
+/// The path of a recording's sample files without extension, and the key of its samples. The files
+/// are next to the recording if it belongs to a session; otherwise in the folder of an agent that
+/// records its machine without a host.
 fn name_of_files(recording: &Path) -> Option<(PathBuf, By)> {
     let by = match SessionMember::from_path(recording) {
         None => None,
@@ -292,7 +293,7 @@ fn position(mode: CpuMode) -> Option<usize> {
     CpuMode::ALL.iter().position(|&candidate| candidate == mode)
 }
 
-/// A sample that is no tracepoint, with the index of its event.
+/// A sample that is not a tracepoint, with the index of its event.
 fn sampled<'r>(events: &Events, record: &Record<'r>) -> Option<(usize, Sample<'r>)> {
     if record.kind != kind::SAMPLE {
         return None;
@@ -305,7 +306,7 @@ fn sampled<'r>(events: &Events, record: &Record<'r>) -> Option<(usize, Sample<'r
     Some((index, Sample::parse(record, &event.attr).ok()?))
 }
 
-/// How the clock of samples goes with the recording's; `None`: it is the same.
+/// The conversion from the samples' clock to the recording's; `None` if they are the same.
 fn conversion(
     recording: &Recording,
     path: &Path,

@@ -1,15 +1,15 @@
-//! Which recording of a session a file is, by its name.
+//! Which recording of a session a file is, according to its name.
 
 use std::path::Path;
 
-/// What a guest's files are called before its name.
+/// Prefix of a guest's files.
 const GUEST: &str = "guest-";
-/// What the host's are called.
+/// Name of the host's files.
 const HOST: &str = "host";
-/// What recordings end in: a whole one, and the folder of pages that a recorder leaves in its place that was killed.
+/// Extensions of recordings: a complete one, and the folder of pages that a killed recorder leaves.
 const RECORDINGS: [&str; 2] = ["dat", "pages"];
 
-/// Which recording of a session one is.
+/// A recording's role in its session.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SessionMember<'p> {
     Host,
@@ -17,7 +17,7 @@ pub(crate) enum SessionMember<'p> {
 }
 
 impl<'p> SessionMember<'p> {
-    /// `host.dat`, `guest-NAME.dat`, or the folders of pages in their places.
+    /// From `host.dat`, `guest-NAME.dat`, or the folders of pages with these names.
     pub(crate) fn from_path(path: &'p Path) -> Option<Self> {
         let kind = path.extension()?;
         if !RECORDINGS.iter().any(|extension| kind == *extension) {

@@ -1,4 +1,4 @@
-//! One CPU's records of one buffer, in blocks that can be decoded independently.
+//! The records of a CPU in a buffer, in blocks that can be decoded independently.
 
 use std::ops::Range;
 use std::slice::Chunks;
@@ -14,7 +14,7 @@ use crate::Damage;
 use crate::part::{InPart, StreamPart};
 use crate::records::{ListedPackets, Packet, RecordList, RecordSource};
 
-/// The records of one CPU in one buffer, in time order.
+/// The records of a CPU in a buffer, in time order.
 #[derive(Clone, Debug)]
 pub struct Stream {
     pub(crate) cpu: u32,
@@ -23,19 +23,19 @@ pub struct Stream {
     pub(crate) cut: bool,
 }
 
-/// Where the records of a stream are.
+/// The storage of a stream's records.
 #[derive(Clone, Debug)]
 pub(crate) enum StreamRecords {
     /// On ring-buffer pages.
     Pages(Pages),
-    /// In an input of another kind.
+    /// In another kind of input.
     Listed(Arc<dyn RecordSource>),
 }
 
 /// Pages of a CPU.
 #[derive(Clone, Debug)]
 pub(crate) struct Pages {
-    /// Index among the recording's files.
+    /// Index in the recording's files.
     pub(crate) file: usize,
     pub(crate) layout: PageLayout,
     pub(crate) chunks: Vec<Chunk>,
@@ -45,9 +45,9 @@ pub(crate) struct Pages {
 #[derive(Clone, Copy, Debug)]
 pub struct Block<'a> {
     contents: Contents<'a>,
-    /// Of its records, those that it has; `None`: all.
+    /// The selected records; `None` selects all.
     part: Option<StreamPart<'a>>,
-    /// Set where a packet can't be read, or events were lost before one.
+    /// Set if a packet cannot be read, or if events were lost before a packet.
     gap_seen: Option<&'a AtomicBool>,
 }
 
@@ -60,13 +60,13 @@ enum Contents<'a> {
 /// Some consecutive pages of a stream.
 #[derive(Clone, Copy, Debug)]
 pub struct PageBlock<'a> {
-    /// Whole pages; the last may be cut short.
+    /// Complete pages; the last can be truncated.
     pub bytes: &'a [u8],
-    /// How they are laid out.
+    /// Layout of the pages.
     pub layout: &'a PageLayout,
-    /// Offset in the file of the first page, or of the compressed chunk that holds all of them.
+    /// File offset of the first page, or of the compressed chunk with all of them.
     offset: u64,
-    /// Whether the pages lie in the file as they are.
+    /// Whether the pages are stored uncompressed in the file.
     stored: bool,
 }
 
@@ -115,8 +115,8 @@ impl<'a> Iterator for Packets<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// Its records: each packet, or why it can't be read, with its offset in the file (of packed pages
-    /// that of the chunk they are in).
+    /// Its packets with their file offsets, or why a packet cannot be read. Packets of compressed
+    /// pages have the offset of their chunk.
     pub fn packets(&self) -> impl Iterator<Item = (u64, Result<Packet<'a>, PageDamage>)> + use<'a> {
         let packets = match self.contents {
             Contents::Pages(pages) => Packets::Pages(pages.packets()),
@@ -131,8 +131,8 @@ impl<'a> Block<'a> {
         })
     }
 
-    /// [`Block::packets`], each with the stamp of the packet behind it where that can be read: by that
-    /// one is seen which of two packets has a wrong stamp.
+    /// [`Block::packets`], each with the time stamp of the following packet if it can be read: this
+    /// shows which of two packets has a wrong time stamp.
     pub fn packets_and_next(
         &self,
     ) -> impl Iterator<Item = (u64, Result<Packet<'a>, PageDamage>, Option<u64>)> + use<'a> {
@@ -144,7 +144,8 @@ impl<'a> Block<'a> {
         })
     }
 
-    /// Its pages as they were recorded; `None`: it has none, or not all of what is on them.
+    /// Its pages as recorded; `None` if it has no pages, or if some of their records are not
+    /// selected.
     #[must_use]
     pub fn pages(&self) -> Option<PageBlock<'a>> {
         match self.contents {
@@ -153,18 +154,18 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// The same, which notes whether events are missing in what is read of it.
+    /// The same block, which records whether events are missing in the data that is read.
     pub(crate) fn noting_gaps(self, gap_seen: &'a AtomicBool) -> Self {
         Self { gap_seen: Some(gap_seen), ..self }
     }
 
-    /// Those of its records that are in a part of the recording.
+    /// Selects the records in a part of the recording.
     pub(crate) fn within(self, part: Option<StreamPart<'a>>) -> Self {
         Self { part, ..self }
     }
 }
 
-/// Reads blocks; one per worker thread, for the memory compressed chunks are unpacked into.
+/// Reads blocks. Each worker thread has one, for the memory of decompression.
 #[derive(Debug, Default)]
 pub struct BlockReader {
     chunks: ChunkReader,
@@ -215,13 +216,13 @@ impl Stream {
         self.cpu
     }
 
-    /// Index of the buffer (the top one is 0, instances follow).
+    /// Index of the buffer (0 is the top-level buffer; instances follow).
     #[must_use]
     pub fn buffer(&self) -> usize {
         self.buffer
     }
 
-    /// How its pages are laid out; `None`: its records are not on pages.
+    /// Layout of its pages; `None` if its records are not on pages.
     #[must_use]
     pub fn page_layout(&self) -> Option<&PageLayout> {
         match &self.records {
@@ -230,7 +231,7 @@ impl Stream {
         }
     }
 
-    /// Whether pages that the file says it has are missing after the last block.
+    /// Whether pages that the file should have are missing after the last block.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.cut
@@ -245,7 +246,7 @@ impl Stream {
         }
     }
 
-    /// Bytes a block takes in the file; 0 past the last.
+    /// Size of a block in the file in bytes; 0 past the last block.
     #[must_use]
     pub fn block_len(&self, index: usize) -> u64 {
         match &self.records {
@@ -256,7 +257,8 @@ impl Stream {
         }
     }
 
-    /// Bytes of the pages that a block says it holds, or of its records in memory; 0 past the last.
+    /// Size of a block's pages after decompression according to the file, or of its records in
+    /// memory; 0 past the last block.
     #[must_use]
     pub fn unpacked_len(&self, index: usize) -> u64 {
         match &self.records {
@@ -267,14 +269,15 @@ impl Stream {
         }
     }
 
-    /// Parts stored pages into blocks of at most `most_bytes`, or of a page.
+    /// Splits stored pages into blocks of at most `most_bytes`, but at least a page.
     pub(crate) fn part(&mut self, most_bytes: u32) {
         if let StreamRecords::Pages(pages) = &mut self.records {
             pages.part(most_bytes);
         }
     }
 
-    /// The stamp at which a block of stored pages begins; `None`: it is packed, or can't be read.
+    /// The first time stamp of a block of stored pages; `None` if it is compressed, or cannot be
+    /// read.
     pub(crate) fn first_stamp(&self, files: &[FileMap], index: usize) -> Option<u64> {
         let StreamRecords::Pages(pages) = &self.records else { return None };
         let chunk = pages.chunks.get(index)?;
@@ -287,7 +290,7 @@ impl Stream {
         Page::parse(bytes, &pages.layout).ok().map(|page| page.stamp)
     }
 
-    /// Leaves out all blocks but these. A cut after the last is none of a stream that ends before it.
+    /// Removes all other blocks. If the last block is removed, so is missing data after it.
     pub(crate) fn keep_blocks(&mut self, blocks: Range<usize>) {
         if let StreamRecords::Pages(pages) = &mut self.records {
             self.cut &= blocks.end >= pages.chunks.len();
@@ -296,7 +299,7 @@ impl Stream {
         }
     }
 
-    /// Bytes all blocks take in the file.
+    /// Total size of its blocks in the file.
     #[must_use]
     pub fn stored_len(&self) -> u64 {
         (0..self.block_count()).map(|index| self.block_len(index)).sum()

@@ -1,4 +1,4 @@
-//! The texts that make a recording readable, as a trace.dat holds them: for files made of it.
+//! The texts that interpret a recording, as a trace.dat stores them: for files derived from it.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::Recording;
 use crate::raw_pages::{MAX_TEXT_BYTES, read_text, sorted_entries};
 use crate::text::HEADER_EVENT;
 
-/// The texts that make a recording readable.
+/// The texts that interpret a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Texts {
     /// Formats of pages and events.
@@ -23,12 +23,12 @@ pub struct Texts {
 }
 
 impl Recording {
-    /// Its texts; what is missing or can't be read is empty.
+    /// The recording's texts; a missing or unreadable text is empty.
     #[must_use]
     pub fn texts(&self) -> Texts {
         let formats = self.container.formats().cloned();
         let mut formats = formats.unwrap_or_else(|| of_folder(&self.path.join("events")));
-        // Folders of pages rarely have a copy of it, and readers of a trace.dat want it.
+        // Folders of pages rarely have a copy of it, but readers of a trace.dat expect it.
         if formats.header_event.is_empty() {
             HEADER_EVENT.clone_into(&mut formats.header_event);
         }

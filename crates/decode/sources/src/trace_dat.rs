@@ -1,4 +1,4 @@
-//! A trace.dat file as a recording.
+//! Reads a trace.dat file as a recording.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -16,7 +16,7 @@ use crate::recording::Recording;
 use crate::stream::{Pages, Stream, StreamRecords};
 use crate::{CutFile, Damage, Ending, FormatTable};
 
-/// Makes a recording of a parsed file.
+/// Makes a recording from a parsed file.
 pub(crate) fn recording(path: &Path, file: FileMap, dat: TraceDat) -> Recording {
     let mut damage: Vec<Damage> = dat.damage.iter().cloned().map(Damage::from).collect();
     let formats = formats(&dat, &mut damage);
@@ -62,8 +62,8 @@ pub(crate) fn recording(path: &Path, file: FileMap, dat: TraceDat) -> Recording 
     }
 }
 
-/// What is wrong with the table of the kernel's symbols, which is read when it is needed: what it does not
-/// name is then shown by address, and nothing else would say why.
+/// Damage in the kernel's symbol table. The table is read on demand, and symbols that it lacks are
+/// shown as addresses, so the damage is reported in advance.
 fn symbols_damage(file: &FileMap, dat: &TraceDat) -> Option<Damage> {
     let section = dat.kallsyms.as_ref()?;
     let what = match section.read(file) {
@@ -75,10 +75,10 @@ fn symbols_damage(file: &FileMap, dat: &TraceDat) -> Option<Damage> {
     Some(Damage::at(section.offset, what))
 }
 
-/// Bytes from one line of a table of symbols that is looked at to the next: a table has megabytes.
+/// Distance between checked lines of a symbol table, in bytes: a table has megabytes.
 const SYMBOLS_STEP: usize = 4096;
 
-/// Whether a text is a table of symbols: ASCII, of lines that begin with an address.
+/// Whether a text is a symbol table: ASCII lines that start with an address.
 fn are_symbols(text: &[u8]) -> bool {
     let places = (0..text.len()).step_by(SYMBOLS_STEP).filter_map(|at| text.get(at..));
     let lines = places.filter_map(|rest| rest.split(|&byte| byte == b'\n').nth(1));
@@ -113,7 +113,7 @@ fn add_streams(
 ) {
     let page_size = buffer.page_size as usize;
     let layout = PageLayout { order: abi.order, commit: abi.long, page_size };
-    // Hosts have hundreds of CPUs of which most are empty: those get no stream.
+    // Hosts can have hundreds of CPUs without events, which get no stream.
     for cpu in &buffer.cpus {
         let chunks = cpu.chunks(file);
         let cut = cpu.data.cut || !chunks.damage.is_empty();

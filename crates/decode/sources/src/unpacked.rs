@@ -1,5 +1,5 @@
-//! Recordings and texts that a program for compression packed as a whole: they are unpacked once, into a
-//! temporary file as what comes from a pipe is.
+//! Compressed recordings and texts: they are unpacked once, into the spool (a temporary file) that
+//! also stores piped input.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -9,18 +9,18 @@ use sys::FileMap;
 
 use crate::open_error::{OpenError, OpenFault};
 
-/// The largest window of a zstd frame, as a power of two: that of `zstd --ultra -22`, 128 MiB, which unpacking
-/// holds in memory.
+/// Maximum window of a zstd frame, as a power of two: that of `zstd --ultra -22`, 128 MiB, which
+/// decompression holds in memory.
 const MAX_ZSTD_WINDOW_LOG: u32 = 27;
 
-/// How a file begins that is compressed with what can't be read here, and the program for it.
+/// Magic numbers of unsupported compression formats, with their programs.
 const OTHERS: [(&[u8], &str); 2] = [(b"\xfd7zXZ\0", "xz"), (b"BZh", "bzip2")];
 
-/// What is in a compressed file; the file itself if it isn't compressed.
+/// The content of a compressed file; the file itself if it is not compressed.
 #[derive(Debug)]
 pub(crate) struct Unpacked {
     pub(crate) file: FileMap,
-    /// The program that can't unpack the rest of it: it is cut short or damaged.
+    /// The compression program if the rest cannot be unpacked: the file is truncated or damaged.
     pub(crate) fault: Option<&'static str>,
 }
 
@@ -30,11 +30,11 @@ impl Unpacked {
     }
 }
 
-/// Unpacks a compressed file, up to where it is damaged.
+/// Unpacks a compressed file, up to the first damage.
 ///
 /// # Errors
-/// When nothing of it can be unpacked, when it unpacks to more than may be spooled, or is compressed with
-/// something else. What is compressed twice is not unpacked twice.
+/// If nothing can be unpacked, if the content exceeds the spool's limit, or if the compression
+/// format is unsupported. A file that is compressed twice is not unpacked twice.
 pub(crate) fn unpacked(path: &Path, file: FileMap) -> Result<Unpacked, OpenError> {
     let refused = |program| OpenError::new(path, OpenFault::Compressed { program });
     if let Some((_, program)) = OTHERS.iter().find(|(magic, _)| file.starts_with(magic)) {
@@ -55,14 +55,14 @@ pub(crate) fn unpacked(path: &Path, file: FileMap) -> Result<Unpacked, OpenError
     }
 }
 
-/// What a decompressor gives before its first error, and whether there was none.
+/// The output of a decompressor before its first error, and whether it completed.
 fn spooled(from: impl Read, path: &Path) -> Result<(FileMap, bool), OpenError> {
     let mut until_fault = UntilFault { from, is_whole: true };
     let file = FileMap::spooled(&mut until_fault, path)?;
     Ok((file, until_fault.is_whole))
 }
 
-/// Ends where its reader fails.
+/// A reader that ends at the first error of its source.
 struct UntilFault<R> {
     from: R,
     is_whole: bool,
@@ -71,7 +71,7 @@ struct UntilFault<R> {
 impl<R: Read> Read for UntilFault<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.from.read(buffer);
-        // A decompressor of bytes in memory fails for nothing but those bytes.
+        // A decompressor of bytes in memory can only fail because of these bytes.
         self.is_whole &= read.is_ok();
         Ok(read.unwrap_or(0))
     }

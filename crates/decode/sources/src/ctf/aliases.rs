@@ -1,11 +1,11 @@
-//! Tracers' names of events and fields, and the kernel's names for them: LTTng uses its own.
+//! Maps tracers' names of events and fields to the kernel's: LTTng has names of its own.
 
 use crate::identifier::identifier;
 use crate::text::system_of;
 
-/// System and name of an event, as the kernel has them where it has the event.
+/// System and name of an event; the kernel's names if the kernel has the event.
 pub(super) fn event(name: &str, tracer: &str) -> (String, String) {
-    // perf's names have the system, those of LTTng in programs the provider.
+    // perf's names contain the system, LTTng's user-space names the provider.
     if let Some((system, name)) = name.split_once(':') {
         return (identifier(system), identifier(name));
     }
@@ -29,11 +29,12 @@ pub(super) fn event(name: &str, tracer: &str) -> (String, String) {
     (system.to_owned(), identifier(kernel))
 }
 
-/// The kernel's name of an event of lttng-modules (its `LTTNG_TRACEPOINT_EVENT_MAP` and those like it).
+/// The kernel's name of an lttng-modules event (from `LTTNG_TRACEPOINT_EVENT_MAP` and similar
+/// macros).
 fn kernel_name(name: &str) -> &str {
     let after = |prefix: &str| name.strip_prefix(prefix);
     if name.starts_with("kvm_x86_") {
-        // `kvm_x86_exit` is `kvm_exit`.
+        // `kvm_x86_exit` becomes `kvm_exit`.
         return KVM_X86.iter().find(|(theirs, _)| *theirs == name).map_or(name, |(_, ours)| ours);
     }
     after("irq_softirq_")
@@ -55,7 +56,7 @@ fn kernel_name(name: &str) -> &str {
 
 const SOFTIRQS: &[&str] = &["softirq_entry", "softirq_exit", "softirq_raise"];
 
-/// Events of KVM on x86 (`instrumentation/events/arch/x86/kvm/trace.h` of lttng-modules).
+/// KVM events on x86 (`instrumentation/events/arch/x86/kvm/trace.h` of lttng-modules).
 const KVM_X86: &[(&str, &str)] = &[
     ("kvm_x86_entry", "kvm_entry"),
     ("kvm_x86_exit", "kvm_exit"),
@@ -88,8 +89,8 @@ const KVM_X86: &[(&str, &str)] = &[
     ("kvm_x86_vcpu_match_mmio", "vcpu_match_mmio"),
 ];
 
-/// LTTng's names of ids of threads, the kernel's, and what the process is called that LTTng calls as the kernel
-/// does the thread.
+/// LTTng's names of thread ids, the kernel's names, and new names for process ids: LTTng's name for
+/// the process id is the kernel's name for the thread id.
 const IDS: [(&str, &str, &str); 6] = [
     ("tid", "pid", "tgid"),
     ("prev_tid", "prev_pid", "prev_tgid"),
@@ -99,8 +100,8 @@ const IDS: [(&str, &str, &str); 6] = [
     ("old_tid", "old_pid", "old_tgid"),
 ];
 
-/// The kernel's name of a field of an event that has others, too. LTTng calls the id of a thread `tid`, and
-/// where it has that, `pid` is the process; perf has the kernel's `pid`.
+/// The kernel's name of a field; `has` tells which other fields the event has. LTTng calls the
+/// thread id `tid`, and then `pid` is the process id; perf has the kernel's `pid`.
 pub(super) fn field<'n>(system: &str, name: &'n str, has: impl Fn(&str) -> bool) -> &'n str {
     let ids = IDS.iter().filter(|_| system == "sched");
     for &(thread, kernels, process) in ids {

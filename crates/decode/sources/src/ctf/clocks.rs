@@ -1,15 +1,15 @@
-//! Cycles of a trace's clocks to nanoseconds of one clock, which have 64 bits.
+//! Converts cycles of a trace's clocks to nanoseconds of one clock, in 64 bits.
 //!
-//! Offsets that tracers write may lie beyond these, or before their zero: nanoseconds where seconds are meant,
-//! for one. Such a trace is read on its clock's own zero, and a note says so; times that don't fit even so are
-//! damage.
+//! Offsets from tracers can exceed 64 bits or be negative, for example if nanoseconds are declared
+//! as seconds. The times of such a trace count from its clock's own zero, and a note says so; times
+//! that still do not fit are damage.
 
 use ::ctf::{Clock, Events, Layout, Packet};
 use sys::FileMap;
 
 use super::Found;
 
-/// A trace's clocks, by their places in its layout.
+/// A trace's clocks, by their index in its layout.
 #[derive(Debug)]
 pub(super) struct Clocks {
     clocks: Vec<Clock>,
@@ -17,16 +17,16 @@ pub(super) struct Clocks {
     zero_ns: i128,
 }
 
-/// Cycles of one stream's clock to nanoseconds.
+/// Converts cycles of a stream's clock to nanoseconds.
 #[derive(Clone, Debug)]
 pub(super) enum ToNs {
-    /// Cycles are nanoseconds, from this one on.
+    /// Cycles are nanoseconds; this offset is added.
     Offset(i128),
     Any(Clock, i128),
 }
 
 impl ToNs {
-    /// The time of a reading; none: it doesn't fit.
+    /// The time of a clock reading; `None` if it does not fit.
     #[inline]
     pub(super) fn ns(&self, cycles: u64) -> Option<u64> {
         match self {
@@ -37,7 +37,7 @@ impl ToNs {
         }
     }
 
-    /// The same for what is no event, such as a loss.
+    /// The time of something other than an event, such as a loss; clamped to the valid range.
     pub(super) fn nearest_ns(&self, cycles: u64) -> u64 {
         let is_below = match self {
             Self::Offset(offset) | Self::Any(_, offset) => *offset < 0,
@@ -46,7 +46,7 @@ impl ToNs {
     }
 }
 
-/// Readings of a clock that a trace has: the least and the greatest that its packets say.
+/// The minimum and maximum reading of a clock in the trace's packets.
 #[derive(Clone, Copy, Debug)]
 struct Readings {
     least: u64,
@@ -54,7 +54,7 @@ struct Readings {
 }
 
 impl Clocks {
-    /// Those of a trace whose packets were found, with what has to be said of them.
+    /// The clocks of a trace with these packets, and a note if its offsets are unusable.
     pub(super) fn new<'f>(
         layout: &Layout,
         files: &[FileMap],
@@ -79,7 +79,7 @@ impl Clocks {
         (clocks, Some(note))
     }
 
-    /// Of a stream of this class.
+    /// The conversion for a stream of this class.
     pub(super) fn for_stream(&self, layout: &Layout, stream: usize) -> ToNs {
         let stream = layout.streams.get(stream);
         let clock = stream.and_then(|stream| self.clocks.get(stream.clock?));
@@ -91,7 +91,7 @@ impl Clocks {
         }
     }
 
-    /// The place of a clock of which some reading has no time of 64 bits.
+    /// Index of the first clock with a reading that has no 64-bit time.
     fn first_that_does_not_fit(&self, readings: &[Option<Readings>]) -> Option<usize> {
         let fits = |(clock, readings): (&Clock, &Option<Readings>)| {
             let offset = clock.offset_ns().saturating_sub(self.zero_ns);
@@ -103,8 +103,8 @@ impl Clocks {
         self.clocks.iter().zip(readings).position(|pair| !fits(pair))
     }
 
-    /// Counts times from the zero of the clock whose zero is the first of all; where that doesn't do, from the
-    /// first reading.
+    /// Sets the origin of times to the earliest zero of the clocks; if times still do not fit, to
+    /// the first reading.
     fn count_from_own_zero(&mut self, bad: &Clock, readings: &[Option<Readings>]) -> String {
         let offset = bad.offset_ns();
         let offset = match offset % 1_000_000_000 {
@@ -129,7 +129,7 @@ impl Clocks {
     }
 }
 
-/// Readings of a packet's clock: those of its head, or of its first event.
+/// Readings of a packet's clock: from its header, or of its first event.
 fn readings_of(layout: &Layout, file: &[u8], packet: &Packet) -> [Option<u64>; 2] {
     let Packet { begin, end, .. } = *packet;
     if begin.is_some() || end.is_some() {
@@ -148,7 +148,7 @@ mod tests {
         Clock { name: "c".to_owned(), offset_s, offset_cycles, frequency, ..Clock::default() }
     }
 
-    /// The conversion of one clock's readings.
+    /// Converts the readings of a clock.
     fn times(clock: Clock, min: u64, greatest: u64) -> ([Option<u64>; 2], Option<String>) {
         let mut clocks = Clocks { clocks: vec![clock.clone()], zero_ns: 0 };
         let readings = [Some(Readings { least: min, greatest })];
@@ -165,7 +165,7 @@ mod tests {
         let (found, note) = times(clock(day, 5, 1_000_000_000), 7, 9);
         let base = day as u64 * 1_000_000_000 + 5;
         assert_eq!((found, note), ([Some(base + 7), Some(base + 9)], None));
-        // A zero before that of the day is none, as long as no event is.
+        // A zero before the epoch does no harm if no event is before the epoch.
         let (found, note) = times(clock(-2, 0, 1_000_000_000), 2_000_000_007, 2_000_000_009);
         assert_eq!((found, note), ([Some(7), Some(9)], None));
     }

@@ -1,5 +1,6 @@
-//! Names of threads: traces have no list of them, but events that name those that they concern. Reading all
-//! of them takes as long as reading the trace, so it is done when a name is first asked for.
+//! Thread names. Traces have no list of them, but events name the threads that they concern.
+//! Reading all events takes as long as reading the trace, so it happens when a name is first
+//! requested.
 
 use std::collections::HashMap;
 use std::num::NonZero;
@@ -14,9 +15,10 @@ use super::stream::{CtfStream, Trace};
 use super::threads::is_unknown;
 use crate::names::ThreadNames;
 
-/// Threads whose names are kept, at most.
+/// Maximum threads with names.
 const MAX_THREADS: usize = 1 << 20;
-/// Threads that are found without looking for them; of the same lowest bits, the one that came last.
+/// Number of slots for recent threads, indexed by the low bits of the thread id; the latest thread
+/// wins.
 const RECENT: usize = 1 << 10;
 
 /// The threads of a trace.
@@ -26,26 +28,27 @@ pub(super) struct Comms {
     pub(super) streams: Vec<Arc<CtfStream>>,
 }
 
-/// Fields of an event that name a thread: its id, its name.
+/// Fields that name a thread in an event: its id, its name.
 const NAMED: [(&[&str], &[&str]); 4] = [
     (&["next_pid"], &["next_comm"]),
     (&["prev_pid"], &["prev_comm"]),
-    // What LTTng says of threads that there are when it begins, perf's events, and others of the scheduler.
+    // Events from LTTng's state dump, perf events, and other scheduler events.
     (&["tid", "pid"], &["name", "comm"]),
     (&["child_pid"], &["child_comm"]),
 ];
 
-/// The same of contexts, which any event may have: they name the thread that ran.
+/// The same for contexts, which any event can have: they name the thread that ran.
 const CONTEXT: (&[&str], &[&str]) = (&THREADS, &["context_procname"]);
 
-/// Where an event has a thread's id and its name.
+/// Positions of a thread's id and name in an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NameAt {
     id: u16,
     name: Behind,
 }
 
-/// The names that events of a shape have, which may be events of threads; the others find a field's place.
+/// Positions of names in the events of a shape, which may be events about threads; the callbacks
+/// find a field's position.
 pub(super) fn names_at(
     is_of_threads: bool,
     id_at: impl Fn(&[&str]) -> Option<u16>,
@@ -59,7 +62,7 @@ pub(super) fn names_at(
 
 impl ThreadNames for Comms {
     fn all(&self) -> Cmdlines {
-        // As if the streams were read one after another.
+        // The result is independent of the parallel reading order.
         let mut names = Named::default();
         for found in self.of_streams() {
             for entry in found.all {
@@ -72,7 +75,7 @@ impl ThreadNames for Comms {
 }
 
 impl Comms {
-    /// The names of each stream. They are read by as many threads as there are processors.
+    /// The names in each stream, read by as many threads as there are CPUs.
     fn of_streams(&self) -> Vec<Named> {
         let found: Vec<Mutex<Named>> = self.streams.iter().map(|_| Mutex::default()).collect();
         let next = AtomicUsize::new(0);
@@ -115,20 +118,20 @@ impl Comms {
     }
 }
 
-/// Threads with the last name of each.
+/// Threads with the latest name of each.
 #[derive(Debug)]
 struct Named {
     all: Vec<NamedThread>,
-    /// Where they are, by their ids.
+    /// Index of each thread by id.
     places: HashMap<u32, usize>,
-    /// Where those are that came last, by the lowest bits of their ids.
+    /// Index of the latest thread for each value of the low id bits.
     recent: Vec<usize>,
 }
 
 #[derive(Debug)]
 struct NamedThread {
     thread: u32,
-    /// When it last had a name.
+    /// Time of the latest event with a name.
     ns: u64,
     name: String,
 }
@@ -140,7 +143,7 @@ impl Default for Named {
 }
 
 impl Named {
-    /// Keeps a name; of several of a thread the last.
+    /// Records a name; the latest name of a thread wins.
     fn take(&mut self, thread: u32, ns: u64, name: &[u8]) {
         let recent = self.recent.get(thread as usize % RECENT).copied().unwrap_or(usize::MAX);
         let is_recent = self.all.get(recent).is_some_and(|entry| entry.thread == thread);

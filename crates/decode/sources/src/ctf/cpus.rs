@@ -1,9 +1,10 @@
-//! The CPUs of events that say it themselves: perf's `perf_cpu`, LTTng's context `cpu_id`. Their packets may
-//! say nothing, as those that `perf data convert` makes of samples without a CPU, or hold what several CPUs
-//! did.
+//! CPUs of events that have a CPU field: perf's `perf_cpu`, LTTng's context `cpu_id`. Their packets
+//! may have no CPU, as with `perf data convert` for samples without a CPU, or contain events of
+//! several CPUs.
 //!
-//! The events of a CPU are collected from all streams of a channel, in the order of their times: neighbours
-//! become one part. A packet does not say which CPU a loss concerns, so the loss counts for each CPU.
+//! The events of a CPU are collected from all streams of a channel in time order: adjacent events
+//! become one part. A packet does not say which CPU a loss concerns, so the loss counts for each
+//! CPU.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,16 +16,17 @@ use super::parts::Part;
 use super::shape::Shape;
 use super::stream::Trace;
 
-/// An event takes as many bytes in its stream, on average at least; of more events the CPUs are not looked for.
+/// Minimum average size of an event in its stream; if there are more events, their CPUs are not
+/// evaluated.
 const MIN_EVENT_BYTES: u64 = 4;
 
-/// A stream of a channel: the CPU that its packets say, and its parts in order.
+/// A stream of a channel: the CPU of its packets, and its parts in order.
 pub(super) struct Parted {
     pub(super) cpu: Option<u32>,
     pub(super) parts: Vec<Part>,
 }
 
-/// An event, or several of one part without any of another CPU between them.
+/// Consecutive events of one part on the same CPU.
 struct Run {
     cpu: u32,
     first_ns: u64,
@@ -32,21 +34,21 @@ struct Run {
     part: Part,
 }
 
-/// A place where events are missing, on whichever CPU.
+/// A place where events are missing, on an unknown CPU.
 struct Loss {
     ns: u64,
-    /// The CPU that has it with its count.
+    /// The CPU that accounts for the loss.
     counted_on: Option<u32>,
-    /// Where the next loss is that is counted elsewhere, of all in order.
+    /// Index of the next loss, in order, that another CPU accounts for.
     next_other: usize,
 }
 
-/// Whether events of a class of streams say which CPU they were recorded on.
+/// Whether the events of a stream class have a CPU field.
 pub(super) fn are_said(shapes: &[Vec<Shape>], class: usize) -> bool {
     shapes.get(class).is_some_and(|shapes| shapes.iter().any(|shape| shape.cpu_at.is_some()))
 }
 
-/// The parts of each CPU; none: there are too many events, or none says its CPU.
+/// The parts of each CPU; `None` if there are too many events, or if no event has a CPU.
 pub(super) fn by_cpu(trace: &Trace, streams: &[Parted]) -> Option<BTreeMap<u32, Vec<Part>>> {
     let bytes: u64 = streams.iter().flat_map(|stream| &stream.parts).map(Part::len).sum();
     let (room, is_alone) = (bytes / MIN_EVENT_BYTES, streams.len() == 1);
@@ -86,7 +88,7 @@ impl Run {
 }
 
 impl Part {
-    /// Whether the next part begins where this one ends, and nothing is missing there.
+    /// Whether the next part begins where this one ends, without a loss in between.
     fn goes_on_in(&self, next: &Self) -> bool {
         Arc::ptr_eq(&self.packet, &next.packet)
             && self.bits.end == next.bits.start
@@ -97,23 +99,23 @@ impl Part {
 /// The result of reading the parts of a channel's streams.
 struct CpuSearch<'t> {
     trace: &'t Trace,
-    /// Events that there may still be.
+    /// Remaining number of events.
     room: u64,
-    /// There is one stream: its neighbours are those of the CPU, too.
+    /// There is a single stream: adjacent events in it are adjacent on their CPU.
     is_alone: bool,
     runs: Vec<Run>,
     losses: Vec<Loss>,
 }
 
 impl CpuSearch<'_> {
-    /// Looks at the events of a part. What doesn't say its CPU is of the one that the packet says, else of the
-    /// event before.
+    /// Reads the events of a part. An event without a CPU gets that of its packet, otherwise that
+    /// of the previous event.
     fn part(&mut self, part: &Part, of_packet: Option<u32>, cpu: &mut Option<u32>) -> Option<()> {
         let trace = self.trace;
         let (clock, order) = (trace.clock(part), trace.order);
         let (begin, mut before) = (self.runs.len(), part.cycles);
         let (mut record, mut is_full) = (Vec::new(), false);
-        // What is damaged in it is found again when it is read.
+        // Damage is reported when the part is read again.
         let _ = trace.each(part, |shape, cycles, at, events| {
             record.clear();
             if shape.cpu_at.is_some() {
@@ -145,7 +147,7 @@ impl CpuSearch<'_> {
         (!is_full).then_some(())
     }
 
-    /// What is missing around a part is counted with its first and its last event.
+    /// The losses around a part are accounted to the CPUs of its first and last event.
     fn take_losses(&mut self, part: &Part, begin: usize) {
         let clock = self.trace.clock(part);
         if part.before != Missed::Nothing {
@@ -170,7 +172,7 @@ impl CpuSearch<'_> {
     }
 }
 
-/// Finds for each loss the next that is counted elsewhere.
+/// Links each loss to the next one that another CPU accounts for.
 fn link(losses: &mut [Loss]) {
     let mut behind = (None, losses.len(), losses.len());
     for (at, loss) in losses.iter_mut().enumerate().rev() {
@@ -181,7 +183,7 @@ fn link(losses: &mut [Loss]) {
     }
 }
 
-/// Marks the losses that are counted elsewhere where they lie among the events of a CPU.
+/// Marks losses accounted to other CPUs that lie among the events of this CPU.
 fn mark(cpu: u32, runs: &mut [Run], losses: &[Loss]) {
     let lies_in = |from_ns: u64, to_ns: u64| {
         let first = losses.partition_point(|loss| loss.ns < from_ns);

@@ -1,24 +1,24 @@
-//! Where a trace is: the folder with its metadata, which LTTng has below that of a session.
+//! Finds the folder of a trace, which contains its metadata; in LTTng sessions it is a subfolder.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::open_error::{OpenError, OpenFault};
 
-/// The file with what a trace's streams hold.
+/// The file that describes a trace's streams.
 const METADATA: &str = "metadata";
-/// Maximum depth of folders below a session in which other traces are searched.
+/// Maximum depth of the search for traces in a session's folder.
 const MAX_DEPTH: usize = 5;
-/// Entries of folders that are looked at for them: a session of LTTng has a few dozen.
+/// Maximum folder entries to search: an LTTng session has a few dozen.
 const MAX_ENTRIES: usize = 4096;
-/// Traces of a session that are named.
+/// Maximum traces of a session to list in a message.
 const MAX_NAMED: usize = 4;
 
-/// The folder of the trace that `path` stands for: itself, or that of a session: the `kernel`, or the only one.
-/// None: it is neither a trace nor a session.
+/// The trace folder for `path`: itself, or in a session the `kernel` trace or the only trace.
+/// `None` if it is neither a trace nor a session.
 ///
 /// # Errors
-/// When it is a session with several traces, none of the kernel.
+/// If it is a session with several traces, none of which is from the kernel.
 pub(crate) fn trace(path: &Path) -> Result<Option<PathBuf>, OpenError> {
     if path.join(METADATA).is_file() {
         return Ok(Some(path.to_owned()));
@@ -47,21 +47,21 @@ pub(crate) fn trace(path: &Path) -> Result<Option<PathBuf>, OpenError> {
     Err(OpenError::new(path, OpenFault::Refused(what)))
 }
 
-/// Whether a folder is the root of a file system: what lies below it is not one session's.
+/// Whether a folder is the root of a file system: its contents do not belong to one session.
 fn is_root(path: &Path) -> bool {
     let device = |path: &Path| path.metadata().ok().map(|metadata| metadata.dev());
     let Ok(path) = path.canonicalize() else { return false };
     path.parent().is_none_or(|parent| device(parent) != device(&path))
 }
 
-/// A look for traces below a folder.
+/// A search for traces below a folder.
 struct Walk {
     found: Vec<PathBuf>,
     entries_left: usize,
 }
 
 impl Walk {
-    /// Finds folders with metadata below one.
+    /// Finds folders with metadata below a folder.
     fn below(&mut self, folder: &Path, depth: usize) {
         let Ok(entries) = folder.read_dir() else { return };
         for entry in entries.flatten() {
@@ -82,7 +82,7 @@ impl Walk {
     }
 }
 
-/// The files of a trace's streams, in the order of their names. LTTng's `index` is a folder.
+/// The files of a trace's streams, sorted by name. LTTng's `index` is a folder.
 pub(super) fn streams(trace: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in trace.read_dir()? {
@@ -97,7 +97,7 @@ pub(super) fn streams(trace: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The file with what a trace's streams hold.
+/// The file that describes a trace's streams.
 pub(super) fn metadata(trace: &Path) -> PathBuf {
     trace.join(METADATA)
 }

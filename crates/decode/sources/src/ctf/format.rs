@@ -1,4 +1,4 @@
-//! The format of an event's records, as a kernel would write it: where fields are, and how they are printed.
+//! Writes an event's format text as a kernel would: positions of fields, and the print fmt.
 
 use std::fmt::Write;
 
@@ -6,10 +6,10 @@ use ctf::Integer;
 
 use super::symbols;
 
-/// Names of values that a print fmt has, at most.
+/// Maximum named values in a print fmt.
 const MAX_LABELS: usize = 64;
 
-/// A field that a record has.
+/// A field of a record.
 pub(super) struct RecordField {
     pub(super) name: String,
     pub(super) declared: &'static str,
@@ -20,24 +20,24 @@ pub(super) struct RecordField {
     pub(super) print: Print,
 }
 
-/// How the print fmt has a field.
+/// How the print fmt prints a field.
 pub(super) enum Print {
     Number(&'static str),
-    /// By the names of values, of which these bits count.
+    /// By the names of its values, after masking with these bits.
     Labels(String, u64),
     Text,
-    /// Numbers of this many bytes each.
+    /// Numbers of this size in bytes.
     Numbers(u32),
-    /// Numbers that libtraceevent would print otherwise: it takes arrays for those of the machine that it runs on.
+    /// Not printed: libtraceevent assumes arrays of the byte order of its own machine.
     Nothing,
 }
 
-/// The format of an event with these fields; `has_flags`: its head has `common_flags`.
+/// The format text of an event with these fields; `has_flags`: its header has `common_flags`.
 pub(super) fn text(id: u16, name: &str, fields: &[RecordField], has_flags: bool) -> String {
     let mut text = format!("name: {name}\nID: {id}\nformat:\n");
     let field = |text: &mut String, declared: &str, at: u16, size: u16, signed: bool| {
         let signed = u8::from(signed);
-        // Writing to memory can't fail.
+        // Writing to memory cannot fail.
         let _ = writeln!(text, "\tfield:{declared};\toffset:{at};\tsize:{size};\tsigned:{signed};");
     };
     field(&mut text, "unsigned short common_type", 0, 2, false);
@@ -46,7 +46,7 @@ pub(super) fn text(id: u16, name: &str, fields: &[RecordField], has_flags: bool)
     }
     field(&mut text, "unsigned char common_preempt_count", 3, 1, false);
     field(&mut text, "int common_pid", 4, 4, true);
-    // libtraceevent takes fields for common ones up to an empty line.
+    // libtraceevent treats all fields before the first empty line as common fields.
     text.push('\n');
     for known in fields {
         let RecordField { name, declared, at, size, signed, .. } = known;
@@ -92,7 +92,7 @@ fn print_fmt(name: &str, fields: &[RecordField]) -> String {
     print
 }
 
-/// An array as the kernel's own print fmts have some: bytes in hex, larger numbers between braces.
+/// Prints an array as kernel print fmts do: bytes in hex, larger numbers in braces.
 fn numbers(name: &str, count: Option<u32>, size: u32) -> String {
     let (place, count) = match count {
         Some(count) => (format!("REC->{name}"), count.to_string()),
@@ -108,7 +108,7 @@ fn numbers(name: &str, count: Option<u32>, size: u32) -> String {
     }
 }
 
-/// The type of a field as C has it, and whether it is signed.
+/// The C type of a field, and whether it is signed.
 pub(super) fn declared(integer: &Integer, bytes: u32) -> (&'static str, bool) {
     let declared = match (bytes, integer.signed) {
         (1, false) => "u8",
@@ -123,11 +123,11 @@ pub(super) fn declared(integer: &Integer, bytes: u32) -> (&'static str, bool) {
     (declared, integer.signed)
 }
 
-/// How a number of this many bytes is printed: by the names of its values, if it has any.
+/// How a number of this size is printed: by the names of its values, if it has any.
 pub(super) fn number(integer: &Integer, bytes: u32) -> Print {
     let single = |label: &&ctf::Label| label.from == label.to;
     let labels = || integer.labels.iter().flat_map(|labels| labels.iter()).filter(single);
-    // libtraceevent reads no number below zero, and doesn't extend the sign of a field.
+    // libtraceevent parses no negative numbers, and does not sign-extend fields.
     let is_below = labels().take(MAX_LABELS).any(|label| label.from < 0) && bytes < 8;
     let bits = if is_below { (1 << (bytes * 8)) - 1 } else { u64::MAX };
     let value = |label: &ctf::Label| label.from as u64 & bits;
@@ -138,7 +138,7 @@ pub(super) fn number(integer: &Integer, bytes: u32) -> Print {
     if !labels.is_empty() {
         return Print::Labels(labels.join(", "), bits);
     }
-    // libtraceevent doesn't extend the sign of what is shorter than its conversion.
+    // libtraceevent does not sign-extend a field that is shorter than its conversion.
     Print::Number(match (integer, bytes) {
         (Integer { base: 16, .. }, 8) => "0x%llx",
         (Integer { base: 16, .. }, _) => "0x%x",
@@ -151,7 +151,7 @@ pub(super) fn number(integer: &Integer, bytes: u32) -> Print {
     })
 }
 
-/// A name that can stand in a print fmt.
+/// A name without characters that are special in a print fmt.
 fn plain(name: &str) -> String {
     let plain = |c: char| match c {
         '"' | '\\' => '\'',

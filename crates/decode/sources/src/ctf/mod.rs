@@ -1,10 +1,11 @@
-//! A trace in the Common Trace Format as a recording: LTTng's, barectf's, what `perf data convert --to-ctf`
-//! makes.
+//! Reads a trace in the Common Trace Format as a recording: from LTTng, barectf, or `perf data
+//! convert --to-ctf`.
 //!
-//! Metadata say which events there are; each gets a format of its own, as a kernel would write it, under the
-//! kernel's name (`aliases.rs`, `shape.rs`). Heads of all packets are read when the trace is opened, the
-//! packets become records when they are asked for (`stream.rs`). Threads are those of contexts, else of
-//! the switches on the CPU (`threads.rs`); CPUs are those that events say, else their packets (`cpus.rs`).
+//! The metadata describes the events; each gets a format of its own, as a kernel would write it,
+//! with the kernel's names (`aliases.rs`, `shape.rs`). All packet headers are read on opening;
+//! packets are converted to records on demand (`stream.rs`). Thread ids come from contexts,
+//! otherwise from the switches on the CPU (`threads.rs`); CPUs come from events, otherwise from
+//! packets (`cpus.rs`).
 
 mod aliases;
 mod clocks;
@@ -45,20 +46,20 @@ use crate::stream::{Stream, StreamRecords};
 use crate::text::{HEADER_EVENT, HEADER_PAGE};
 use crate::{Damage, Ending, FormatTable, KernelCount};
 
-/// Maximum size of metadata: that of all events of a kernel has 2 MB.
+/// Maximum size of metadata: that of all kernel events has 2 MB.
 const MAX_METADATA_BYTES: usize = 256 << 20;
-/// A CPU's number is less: the kernel has no more.
+/// Upper bound of CPU numbers; no kernel has more.
 const MAX_CPUS: u64 = 1 << 14;
 
-/// Whether a file is part of a trace, and its folder should be named.
+/// Whether a file is part of a trace, so that its folder should be opened instead.
 pub(crate) fn is_part(file: &[u8]) -> bool {
     ::ctf::is_metadata(file) || ::ctf::is_stream(file)
 }
 
-/// Opens the trace in the folder `dir`, which messages call `path`.
+/// Opens the trace in the folder `dir`; messages call it `path`.
 ///
 /// # Errors
-/// When its files can't be read, or its metadata not be understood.
+/// If its files cannot be read, or its metadata cannot be parsed.
 pub(crate) fn open(path: &Path, dir: &Path) -> Result<Recording, OpenError> {
     let failed = |what: String| OpenError::new(dir, OpenFault::Refused(what));
     let metadata = FileMap::open(&folder::metadata(dir))?;
@@ -97,13 +98,13 @@ pub(crate) fn open(path: &Path, dir: &Path) -> Result<Recording, OpenError> {
 /// The packets of a stream, each with the index of its file.
 type Found = Vec<(usize, Packet)>;
 
-/// By what streams differ.
+/// Identifies a stream.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct StreamKey {
     class: usize,
     cpu: Option<u64>,
     instance: Option<u64>,
-    /// Where a packet says neither.
+    /// The file, if packets have neither a stream nor a CPU.
     file: Option<usize>,
 }
 
@@ -134,7 +135,7 @@ fn packets(
     streams
 }
 
-/// The byte order of most of a trace's numbers.
+/// The byte order of most numbers in a trace.
 fn order_of(layout: &Layout) -> ByteOrder {
     if layout.version == "1.8" {
         return layout.order;
@@ -151,7 +152,7 @@ fn order_of(layout: &Layout) -> ByteOrder {
     if big.len() > little.len() { ByteOrder::Big } else { ByteOrder::Little }
 }
 
-/// The shapes of all events, by classes of streams and of events.
+/// The shapes of all events, by stream class and event class.
 fn shapes(
     layout: &Layout,
     order: ByteOrder,
@@ -209,7 +210,7 @@ fn format_table(shapes: &[Vec<Shape>], damage: &mut Vec<Damage>) -> FormatTable 
     table
 }
 
-/// The formats as a trace.dat has them.
+/// The format texts as in a trace.dat.
 fn format_texts(shapes: &[Vec<Shape>]) -> Formats {
     let event = |shape: &Shape| EventText {
         system: shape.system.as_str().into(),
@@ -248,7 +249,7 @@ fn info(layout: &Layout, buffers: Vec<BufferInfo>, notes: Vec<String>) -> Record
     }
 }
 
-/// By the environment that the metadata have.
+/// The tracer, from the environment in the metadata.
 fn tracer(layout: &Layout) -> Tracer {
     let name = layout.env("tracer_name").unwrap_or_default();
     let is_of_kernel = layout.env("domain").is_none_or(|domain| domain == "kernel");
@@ -261,8 +262,8 @@ fn tracer(layout: &Layout) -> Tracer {
     }
 }
 
-/// The clock of the events, by the names that tracefs has for them. LTTng's offset makes its monotonic
-/// clock that of the day.
+/// The clock of the events, with the name that tracefs uses. LTTng's offset turns its monotonic
+/// clock into the real-time clock.
 fn clock_name(name: &str) -> &str {
     match name {
         "monotonic" => "mono",
@@ -271,21 +272,21 @@ fn clock_name(name: &str) -> &str {
     }
 }
 
-/// The buffer of a channel: LTTng's files are called by it, and by the CPU.
+/// The channel of a stream file: LTTng names its files after the channel and the CPU.
 fn channel(path: Option<&std::path::PathBuf>) -> String {
     let name = path.and_then(|path| path.file_name()).unwrap_or_default().to_string_lossy();
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_');
     if plain.is_empty() { name.into_owned() } else { plain.to_owned() }
 }
 
-/// A channel's streams, which are those of one buffer.
+/// The streams of a channel, which form a buffer.
 #[derive(Default)]
 struct Channel {
     name: String,
     streams: Vec<Parted>,
-    /// Whether events say which CPU they were recorded on.
+    /// Whether events have their CPU.
     says_cpus: bool,
-    /// Events that were lost, by the CPU that packets say, and whether all packets have such a count.
+    /// Lost events by the CPU of packets, and whether some packets lack the count.
     lost: Vec<(u32, u64)>,
     is_uncounted: bool,
 }
@@ -321,15 +322,14 @@ fn channels(
 }
 
 impl Channel {
-    /// Its parts by the CPUs that events say, else by those of packets; and what each lost.
+    /// Its parts by the CPUs of events, otherwise of packets, with the number of lost events.
     fn by_cpu(&mut self, trace: &Trace) -> Vec<(u32, Vec<Part>, u64)> {
         let parts_by_cpu = if self.says_cpus { cpus::by_cpu(trace, &self.streams) } else { None };
         let Some(parts_by_cpu) = parts_by_cpu else {
             let streams = std::mem::take(&mut self.streams).into_iter().zip(&self.lost);
             return streams.map(|(stream, &(cpu, lost))| (cpu, stream.parts, lost)).collect();
         };
-        // The packets of all of them lost these events, but the trace does not say which CPU did: one CPU gets
-        // the count.
+        // The channel lost these events on an unknown CPU: one CPU gets the count.
         let mut lost = self.lost.iter().map(|(_, lost)| *lost).fold(0, u64::saturating_add);
         let with_lost = |(cpu, parts)| (cpu, parts, std::mem::take(&mut lost));
         parts_by_cpu.into_iter().map(with_lost).collect()
@@ -373,7 +373,7 @@ fn recording(
     }
     let is_counted = !channels.iter().any(|channel| channel.is_uncounted);
     let mut channels: Vec<String> = channels.into_iter().map(|channel| channel.name).collect();
-    // One channel is the recording's only buffer, and needs no name.
+    // A single channel is the recording's only buffer, and needs no name.
     if channels.len() <= 1 {
         channels = vec![String::new()];
     }

@@ -1,4 +1,4 @@
-//! The packets of a stream in order, with what is missing between them, and parted where they are long.
+//! The packets of a stream in order, with the losses between them; long packets are split.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,28 +7,28 @@ use ctf::{Events, Layout, Packet};
 use ftrace::ringbuf::Missed;
 use sys::FileMap;
 
-/// A packet is parted when it is longer: what is read at once is bounded.
+/// Longer packets are split, to bound how much is read at once.
 const PART_BYTES: u64 = 1 << 20;
-/// Bytes of parts that are read at once, where there are several.
+/// Bytes of parts that are read at once, if there are several.
 const BLOCK_BYTES: u64 = 256 << 10;
 
-/// A packet, or a part of one.
+/// A packet, or a part of a packet.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     /// Index among the trace's files.
     pub(super) file: usize,
     pub(super) packet: Arc<Packet>,
-    /// Bits of the packet that are this part's.
+    /// Bits of the packet that belong to this part.
     pub(super) bits: Range<u64>,
-    /// The clock before its first event.
+    /// The clock value before its first event.
     pub(super) cycles: u64,
-    /// What is missing before it, and behind it.
+    /// Losses before and after it.
     pub(super) before: Missed,
     pub(super) behind: Missed,
 }
 
 impl Part {
-    /// Bytes that it takes in the file.
+    /// Its size in the file in bytes.
     pub(super) fn len(&self) -> u64 {
         self.bits.end.saturating_sub(self.bits.start).div_ceil(8)
     }
@@ -39,7 +39,7 @@ impl Part {
         raw_bytes::slice::range(file, self.packet.offset, self.packet.len)
     }
 
-    /// Whether nothing is missing between this and the part behind it.
+    /// Whether no events are missing between this part and the next.
     pub(super) fn is_followed_by(&self, next: &Self) -> bool {
         self.behind == Missed::Nothing && next.before == Missed::Nothing
     }
@@ -49,15 +49,16 @@ impl Part {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lost {
     pub(super) events: u64,
-    /// Whether every packet says how many its stream had lost.
+    /// Whether every packet has the number of events that its stream had lost.
     pub(super) is_counted: bool,
 }
 
-/// Puts packets in order, with what is missing between them.
+/// Sorts packets, and determines the losses between them.
 ///
-/// Each says how many events its stream had lost by its end. In LTTng's they went missing behind its last
-/// event: the next buffer was full, and this one stayed open until it wasn't
-/// (`lib_ring_buffer_try_reserve_slow` of lttng-modules). Others lose events before a packet is opened.
+/// Each packet states how many events its stream had lost by its end. LTTng loses them after the
+/// packet's last event: the next buffer was full, and this one stayed open meanwhile
+/// (`lib_ring_buffer_try_reserve_slow` of lttng-modules). Other tracers lose events before a packet
+/// is opened.
 pub(super) fn ordered(mut packets: Vec<(usize, Packet)>, is_lttng: bool) -> (Vec<Part>, Lost) {
     packets.sort_by_key(|(file, packet)| {
         (packet.begin.unwrap_or(0), packet.sequence.unwrap_or(0), *file, packet.offset)
@@ -67,7 +68,7 @@ pub(super) fn ordered(mut packets: Vec<(usize, Packet)>, is_lttng: bool) -> (Vec
     let (mut counted, mut sequence) = (0_u64, None);
     for (file, packet) in packets {
         let mut before = Missed::Nothing;
-        // Numbers count round where their field is short; two of the same are two streams in one.
+        // Short sequence numbers wrap; two equal numbers mean two streams in one.
         let is_next = match (sequence, packet.sequence) {
             (Some(last), Some(this)) => this <= last || this - last == 1,
             _ => true,
@@ -96,13 +97,13 @@ pub(super) fn ordered(mut packets: Vec<(usize, Packet)>, is_lttng: bool) -> (Vec
     (parts, lost)
 }
 
-/// How far a count of this many bits has gone.
+/// The increment of a counter with this many bits.
 fn since(before: u64, now: u64, bits: u32) -> u64 {
     let mask = if bits >= 64 { u64::MAX } else { (1 << bits) - 1 };
     now.wrapping_sub(before) & mask
 }
 
-/// Parts packets that are long.
+/// Splits long packets.
 pub(super) fn parted(parts: Vec<Part>, layout: &Layout, files: &[FileMap]) -> Vec<Part> {
     let mut all = Vec::with_capacity(parts.len());
     for part in parts {
@@ -125,7 +126,7 @@ pub(super) fn parted(parts: Vec<Part>, layout: &Layout, files: &[FileMap]) -> Ve
             last = (at, event.cycles);
         }
         all.push(Part { bits: from.0..part.bits.end, cycles: from.1, ..part.clone() });
-        // What is missing is before the first of them and behind the last.
+        // The losses are before the first part and after the last.
         let count = all.len() - begin;
         for (at, piece) in all.iter_mut().skip(begin).enumerate() {
             if at > 0 {
@@ -139,7 +140,7 @@ pub(super) fn parted(parts: Vec<Part>, layout: &Layout, files: &[FileMap]) -> Ve
     all
 }
 
-/// Parts that are read together.
+/// Groups parts that are read together.
 pub(super) fn blocks(parts: &[Part]) -> Vec<Range<usize>> {
     let mut blocks = Vec::new();
     let (mut from, mut bytes) = (0, 0_u64);

@@ -1,8 +1,8 @@
-//! How an event of a trace becomes a record: fields at places of its own. The format that says so is written in
-//! `format.rs`.
+//! Converts an event of a trace to a record with fields at fixed positions. `format.rs` writes the
+//! matching format.
 //!
-//! Fields of known places are copied as they lie, in runs; texts and sequences go behind them, and what has
-//! no place at all (variants, arrays of structures) is there as text.
+//! Fields at fixed positions are copied in runs; strings and sequences follow them. Variants and
+//! arrays of structures have no fixed layout, and are stored as text.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -14,18 +14,18 @@ use super::comms::{self, NameAt};
 use super::format::{self, Print, RecordField, declared, number};
 use crate::identifier::identifier;
 
-/// Bytes before an event's own fields: `common_type` to `common_pid`.
+/// Bytes before the event's fields: `common_type` to `common_pid`.
 pub(super) const HEAD_BYTES: u16 = 8;
-/// Where `common_pid` is.
+/// Position of `common_pid`.
 pub(super) const PID_AT: usize = 4;
-/// Bytes of the places of all fields of a record, at most.
+/// Maximum bytes of a record's fixed part.
 const MAX_BYTES: u32 = 1 << 15;
-/// Bytes of a number with a fraction as text, and what parts it from the next: `-2.2250738585072014e-308, `.
+/// Bytes of a floating-point number as text with its separator: `-2.2250738585072014e-308, `.
 const FLOAT_BYTES: u32 = 26;
-/// Fields of an event, at most.
+/// Maximum fields of an event.
 const MAX_FIELDS: usize = 256;
 
-/// Where a record has a text: in an array of this many bytes, or behind all fields.
+/// The position of a string in a record: in an array of this size, or after all fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Behind {
     at: u16,
@@ -33,7 +33,7 @@ pub(super) struct Behind {
 }
 
 impl Behind {
-    /// The text, up to its NUL.
+    /// The string, up to its NUL.
     pub(super) fn text_in(self, record: &[u8], order: ByteOrder) -> Option<&[u8]> {
         let bytes = match self.len {
             Some(len) => record.get(usize::from(self.at)..)?.get(..usize::from(len))?,
@@ -47,87 +47,87 @@ impl Behind {
     }
 }
 
-/// How an event becomes a record.
+/// How to convert an event to a record.
 #[derive(Debug)]
 pub(super) struct Shape {
     pub(super) id: u16,
     pub(super) system: String,
     pub(super) name: String,
-    /// Its format, as the kernel would write it.
+    /// Its format text, as a kernel would write it.
     pub(super) text: String,
     /// How to handle each step of the event.
     pub(super) plans: Vec<Plan>,
-    /// The bytes of its only run that a record is made of, where there is nothing else to do.
+    /// The byte range of its only run, if copying this run gives the whole record.
     pub(super) run: Option<Range<usize>>,
-    /// Bytes of a record up to texts and sequences.
+    /// Bytes of a record before strings and sequences.
     pub(super) size: u16,
-    /// Where the record has the id of the thread it is of.
+    /// Position of the thread id in the record.
     pub(super) thread_at: Option<u16>,
-    /// Where the record has the CPU that it was recorded on.
+    /// Position of the CPU in the record.
     pub(super) cpu_at: Option<u16>,
-    /// Of a switch: where it has the thread before and the one after.
+    /// For a switch: positions of the previous and the next thread.
     pub(super) switch_at: Option<(u16, u16)>,
-    /// Where it has names of threads.
+    /// Positions of thread names.
     pub(super) names_at: Vec<NameAt>,
-    /// Whether it says which thread runs, or what one is called.
+    /// Whether it shows which thread runs, or a thread's name.
     pub(super) names_threads: bool,
-    /// `common_flags` and `common_preempt_count`, where the event has them.
+    /// Positions of `common_flags` and `common_preempt_count`, if the event has them.
     pub(super) common_at: [Option<(u32, u32)>; 2],
 }
 
-/// What is done with a step.
+/// How to convert a step of an event.
 #[derive(Debug)]
 pub(super) enum Plan {
-    /// Pieces of a run are copied.
+    /// Copy pieces of a run.
     Pieces(Vec<Piece>),
-    /// Bytes go behind the record, whose place stands at this byte; a text gets a NUL.
+    /// Append bytes to the record, and store their position at this offset; a string gets a NUL.
     Behind { at: u16, is_text: bool },
-    /// A thread's name stands at this byte, filled up with NULs.
+    /// Store a thread name at this offset, padded with NULs.
     Comm { at: u16 },
-    /// It is left out.
+    /// Skip the step.
     Nothing,
 }
 
-/// Some of a run.
+/// A part of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
-    /// The bit of the run where it begins.
+    /// First bit in the run.
     pub(super) from: u32,
-    /// The byte of the record where it goes.
+    /// Byte offset in the record.
     pub(super) to: u16,
     pub(super) how: How,
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum How {
-    /// As many bytes as they are.
+    /// A copy of this many bytes.
     Bytes(u16),
-    /// An integer whose bits are no bytes, or of the other order: it takes 8 bytes.
+    /// An integer that is not made of whole bytes, or has the other byte order: it takes 8 bytes.
     Integer(Integer),
-    /// Numbers with a fraction, which a kernel's format has no type for: as text, a NUL at the end of its room.
+    /// Floating-point numbers, for which kernel formats have no type: as NUL-padded text.
     Floats(Float, u32),
 }
 
-/// Facts about a trace besides its events.
+/// Facts about a trace that decide how its events are converted.
 pub(super) struct Of<'t> {
     /// The program that recorded it.
     pub(super) tracer: &'t str,
     /// The byte order of its records.
     pub(super) order: ByteOrder,
-    /// Whether the threads of these events can be known.
+    /// Whether the threads of these events can be determined.
     pub(super) has_threads: bool,
-    /// Whether exits have the number of their vCPU.
+    /// Whether exits have their vCPU id.
     pub(super) exits_have_vcpus: bool,
 }
 
-/// Fields of any event that have the thread that ran.
+/// Fields with the thread that ran, in any event.
 pub(super) const THREADS: [&str; 3] = ["context_tid", "context_vtid", "perf_tid"];
-/// The same of the CPU.
+/// Fields with the CPU, in any event.
 const CPUS: [&str; 2] = ["perf_cpu", "context_cpu_id"];
 
-/// Bytes of a thread's name, its NUL included (`TASK_COMM_LEN`).
+/// Bytes of a thread name, including its NUL (`TASK_COMM_LEN`).
 pub(super) const COMM_BYTES: u16 = 16;
-/// Names of threads as the kernel's events have them. libtraceevent's plugins look for them in arrays of
+/// Fields with thread names in kernel events. libtraceevent's plugins expect them as arrays of
 /// [`COMM_BYTES`].
 const COMMS: [&str; 7] =
     ["comm", "prev_comm", "next_comm", "parent_comm", "child_comm", "oldcomm", "newcomm"];
@@ -136,7 +136,7 @@ struct Builder<'t> {
     context: &'t Of<'t>,
     is_entry: bool,
     system: String,
-    /// What the event calls its own fields.
+    /// Names of the event's own fields.
     payload: BTreeSet<&'t str>,
     fields: Vec<RecordField>,
     names: BTreeSet<String>,
@@ -145,7 +145,7 @@ struct Builder<'t> {
 }
 
 impl Shape {
-    /// Whether its events say which thread ran.
+    /// Whether its events have the thread that ran.
     pub(super) fn says_thread(&self) -> bool {
         self.thread_at.is_some() || self.switch_at.is_some()
     }
@@ -153,7 +153,7 @@ impl Shape {
     pub(super) fn new(id: u16, event: &EventClass, context: &Of<'_>) -> Self {
         let (mut system, name) = aliases::event(&event.name, context.tracer);
         if !context.has_threads && system == "kvm" {
-            // Exits are put together by their threads: these can't be.
+            // Exits are assigned by thread: without threads, they get another system.
             "kvm_of_no_thread".clone_into(&mut system);
         }
         let mut builder = Builder {
@@ -196,13 +196,13 @@ impl Shape {
     }
 }
 
-/// What an event calls its own fields.
+/// Names of the event's own fields.
 fn own_fields(event: &EventClass) -> BTreeSet<&str> {
     let fields = event.payload.iter().flat_map(|payload| &payload.fields);
     fields.map(|field| field.name.as_str()).collect()
 }
 
-/// The bytes of an event's only step that are all of its record but the head.
+/// The bytes of an event's only step, if they are its whole record except the header.
 fn only_run(steps: &[Step], plans: &[Plan], size: u16) -> Option<Range<usize>> {
     let ([Step::Fixed { bits, .. }], [Plan::Pieces(pieces)]) = (steps, plans) else { return None };
     let [Piece { from, to: HEAD_BYTES, how: How::Bytes(len) }] = pieces.as_slice() else {
@@ -213,13 +213,13 @@ fn only_run(steps: &[Step], plans: &[Plan], size: u16) -> Option<Range<usize>> {
     (is_all && from + len <= *bits as usize / 8).then_some(from..from + len)
 }
 
-/// Whether the integer is bytes of a record as they are.
+/// Whether the integer is made of whole bytes in the wanted byte order.
 fn is_plain(bits: u32, order: ByteOrder, at: u32, wanted: ByteOrder) -> bool {
     at.is_multiple_of(8) && matches!(bits, 8 | 16 | 32 | 64) && (bits == 8 || order == wanted)
 }
 
 impl Builder<'_> {
-    /// Makes room for a field; none: there is no more.
+    /// Reserves space for a field; `None` if the record is full.
     fn room(&mut self, bytes: u32) -> Option<u16> {
         let at = self.end;
         let end = at.checked_add(bytes)?;
@@ -233,8 +233,9 @@ impl Builder<'_> {
     /// A name that no other field has.
     fn name(&mut self, name: &str, scope: Scope) -> String {
         let name = match scope {
-            // Where exits have it, entries of lttng-modules 2.13 have part of a pointer to the vCPU: since
-            // Linux 5.10 the tracepoint is given that, and their probe takes it for the number.
+            // In lttng-modules 2.13, entries have part of a pointer to the vCPU where exits have
+            // the vCPU id: since Linux 5.10 the tracepoint passes the pointer, and their probe
+            // records it as the id.
             Scope::Payload
                 if self.is_entry && self.context.exits_have_vcpus && name == "vcpu_id" =>
             {
@@ -245,7 +246,7 @@ impl Builder<'_> {
             })),
             _ => format!("context_{}", identifier(name)),
         };
-        // `common_…` are the record's own.
+        // `common_…` is reserved for the record's header.
         let name = name.strip_prefix("common_").map_or(name.clone(), |rest| format!("own_{rest}"));
         let mut unique = name.clone();
         let mut number = 1;
@@ -264,7 +265,7 @@ impl Builder<'_> {
     }
 
     fn names_at(&self, event: &str) -> Vec<NameAt> {
-        // Other events have such fields, too: names of files, processes.
+        // Other events have fields with these names for file and process names.
         let is_of_threads = self.system == "sched"
             || matches!(event, "perf_comm" | "lttng_statedump_process_state");
         let name_at = |names: &[&str]| {
@@ -317,7 +318,7 @@ impl Builder<'_> {
         if is_printed { Print::Numbers(size) } else { Print::Nothing }
     }
 
-    /// Whether a field is the name of a thread, in an event of the kernel's.
+    /// Whether a field is a thread name in a kernel event.
     fn is_comm(&self, name: &str) -> bool {
         matches!(self.system.as_str(), "sched" | "task") && COMMS.contains(&name)
     }
@@ -372,7 +373,7 @@ impl Builder<'_> {
         Some(Piece { from: field.at, to, how })
     }
 
-    /// Numbers with a fraction become a text.
+    /// Converts floating-point numbers to text.
     fn floats(&mut self, field: &FixedField, float: &Float) -> Option<Piece> {
         let count = field.count.unwrap_or(1);
         let bytes = count.checked_mul(FLOAT_BYTES)?.checked_add(1)?;
@@ -392,7 +393,8 @@ impl Builder<'_> {
         Some(Piece { from: field.at, to: at, how })
     }
 
-    /// What the record has in its head already: perf gives tracepoints with all that they have.
+    /// Whether the record's header already has this field: perf includes common fields in
+    /// tracepoints.
     fn is_common(&mut self, name: &str, at: u32, integer: &Integer) -> bool {
         let place = (at, integer.bits);
         match name {
@@ -405,7 +407,7 @@ impl Builder<'_> {
     }
 }
 
-/// Pieces that follow each other in run and record are one.
+/// Merges pieces that are adjacent in both run and record.
 fn joined(pieces: Vec<Piece>) -> Vec<Piece> {
     let mut all: Vec<Piece> = Vec::new();
     for piece in pieces {

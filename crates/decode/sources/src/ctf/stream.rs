@@ -1,4 +1,4 @@
-//! One CPU of a trace, whose packets become records when they are asked for.
+//! A CPU of a trace, whose packets are converted to records on demand.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use super::threads::{Threads, never_known};
 use crate::Damage;
 use crate::records::{RecordList, RecordSource};
 
-/// Data that all streams of a trace share.
+/// Data that the streams of a trace share.
 #[derive(Debug)]
 pub(super) struct Trace {
     pub(super) layout: Layout,
     pub(super) files: Vec<FileMap>,
-    /// By class of streams and of events.
+    /// By stream class and event class.
     pub(super) shapes: Vec<Vec<Shape>>,
     pub(super) order: ByteOrder,
     pub(super) clocks: Clocks,
 }
 
-/// One CPU of a trace.
+/// A CPU of a trace.
 #[derive(Debug)]
 pub(super) struct CtfStream {
     pub(super) cpu: u32,
@@ -47,7 +47,7 @@ impl CtfStream {
         (range.start, self.parts.get(range).unwrap_or(&[]))
     }
 
-    /// The thread that the first switch of a part takes away.
+    /// The previous thread of a part's first switch.
     fn first_switch(&self, part: &Part) -> Option<i32> {
         let mut found = None;
         self.trace.each_record(part, &mut Vec::new(), |shape, record, _| {
@@ -57,7 +57,7 @@ impl CtfStream {
         found
     }
 
-    /// The thread that the last switch of a part brings.
+    /// The next thread of a part's last switch.
     fn last_switch(&self, part: &Part) -> Option<i32> {
         let mut found = None;
         self.trace.each_record(part, &mut Vec::new(), |shape, record, _| {
@@ -123,7 +123,7 @@ impl CtfStream {
 /// State that continues from part to part of a block.
 struct State<'l> {
     list: &'l mut RecordList,
-    /// The thread that runs; none: it isn't known.
+    /// The running thread; `None` if it is unknown.
     thread: Option<i32>,
 }
 
@@ -137,7 +137,7 @@ impl RecordSource for CtfStream {
     }
 
     fn unpacked_len(&self, block: usize) -> u64 {
-        // A record has a head, a place in the list, and whole words.
+        // A record adds a header, an entry in the list, and padding to whole words.
         self.stored_len(block).saturating_mul(4)
     }
 
@@ -147,7 +147,7 @@ impl RecordSource for CtfStream {
         let mut damage = None;
         for (at, part) in (first..).zip(parts) {
             if let Err(bad) = self.part(at, part, &mut state) {
-                // What was read of it stands; what follows comes after a gap.
+                // Events before the damage are valid; what follows comes after a gap.
                 state.list.missed(Missed::Unknown, state.list.last_stamp(), bad.offset);
                 state.thread = None;
                 damage = damage.or(Some(bad));
@@ -173,14 +173,14 @@ impl Trace {
         Some((events, self.shapes.get(part.packet.stream)?))
     }
 
-    /// Calls `take` with the events of a part, whose fields it has to take.
+    /// Calls `take` with each event of a part; `take` must consume the event's fields.
     pub(super) fn each<'t>(
         &'t self,
         part: &Part,
         mut take: impl FnMut(&Shape, u64, u64, &mut Events<'t>) -> Result<(), ctf::Short>,
     ) -> Result<(), ctf::Short> {
         let Some((mut events, shapes)) = self.events(part) else { return Ok(()) };
-        // Classes beyond those that have shapes are passed over.
+        // Skips event classes without a shape.
         while let Some(event) = events.next_event() {
             let event = event?;
             let at = events.event_at();
@@ -191,8 +191,8 @@ impl Trace {
         Ok(())
     }
 
-    /// Calls `take` with the records of the events of a part that say which threads run, or what they are
-    /// called, as long as it wants more.
+    /// Calls `take` with records of events that show which threads run, or their names, until it
+    /// returns false.
     pub(super) fn each_record(
         &self,
         part: &Part,
@@ -201,7 +201,7 @@ impl Trace {
     ) {
         let Some((mut events, shapes)) = self.events(part) else { return };
         let is_wanted = |class: usize| shapes.get(class).is_some_and(|shape| shape.names_threads);
-        // A part that is damaged says nothing beyond the damage.
+        // Damage ends the part.
         while let Some(Ok(event)) = events.next_of(is_wanted) {
             let Some(shape) = shapes.get(event.index) else { return };
             record.clear();
@@ -258,7 +258,7 @@ impl Shape {
                 _ => {}
             }
         })?;
-        // Records are whole words.
+        // Records have whole words.
         out.resize(begin + (out.len() - begin).next_multiple_of(4), 0);
         Ok(())
     }
@@ -277,18 +277,18 @@ impl Shape {
         }
     }
 
-    /// The CPU that an event says it was recorded on.
+    /// The CPU according to the event.
     pub(super) fn cpu(&self, record: &[u8], order: ByteOrder) -> Option<u32> {
         order.u32_at(record, self.cpu_at?.into())
     }
 
-    /// The thread that an event says it is of.
+    /// The thread according to the event.
     #[inline]
     fn thread(&self, record: &[u8], order: ByteOrder) -> Option<i32> {
         number(record, self.thread_at?, order)
     }
 
-    /// The threads before and after a switch.
+    /// The previous and the next thread of a switch.
     #[inline]
     fn switch(&self, record: &[u8], order: ByteOrder) -> Option<(i32, i32)> {
         let (before, after) = self.switch_at?;
@@ -308,7 +308,7 @@ impl Piece {
             }
             How::Integer(integer) => {
                 let raw = cursor.unsigned_at(at, integer.bits, integer.order).unwrap_or(0);
-                // The low 64 bits of what is one or the other.
+                // The low 64 bits of a signed or unsigned number.
                 put(out, to, &bytes8(order, integer.value(raw) as u64));
             }
             How::Floats(float, count) => {
@@ -321,8 +321,8 @@ impl Piece {
     }
 }
 
-/// Appends bytes, and puts their place and length where the field is. Longer ones than a place can name are
-/// cut.
+/// Appends bytes, and stores their position and length in the field. Truncates them if they exceed
+/// the field's range.
 fn behind(out: &mut Vec<u8>, begin: usize, at: u16, bytes: &[u8], is_text: bool, order: ByteOrder) {
     let place = out.len() - begin;
     let room = usize::from(u16::MAX).saturating_sub(place).saturating_sub(8);

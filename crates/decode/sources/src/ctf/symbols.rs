@@ -1,9 +1,9 @@
-//! Names of exits' reasons, which traces have as numbers only: those that the kernel's own print fmts have.
+//! Names of exit reasons from the kernel's print fmts; CTF traces have only the numbers.
 
 use std::fmt::Write;
 
-/// The arguments of a print fmt that name what events of some names have as numbers, in place of those
-/// fields: format and arguments. None: the event has no such field.
+/// Format and arguments of a print fmt that replace an event's numeric fields by names. `None`: the
+/// event has no such field.
 pub(super) fn printed(name: &str, has: impl Fn(&str) -> bool) -> Option<(&'static str, String)> {
     match name {
         "kvm_exit" | "kvm_nested_vmexit" | "kvm_nested_vmexit_inject" if has("isa") => {
@@ -22,7 +22,7 @@ pub(super) fn printed(name: &str, has: impl Fn(&str) -> bool) -> Option<(&'stati
     }
 }
 
-/// `isa` says which of two tables a reason is of. VMX has flags above it.
+/// `isa` selects the table. VMX has flags above the reason.
 fn x86(field: &str) -> String {
     let vmx = symbolic(&format!("REC->{field} & 0xffff"), VMX);
     let svm = symbolic(&format!("REC->{field}"), SVM);
@@ -32,14 +32,15 @@ fn x86(field: &str) -> String {
     )
 }
 
-/// `VMX_EXIT_REASONS_*` (`arch/x86/include/uapi/asm/vmx.h`), and the bit of a lock of the bus (`union vmx_exit_reason`).
+/// `VMX_EXIT_REASONS_*` (`arch/x86/include/uapi/asm/vmx.h`), and the bus-lock bit (`union
+/// vmx_exit_reason`).
 const VMX_FLAGS: &str = "{ 0x80000000, \"FAILED_VMENTRY\" }, { 0x08000000, \"SGX_ENCLAVE_MODE\" }, \
     { 0x04000000, \"BUS_LOCK_DETECTED\" }";
 
 fn symbolic(value: &str, table: &[(u64, &str)]) -> String {
     let mut text = format!("__print_symbolic({value}");
     for (number, name) in table {
-        // Writing to memory can't fail.
+        // Writing to memory cannot fail.
         let _ = write!(text, ", {{ {number:#x}, \"{name}\" }}");
     }
     text + ")"

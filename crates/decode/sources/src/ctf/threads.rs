@@ -1,23 +1,23 @@
-//! Which thread ran on a CPU when a part of its stream begins, where events don't say it: the one that the
-//! next switch takes away. Across a loss nothing is known.
+//! Determines the running thread at the start of a part if events do not have it: the previous
+//! thread of the next switch. A loss hides switches, so nothing is derived across it.
 
 use std::sync::OnceLock;
 
 use super::parts::Part;
 
-/// Ids that no thread has: the kernel's end at 2^22 (`PID_MAX_LIMIT`).
+/// Ids that no thread has: the kernel's ids end at 2^22 (`PID_MAX_LIMIT`).
 const UNKNOWN: u32 = 1 << 30;
 
-/// The same for a stream that never shows which thread runs, with the CPU's number below it.
+/// For a stream that never shows its thread; the low bits are the CPU number.
 const NEVER_KNOWN: u32 = UNKNOWN | 1 << 29;
 
-/// Parts that are looked at in each direction, at most.
+/// Maximum parts to search in each direction.
 const MAX_LOOKED_AT: usize = 1 << 10;
 
-/// The known facts about a stream's parts, collected while they are read.
+/// Known facts about a stream's parts, collected while they are read.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
-    /// Of each part, the thread before its first switch, and the one after its last.
+    /// By part: the thread before its first switch, and the one after its last.
     first: Vec<OnceLock<Option<i32>>>,
     last: Vec<OnceLock<Option<i32>>>,
 }
@@ -28,9 +28,9 @@ impl Threads {
         Self { first: unknown(), last: unknown() }
     }
 
-    /// The thread that runs when the part `at` begins. `first` and `last` look into a part for the thread
-    /// before its first switch, and for the one after its last. Without any switch between two losses it
-    /// was one thread all the time, whose id isn't known: it has one of its own here.
+    /// The running thread at the start of part `at`. `first` and `last` search a part for the
+    /// thread before its first switch, and after its last. Without any switch between two losses, a
+    /// single thread ran the whole time, but its id is unknown: it gets a synthetic id.
     pub(super) fn at(
         &self,
         parts: &[Part],
@@ -73,12 +73,12 @@ impl Threads {
     }
 }
 
-/// The thread of all events of a CPU whose stream never says which one runs.
+/// The synthetic thread id for a CPU whose stream never shows its thread.
 pub(super) fn never_known(cpu: u32) -> i32 {
     (NEVER_KNOWN | cpu & 0x3fff).cast_signed()
 }
 
-/// Whether an id is one of those that stand for a thread whose own isn't known.
+/// Whether an id is synthetic, for a thread with unknown id.
 pub(super) fn is_unknown(thread: u32) -> bool {
     thread & UNKNOWN != 0 && thread >> 31 == 0
 }

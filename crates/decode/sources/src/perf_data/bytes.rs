@@ -1,4 +1,5 @@
-//! The records of a perf.data as bytes: those of the file, or what its compressed records unpack to.
+//! The records of a perf.data as bytes: directly from the file, or unpacked from its compressed
+//! records.
 
 use std::path::Path;
 
@@ -13,20 +14,20 @@ use crate::open_error::OpenError;
 #[derive(Debug)]
 pub(crate) struct Bytes {
     map: FileMap,
-    /// Where the records begin in `map`, and how many bytes they take.
+    /// Range of the records in `map`.
     data: perfdata::Range,
     order: ByteOrder,
-    /// Of unpacked records, where they come from.
+    /// For unpacked records: their origins in the file.
     places: Vec<Place>,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub(super) file_len: usize,
 }
 
 impl Bytes {
-    /// Those of a file; what is compressed is unpacked, once. What is damaged goes to `damage`.
+    /// The records of a file; compressed records are unpacked once. Damage is added to `damage`.
     ///
     /// # Errors
-    /// When they unpack to more than may be spooled.
+    /// If they unpack to more than the spool's limit.
     pub(crate) fn new(
         path: &Path,
         file: FileMap,
@@ -50,25 +51,26 @@ impl Bytes {
         Records::new(self.data.bytes_in(&self.map), self.order, self.data.offset)
     }
 
-    /// The record that begins at an offset of those that [`Bytes::records`] gives.
+    /// The record at an offset in the bytes of [`Bytes::records`].
     pub(crate) fn record(&self, offset: u64) -> Option<Record<'_>> {
         let bytes = self.data.bytes_in(&self.map);
         let from = usize::try_from(offset.checked_sub(self.data.offset)?).ok()?;
         Records::new(bytes.get(from..)?, self.order, offset).next()?.ok()
     }
 
-    /// Some of the bytes; `None`: they aren't there.
+    /// A range of bytes; `None` if it is out of bounds.
     pub(super) fn get(&self, offset: u64, len: u32) -> Option<&[u8]> {
         let from = usize::try_from(offset).ok()?;
         self.map.get(from..from.checked_add(usize::try_from(len).ok()?)?)
     }
 
-    /// Whether the records lie in the file as they are.
+    /// Whether the records are stored uncompressed in the file.
     pub(super) fn are_stored(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// Where in the file something lies; of what was unpacked, the compressed record or one before it.
+    /// The offset in the file; for unpacked records, that of the compressed record or of an earlier
+    /// one.
     pub(super) fn in_file(&self, offset: u64) -> u64 {
         let after = self.places.partition_point(|place| place.unpacked <= offset);
         let place = after.checked_sub(1).and_then(|at| self.places.get(at));

@@ -1,5 +1,5 @@
-//! A first look at all records: where samples of tracepoints are, what other samples there are, names of
-//! threads, losses.
+//! A first pass over all records: finds samples of tracepoints, other samples, thread names and
+//! losses.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,37 +14,37 @@ use raw_bytes::counted;
 
 use crate::{CutFile, Damage, KernelCount};
 
-/// Threads whose names are kept, at most.
+/// Maximum threads with names.
 const MAX_THREADS: usize = 1 << 20;
-/// A CPU's number is less: the kernel has no more.
+/// Upper bound of CPU numbers; no kernel has more.
 pub(super) const MAX_CPUS: u32 = 1 << 14;
 
-/// What the first look at all records finds.
+/// The result of the first pass.
 #[derive(Debug, Default)]
 pub(super) struct FirstLook {
     pub(super) cpus: BTreeMap<u32, CpuSamples>,
     pub(super) comms: HashMap<u32, NameSince>,
     pub(super) samples: SampleCounts,
     pub(super) damage: Vec<Damage>,
-    /// A symbol of the kernel, and where that was.
+    /// A kernel symbol and its address.
     pub(super) kernel: Option<(Vec<u8>, u64)>,
-    /// The record within which the file ends, where records lie in it as they are.
+    /// The record that the end of the file truncates, if records are stored uncompressed.
     cut_record: Option<raw_bytes::Damage>,
     losses: Losses,
     rounds: Rounds,
     unreadable: Faults,
-    /// Samples of tracepoints that have no time, or no CPU.
+    /// Samples of tracepoints without a time or a CPU.
     nowhere: Faults,
 }
 
-/// What a thread is called from a moment on.
+/// A thread name and its start.
 #[derive(Clone, Debug)]
 pub(super) struct NameSince {
     pub(super) name: String,
     time_ns: u64,
 }
 
-/// Faults of one kind: how many, and where the first is.
+/// Faults of one kind: their number, and the offset of the first.
 #[derive(Debug, Default)]
 struct Faults {
     count: u64,
@@ -64,12 +64,12 @@ impl Faults {
     }
 }
 
-/// The ends of rounds, by which perf sorts: what comes after one is not earlier than the latest that came
-/// before the one before it.
+/// The round ends (FINISHED_ROUND) by which perf sorts: records after a round are no earlier than
+/// the latest record before the previous round's end.
 #[derive(Debug, Default)]
 struct Rounds {
     latest_ns: u64,
-    /// The latest time when the last round ended, and when the one before did.
+    /// The latest time at the end of the last round, and of the one before.
     last_ns: u64,
     before_ns: u64,
     late: Faults,
@@ -104,7 +104,7 @@ impl FirstLook {
         look
     }
 
-    /// How much was lost on each CPU that has a stream.
+    /// Losses of each CPU with a stream.
     pub(super) fn lost_by_cpu(&self) -> Vec<KernelCount> {
         let count = |&cpu: &u32| {
             let lost = self.losses.on(cpu);
@@ -113,7 +113,7 @@ impl FirstLook {
         self.cpus.keys().map(count).collect()
     }
 
-    /// Whether the file ends early.
+    /// Whether the file is truncated.
     pub(super) fn cut(&self, perf: &PerfData, file_len: usize) -> Option<CutFile> {
         CutFile::from_damages(perf.damage.iter().chain(&self.cut_record), file_len)
     }
@@ -147,7 +147,7 @@ impl FirstLook {
         }
     }
 
-    /// `None`: it can't be read.
+    /// Returns `None` if the sample cannot be read.
     fn sample(&mut self, events: &Events, record: &Record<'_>, bytes: &Bytes) -> Option<()> {
         let event = events.list().get(events.index_of(record)?)?;
         let sample = Sample::parse(record, &event.attr).ok()?;
@@ -168,7 +168,8 @@ impl FirstLook {
         Some(())
     }
 
-    /// Keeps a thread's name, of several the last in time: the buffers of CPUs lie one after another in the file.
+    /// Records a thread name; the latest name in time wins, because per-CPU buffers follow one
+    /// another in the file.
     fn comm(&mut self, thread: u32, name: &[u8], time_ns: u64) {
         let room = self.comms.len() < MAX_THREADS;
         let name = || String::from_utf8_lossy(name).into_owned();
@@ -211,7 +212,7 @@ impl FirstLook {
     }
 }
 
-/// What a sample is counted as that is not read as a record.
+/// The name under which a sample that is not read as a record is counted.
 fn unread_name(name: String, attr: &Attr) -> String {
     if attr.is_tracepoint() { format!("{name} without raw data") } else { name }
 }

@@ -1,8 +1,9 @@
-//! Records about missing events: how many, on which CPU, when.
+//! Records about missing events: their number, CPU and time.
 //!
-//! The kernel writes LOST into a CPU's buffer when there is room again: what is missing came right before.
-//! A perf since 6.1 asks for the samples that each event lost, and writes LOST_SAMPLES without a time at
-//! the end: those among them that no LOST has counted were lost after the last record of their CPU.
+//! The kernel writes LOST to a CPU's buffer when there is room again: the loss happened right
+//! before. Since version 6.1, perf reads the number of lost samples of each event, and writes
+//! LOST_SAMPLES without a time at the end: those that no LOST record counted were lost after the
+//! last record of their CPU.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,23 +11,23 @@ use perfdata::{
     Body, Event, Events, Form, IdIndexEntries, PerfData, Record, SampleId, Throttle, read_format,
 };
 
-/// Where a loss is.
+/// The position of a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LossAt {
     pub(super) cpu: u32,
     pub(super) time_ns: u64,
-    /// How many records; `None`: that isn't said.
+    /// Number of lost records; `None` if unknown.
     pub(super) count: Option<u64>,
 }
 
-/// The losses known so far.
+/// The losses so far.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
-    /// CPUs by the ids of events that count on them.
+    /// CPUs by the ids of the events that run on them.
     cpus: HashMap<u64, u32>,
-    /// By CPU, records that LOST counted, and samples that LOST_SAMPLES without a time did.
+    /// By CPU: records counted by LOST, and samples counted by LOST_SAMPLES without a time.
     counts: BTreeMap<u32, Counts>,
-    /// Lost records of which no CPU is known.
+    /// Lost records on unknown CPUs.
     pub(super) nowhere: u64,
 }
 
@@ -37,7 +38,7 @@ struct Counts {
 }
 
 impl Losses {
-    /// Ids and their CPUs.
+    /// Adds the CPUs of event ids.
     pub(super) fn index(&mut self, entries: &IdIndexEntries<'_>) {
         let known = entries.iter().filter_map(|entry| {
             let cpu = u32::try_from(entry.cpu).ok().filter(|_| entry.guest.is_none())?;
@@ -46,7 +47,7 @@ impl Losses {
         self.cpus.extend(known);
     }
 
-    /// What a record says of losses, if it does; `None` also if that has no place yet.
+    /// The loss that a record reports; `None` if it reports none, or one without a position yet.
     pub(super) fn loss_in(
         &mut self,
         events: &Events,
@@ -65,7 +66,7 @@ impl Losses {
     fn lost(&mut self, id: Option<u64>, count: u64, whose: SampleId) -> Option<LossAt> {
         let id = id.or(whose.id);
         let time_ns = whose.time.filter(|&time| time > 0);
-        // Without a time perf wrote it, which knows nothing but the id.
+        // A record without a time comes from perf itself, and has only the id.
         let by_id = id.and_then(|id| self.cpus.get(&id)).copied();
         let cpu = if time_ns.is_some() { whose.cpu.or(by_id) } else { by_id };
         let Some(cpu) = cpu else {
@@ -81,7 +82,8 @@ impl Losses {
         Some(LossAt { cpu, time_ns, count: Some(count) })
     }
 
-    /// A tracepoint that came too often is held back for a while; that of other samples is no loss here.
+    /// A tracepoint is throttled if it occurs too often; throttling of other samples is not a loss
+    /// here.
     fn throttled(&self, events: &Events, at: &Throttle, whose: SampleId) -> Option<LossAt> {
         let index = events.index_of_id(at.id).or_else(|| events.index_of_id(at.stream_id))?;
         let is_tracepoint = events.list().get(index)?.attr.is_tracepoint();
@@ -89,7 +91,7 @@ impl Losses {
         is_tracepoint.then_some(LossAt { cpu, time_ns: at.time, count: None })
     }
 
-    /// All that was lost on a CPU.
+    /// All losses on a CPU.
     pub(super) fn on(&self, cpu: u32) -> u64 {
         self.counts.get(&cpu).map_or(0, |counts| counts.placed.max(counts.without_time))
     }
@@ -103,8 +105,9 @@ impl Losses {
     }
 }
 
-/// Whether a file has all that was lost: perf asked for the samples that each tracepoint lost, and wrote its
-/// file to the end. Of files that perf changes while it records (`--switch-output`), only the last has it.
+/// Whether the losses in a file are complete: perf read the number of lost samples of each
+/// tracepoint, and finished the file. If perf switches files (`--switch-output`), only the last
+/// file has these numbers.
 pub(super) fn are_counted(perf: &PerfData) -> bool {
     let arguments = &perf.features.command;
     let is_one_of_several = arguments.iter().any(|argument| {

@@ -1,9 +1,9 @@
-//! A perf.data as a recording: its tracepoints as records, its other samples counted.
+//! Reads a perf.data as a recording: its tracepoints become records, its other samples are counted.
 //!
-//! A first look at all records finds CPUs, samples, threads' names and losses; a CPU's samples become
-//! records when they are asked for (`stream.rs`). Records of a file are in the order in which perf emptied its
-//! buffers: those of a CPU are put into the order of their times. Compressed records are unpacked once, to
-//! where what comes from a pipe is kept, too (`bytes.rs`).
+//! A first pass over all records finds CPUs, samples, thread names and losses; a CPU's samples are
+//! converted to records on demand (`stream.rs`). Records in a file are in the order in which perf
+//! drained its buffers: those of a CPU are sorted by time. Compressed records are unpacked once,
+//! into the spool (`bytes.rs`).
 
 mod bytes;
 mod first_look;
@@ -38,39 +38,39 @@ use crate::recording::{BufferInfo, Recording, RecordingInfo, Tracer};
 use crate::stream::{Stream, StreamRecords};
 use crate::{Damage, Ending, FormatTable};
 
-/// Samples that are no tracepoints, by the mode that the kernel says the CPU was in.
+/// Samples that are not tracepoints, by event and by the CPU mode that the kernel reports.
 pub type SampleCounts = BTreeMap<String, [u64; CpuMode::ALL.len()]>;
 
-/// What of a perf.data is kept besides its tracepoints.
+/// Parts of a perf.data besides its tracepoints.
 #[derive(Debug)]
 pub(crate) struct PerfDataParts {
-    /// The formats in it.
+    /// The event formats in the file.
     pub(crate) formats: Formats,
-    /// Its records.
+    /// The records.
     pub(crate) bytes: Arc<Bytes>,
     pub(crate) events: Events,
-    /// Of files that ran.
+    /// Build ids of executed files.
     pub(crate) build_ids: Arc<[(BuildId, String)]>,
 }
 
-/// Whether a file begins as a perf.data, of whatever age.
+/// Whether a file starts like a perf.data of any version.
 pub(crate) fn is_perf_data(file: &[u8]) -> bool {
     [b"PERFILE2", b"2ELIFREP", b"PERFFILE", b"ELIFFREP"]
         .iter()
         .any(|magic| file.starts_with(*magic))
 }
 
-/// Whether a folder is what `perf record --threads` writes.
+/// Whether a folder is the output of `perf record --threads`.
 pub(crate) fn is_folder(path: &Path) -> bool {
     let mut magic = [0; 8];
     let read = File::open(path.join("data")).and_then(|mut file| file.read_exact(&mut magic));
     read.is_ok() && is_perf_data(&magic)
 }
 
-/// Makes a recording of a file whose head was read.
+/// Makes a recording from a file whose header has been read.
 ///
 /// # Errors
-/// When its compressed records can't be unpacked for want of room.
+/// If its compressed records unpack to more than the spool's limit.
 pub(crate) fn recording(
     path: &Path,
     file: FileMap,
@@ -187,7 +187,8 @@ fn info(perf: &PerfData, look: &mut FirstLook) -> RecordingInfo {
     }
 }
 
-/// The clock of the events, by the names that tracefs has for them; the scheduler's is perf's own.
+/// The clock of the events, with the name that tracefs uses; perf's default is the scheduler's
+/// clock.
 fn clock(perf: &PerfData) -> &'static str {
     let attrs = perf.events.list().iter().map(|event| &event.attr);
     let id = attrs.filter(|attr| attr.flags.use_clock_id()).map(|attr| attr.clock_id).next();
@@ -202,7 +203,7 @@ fn clock(perf: &PerfData) -> &'static str {
     }
 }
 
-/// Names by the kernel's own list, and over it those that threads had in the recording.
+/// Names from the kernel's list, overridden by names in the recording.
 fn cmdlines(saved: &[u8], comms: &HashMap<u32, NameSince>) -> Cmdlines {
     let mut text = saved.to_vec();
     if !text.is_empty() && !text.ends_with(b"\n") {

@@ -1,40 +1,40 @@
-//! Symbols of the kernel that runs here, for a perf.data that it made: perf keeps none in its files.
+//! Symbols from the running kernel, for a perf.data of this machine: perf stores none in its files.
 //!
-//! It is the same kernel where the build id is, and where it lies at the same place, which each boot chooses
-//! (KASLR).
+//! The kernel is the same if its build id matches, and if it runs at the same address, which each
+//! boot randomizes (KASLR).
 
 use std::fs;
 
 use perfdata::{BuildId, Mapping};
 use raw_bytes::ByteOrder;
 
-/// What perf calls the kernel, and what is before a symbol of it that says where that was.
+/// perf's name for the kernel, which is also the prefix of a symbol with the kernel's address.
 const KERNEL: &str = "[kernel.kallsyms]";
-/// Notes of the kernel's own (`kernel/ksysfs.c`).
+/// The kernel's ELF notes (`kernel/ksysfs.c`).
 const NOTES: &str = "/sys/kernel/notes";
 const KALLSYMS: &str = "/proc/kallsyms";
-/// The alignment of the parts of notes.
+/// Alignment of the fields of notes.
 const NOTE_STEP: u64 = 4;
-/// Bytes of all its symbols, at most.
+/// Maximum bytes of all symbols.
 const MAX_TEXT_BYTES: usize = 64 << 20;
 
-/// A kernel, as a perf.data describes it.
+/// A kernel according to a perf.data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RecordedKernel {
     build_id: BuildId,
-    /// A symbol of it, and where that was.
+    /// A kernel symbol and its address.
     symbol: Vec<u8>,
     address: u64,
 }
 
-/// The symbol that a mapping of the kernel's says the place of.
+/// The symbol whose address a kernel mapping has.
 pub(super) fn placed(mapping: &Mapping<'_>) -> Option<(Vec<u8>, u64)> {
     let symbol = mapping.path.strip_prefix(KERNEL.as_bytes())?;
     (!symbol.is_empty()).then(|| (symbol.to_vec(), mapping.file_offset))
 }
 
 impl RecordedKernel {
-    /// By the build ids of a file, and what it says of the kernel's place.
+    /// The kernel from a file's build ids and kernel mapping.
     pub(super) fn from_build_ids(
         build_ids: &[(BuildId, String)],
         placed: Option<(Vec<u8>, u64)>,
@@ -55,7 +55,7 @@ impl RecordedKernel {
     }
 }
 
-/// Where a symbol is, by lines of `ADDRESS TYPE NAME`.
+/// The address of a symbol in lines of `ADDRESS TYPE NAME`.
 fn address(kallsyms: &[u8], symbol: &[u8]) -> Option<u64> {
     let mut lines = kallsyms.split(|&byte| byte == b'\n');
     let address_in = |line: &[u8]| {

@@ -1,4 +1,4 @@
-//! The samples of tracepoints on one CPU, which become records when they are asked for.
+//! The samples of tracepoints on one CPU, which are converted to records on demand.
 
 use std::sync::Arc;
 
@@ -8,31 +8,31 @@ use super::bytes::Bytes;
 use crate::Damage;
 use crate::records::{RecordList, RecordSource};
 
-/// Samples of a block.
+/// Samples per block.
 const BLOCK_SAMPLES: usize = 4096;
-/// Bytes that a record takes in a list besides its own.
+/// Overhead of a record in a list, in bytes.
 const LISTED_BYTES: u64 = 16;
 
 /// A sample, or a loss before the next one.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     time_ns: u64,
-    /// Where its bytes lie in the file, or the record that reports the loss.
+    /// Offset of its bytes in the file, or of the record that reports the loss.
     offset: u64,
-    /// How many bytes; [`LOSS`]: none, it is a loss.
+    /// Length in bytes; [`LOSS`] marks a loss.
     len: u32,
 }
 
-/// In place of a length.
+/// Marks a loss in place of a length.
 const LOSS: u32 = u32::MAX;
 
-/// Where the samples of one CPU lie in the file.
+/// Positions of the samples of a CPU in the file.
 #[derive(Debug, Default)]
 pub(super) struct CpuSamples {
     places: Vec<Place>,
-    /// By the offset of the record that reports them.
+    /// Losses by the offset of the record that reports them.
     losses: Vec<(u64, Missed)>,
-    /// How many were lost after the last record.
+    /// Records lost after the last one.
     lost_at_the_end: u64,
 }
 
@@ -43,33 +43,32 @@ impl CpuSamples {
         }
     }
 
-    /// Records are missing before the next one; `None`: how many isn't known.
+    /// Records are missing before the next one; `count` is `None` if the number is unknown.
     pub(super) fn lost(&mut self, time_ns: u64, offset: u64, count: Option<u64>) {
         self.places.push(Place { time_ns, offset, len: LOSS });
         self.losses.push((offset, count.map_or(Missed::Unknown, Missed::Events)));
     }
 
-    /// Records are missing after the last.
+    /// Records are missing after the last one.
     pub(super) fn lost_at_the_end(&mut self, count: u64) {
         self.lost_at_the_end = count;
     }
 
-    /// Puts all into the order of their times; those of one time stay in that of the file. To be called
-    /// when all are there.
+    /// Sorts all by time; equal times stay in file order. Called after all have been added.
     pub(super) fn sort(&mut self) {
         if !self.places.is_sorted_by_key(|place| place.time_ns) {
             self.places.sort_by_key(|place| place.time_ns);
         }
         if self.lost_at_the_end > 0 {
             let last = self.places.last().map_or(0, |place| place.time_ns);
-            // No record is there.
+            // No record reports this loss.
             self.lost(last, u64::MAX, Some(self.lost_at_the_end));
         }
         self.losses.sort_unstable_by_key(|(offset, _)| *offset);
     }
 }
 
-/// One CPU of a perf.data.
+/// A CPU of a perf.data.
 #[derive(Debug)]
 pub(super) struct PerfStream {
     cpu: u32,

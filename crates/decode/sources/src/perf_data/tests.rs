@@ -1,4 +1,4 @@
-//! Files made byte by byte, as recordings.
+//! Synthetic perf.data files, read as recordings.
 
 #![expect(clippy::indexing_slicing, reason = "a test that is wrong may panic")]
 
@@ -15,7 +15,8 @@ const ORDERS: [ByteOrder; 2] = [ByteOrder::Little, ByteOrder::Big];
 const TRACEPOINT: u64 = CLOCK | 1 << 10;
 const CLOCK: u64 = 1 | 2 | 4 | 1 << 7 | 1 << 8 | 1 << 16;
 
-/// A perf.data in the making: ids 10 and 11 are of `kvm_exit` on CPUs 0 and 1, 20 of a clock.
+/// A perf.data under construction: ids 10 and 11 belong to `kvm_exit` on CPUs 0 and 1, 20 to a
+/// clock.
 struct Made {
     order: ByteOrder,
     formats: KernelFormats,
@@ -27,7 +28,7 @@ impl Made {
         Self::asking(order, 0)
     }
 
-    /// One whose events are read by that format.
+    /// A file whose events have this read format.
     fn asking(order: ByteOrder, read_format: u64) -> Self {
         let formats = KernelFormats::new(Machine::X86, Abi { order, long: LongSize::Eight });
         let mut file = PerfDataBuilder::new(order);
@@ -56,7 +57,7 @@ impl Made {
         PerfBytes::new(self.order)
     }
 
-    /// A record that is no sample, with what ends it.
+    /// A record that is not a sample, with its sample id fields.
     fn other(&mut self, kind: u32, body: PerfBytes, (time, cpu, id): (u64, u32, u64)) {
         let end = body.u32s(&[7, 8]).u64s(&[time]).u32s(&[cpu, 0]).u64s(&[id]);
         self.file.record(kind, 0, &end.bytes);
@@ -79,7 +80,7 @@ fn open(file: Vec<u8>) -> Recording {
     open_bytes(Path::new("perf.data"), file).unwrap()
 }
 
-/// What was missed before records, and the times of those.
+/// Losses before records, and the times of those records.
 type Packets = Vec<(Missed, Vec<u64>)>;
 
 /// The packets of each CPU.
@@ -110,7 +111,7 @@ fn read(recording: &Recording) -> Vec<(u32, Packets)> {
 #[test]
 fn events_of_a_cpu_are_in_the_order_of_their_times() {
     for order in ORDERS {
-        // Buffers of three threads: each is in order, and they ran on two CPUs by turns.
+        // Buffers of three threads: each is in order, and the threads alternate between two CPUs.
         let mut made = Made::new(order);
         for (cpu, time) in [(0, 10), (1, 20), (0, 50), (0, 11), (1, 12), (0, 60), (1, 5)] {
             made.exit(cpu, time);
@@ -143,7 +144,7 @@ fn a_round_that_is_over_has_no_more_events() {
             made.file.record(68, 0, &[]);
         }
     }
-    // 150 may come: the second round began at 100. 90 may not.
+    // 150 is allowed: the second round began at 100. 90 is too early.
     let recording = open(made.file.file());
     let what: Vec<&str> = recording.damage().iter().map(|bad| bad.what.as_str()).collect();
     assert_eq!(what, ["1 samples come later than the file's flush rounds allow"]);
@@ -158,7 +159,7 @@ fn losses_are_where_they_happened_and_are_counted_once() {
         let lost = made.bytes().u64s(&[11, 4]);
         made.other(2, lost, (20, 1, 11));
         made.exit(1, 21);
-        // perf's own counts when it ended: of id 11 on CPU 1 (not the 0 of the record), of 10 on CPU 0.
+        // perf's own counts at the end: id 11 on CPU 1 (not the 0 of the record), id 10 on CPU 0.
         let lost = made.bytes().u64s(&[9]);
         made.other(13, lost, (0, 0, 11));
         let lost = made.bytes().u64s(&[2]);
@@ -190,7 +191,7 @@ fn what_perf_has_asked_for_at_the_end_is_known_to_be_all() {
         made.other(13, lost, (0, 0, 11));
         let ending = open(made.file.file()).ending().clone();
         assert_eq!((ending.doubt.is_none(), ending.lost()), (known, if known { 9 } else { 0 }));
-        // A recorder that was killed hadn't asked yet.
+        // A killed recorder has not read the counts.
         assert!(open(made.file.killed()).ending().doubt.is_some());
     }
 }
@@ -226,7 +227,7 @@ fn compressed_records_are_read_and_damaged_ones_are_counted() {
         let recording = open(file.file());
         assert_eq!((recording.damage(), read(&recording)), (&[][..], expected));
         let mut damaged = file.file();
-        // The header of the stream's frame comes first: what follows it can't be read.
+        // After damage to the frame header of the stream, the rest cannot be read.
         let at = damaged.windows(8).position(|bytes| bytes == &packed[..8]).unwrap();
         damaged[at + 5..at + 100].fill(0xff);
         let recording = open(damaged);

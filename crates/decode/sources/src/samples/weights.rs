@@ -1,4 +1,4 @@
-//! What samples stand for by their own periods, for analyses with no other measure of how long code ran.
+//! Weights of samples from their periods, for analyses without another measure of execution time.
 
 use perfdata::{Attr, event_type};
 
@@ -8,33 +8,34 @@ use super::{SampleAt, Samples, sampled};
 /// (include/uapi/linux/perf_event.h).
 const CLOCKS: std::ops::RangeInclusive<u64> = 0..=1;
 
-/// What weights are.
+/// The unit of weights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WeightUnit {
-    /// The event that made the samples.
+    /// The event of the samples.
     pub event: String,
-    /// Whether they are nanoseconds: of a clock, or of an event that was sampled at a rate. Else they count the event.
+    /// Whether weights are nanoseconds: for a clock, or for an event that was sampled at a rate.
+    /// Otherwise they count the event.
     pub nanoseconds: bool,
-    /// Samples a second of that rate, where each sample stands for one part of a second.
+    /// Sampling rate per second, if each sample weighs its fraction of a second.
     pub hz: Option<u64>,
-    /// Samples of other events, which are left out.
+    /// Samples of other events, which are ignored.
     pub others: u64,
 }
 
-/// A sample, and what it stands for.
+/// A sample with its weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WeighedSample {
     /// The sample.
     pub at: SampleAt,
-    /// The thread that ran, as its own kernel numbers it; 0: none did.
+    /// Id of the thread that ran, in its own kernel; 0 if the CPU was idle.
     pub thread: u32,
-    /// What it stands for.
+    /// The weight.
     pub weight: u64,
 }
 
 impl Samples {
-    /// The samples of the first event that has any, by thread or CPU and then time, with their weights; `None`: none
-    /// has a time.
+    /// The samples of the first event that has samples, with their weights, sorted by thread or CPU
+    /// and then by time; `None` if no event has samples with times.
     #[must_use]
     pub fn weighed(&self) -> Option<(WeightUnit, Vec<WeighedSample>)> {
         let mut keys: Vec<u32> = self.found.keys().copied().collect();
@@ -66,13 +67,13 @@ fn is_clock(attr: &Attr) -> bool {
     attr.kind == event_type::SOFTWARE && CLOCKS.contains(&attr.config)
 }
 
-/// Samples a second, where the kernel was to keep to a rate.
+/// Samples per second, if the kernel sampled at a rate.
 fn rate(attr: &Attr) -> Option<u64> {
     Some(attr.sample_period).filter(|&hz| attr.flags.freq() && hz > 0)
 }
 
-/// Nanoseconds of clocks; of events at a rate what each sample is of a second: how many events that was depends on what
-/// ran. Else events.
+/// For a clock, nanoseconds. For other events at a rate, the fraction of a second per sample,
+/// because the number of events per sample varies with the code. Otherwise the number of events.
 fn weight(attr: &Attr, period: Option<u64>) -> u64 {
     match rate(attr) {
         Some(hz) if !is_clock(attr) => 1_000_000_000 / hz,
@@ -114,7 +115,7 @@ mod tests {
         let counted = attr(event_type::HARDWARE, 0, 100_000, false);
         assert_eq!(weight(&counted, Some(100_007)), 100_007);
         assert!(is_clock(&clock) && !is_clock(&cycles) && rate(&counted).is_none());
-        // Page faults are no time.
+        // Page faults are not time.
         assert!(!is_clock(&attr(event_type::SOFTWARE, 2, 1, false)));
     }
 }

@@ -1,4 +1,4 @@
-//! The events of a text, by what lines call them.
+//! The events of a text, by their names in lines.
 
 use std::collections::HashMap;
 
@@ -6,20 +6,20 @@ use super::known;
 use super::layout::Event;
 use super::line::{EventLine, Form};
 
-/// Different events, at most.
+/// Maximum number of different events.
 const MAX_EVENTS: usize = 4096;
 
-/// Events by what lines call them.
+/// Events by their names in lines.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     pub(super) list: Vec<Event>,
-    /// Those that some line calls by their name alone, and all by system and name.
+    /// Events by name alone as some lines have them, and all events by system and name.
     places: HashMap<Form, HashMap<String, usize>>,
     with_system: HashMap<String, HashMap<Form, HashMap<String, usize>>>,
 }
 
 impl Events {
-    /// Whether some event is of that system.
+    /// Whether some event belongs to this system.
     pub(super) fn has(&self, system: &str) -> bool {
         self.list.iter().any(|event| event.system() == system)
     }
@@ -36,7 +36,7 @@ impl Events {
         self.list.get(self.place(line)?)
     }
 
-    /// The event of a line, which may be a new one; `None`: there are too many.
+    /// The event of a line, which may be new; `None` if there are too many.
     pub(super) fn get_or_add(&mut self, line: &EventLine<'_>) -> Option<&mut Event> {
         let place = match self.place(line) {
             Some(place) => place,
@@ -45,14 +45,14 @@ impl Events {
         self.list.get_mut(place)
     }
 
-    /// The place of an event that no line called so before; `None`: there are too many.
+    /// Index of an event whose name no earlier line had in this form; `None` if there are too many.
     fn add(&mut self, line: &EventLine<'_>) -> Option<usize> {
         let of_form = || match line.form {
             Form::Plain => known::system_of(line.name),
             Form::SyscallEnter | Form::SyscallExit => known::SYSCALLS,
         };
         let system = line.system.unwrap_or_else(of_form);
-        // Lines that name the system and lines that don't are of one event.
+        // Lines with and without the system belong to the same event.
         let places = self.with_system.get(system).and_then(|places| places.get(&line.form));
         let known = places.and_then(|places| places.get(line.name)).copied();
         let place = known.unwrap_or(self.list.len());

@@ -1,4 +1,5 @@
-//! The first look at all lines of one recording: CPUs, events and their fields, and whose lines are whose.
+//! A first pass over all lines of a recording: finds CPUs, events with their fields, and the CPU of
+//! each line.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,17 +17,17 @@ use raw_bytes::counted;
 use crate::recording::{BufferInfo, RecordingInfo};
 use crate::{Damage, Doubt, Ending, KernelCount};
 
-/// Threads whose names are kept, at most.
+/// Maximum threads with names.
 const MAX_THREADS: usize = 1 << 20;
 /// Maximum number of unreadable lines that are reported one by one.
 const MAX_UNREADABLE: usize = 100;
-/// Lines whose times are before those of the lines above them, at most, before that is damage: clocks of
-/// CPUs differ a little.
+/// Maximum lines with times before their predecessors: clocks of CPUs differ a little, but more
+/// lines are damage.
 const MAX_BACKWARDS: u64 = 8;
-/// Characters of a line that are shown.
+/// Characters of a line to show in a message.
 const SHOWN: usize = 60;
 
-/// What the first look at all lines finds.
+/// The result of the first pass.
 #[derive(Debug, Default)]
 pub(super) struct FirstLook {
     pub(super) events: Events,
@@ -35,38 +36,39 @@ pub(super) struct FirstLook {
     open_calls: OpenCalls,
     /// By buffer and CPU.
     pub(super) cpus: BTreeMap<(usize, u32), CpuLines>,
-    /// Names of buffers; the top one has none.
+    /// Names of buffers; empty for the top-level buffer.
     pub(super) buffers: Vec<String>,
     pub(super) comms: HashMap<u32, String>,
     pub(super) cpu_count: Option<u32>,
     heads: Heads,
     clock: Option<TextClock>,
     pub(super) damage: Vec<Damage>,
-    /// Lines that can't be read beyond those in `damage`.
+    /// Unreadable lines that are not in `damage`.
     more: u64,
-    /// Lines before the first event that have nothing of one.
+    /// Lines before the first event that do not look like events.
     pub(super) before: u64,
-    /// Lines of events.
+    /// Number of event lines.
     event_lines: u64,
-    /// The time of the last of them, and how many came before the one above them.
+    /// The time of the last event line, and the number of event lines with a time before their
+    /// predecessor.
     last: u64,
     backwards: u64,
 }
 
-/// What headings count.
+/// Counts in headings.
 #[derive(Debug, Default)]
 struct Heads {
-    /// Where the first one stands.
+    /// Offset of the first heading.
     offset: u64,
     in_buffer: u64,
     written: u64,
     found: bool,
 }
 
-/// What times count.
+/// The unit of times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TextClock {
-    /// Seconds with this many digits behind their points, the fewest.
+    /// Seconds; the minimum number of digits after the decimal point.
     Seconds {
         digits: u32,
     },
@@ -79,7 +81,7 @@ impl FirstLook {
         !self.cpus.is_empty()
     }
 
-    /// Takes what a line says into account.
+    /// Processes a line.
     pub(super) fn line(&mut self, number: u64, at: &LineAt<'_>, buffer: usize, line: &Line<'_>) {
         match *line {
             Line::Event(ref event) => self.event(number, at, buffer, event),
@@ -95,7 +97,7 @@ impl FirstLook {
         }
     }
 
-    /// All lines were looked at.
+    /// Called after all lines.
     pub(super) fn finish(&mut self) {
         self.events.list.iter_mut().for_each(super::layout::Event::lay_out);
         if self.more > 0 {
@@ -141,14 +143,14 @@ impl FirstLook {
         }
     }
 
-    /// Learns from a line which fields its event has; `false`: there are too many events.
+    /// Adds the fields of a line to its event; `false` if there are too many events.
     fn look_at(&mut self, number: u64, event: &EventLine<'_>) -> bool {
         let Some(known) = self.events.get_or_add(event) else { return false };
         known.look_at(number, event, (&mut self.reasons, &mut self.functions));
         true
     }
 
-    /// The same of a line that may be two events: a function's call, and its return.
+    /// The same for a line that can be two events: a function call and its return.
     fn call(
         &mut self,
         number: u64,
@@ -166,7 +168,7 @@ impl FirstLook {
         events.iter().all(|call_event| self.look_at(number, &call_event.line(event)))
     }
 
-    /// Whether a time counts what those before did.
+    /// Whether a time has the same unit as those before.
     fn takes(&mut self, time: Time) -> bool {
         let (clock, fits) = match (self.clock, time.digits) {
             (None | Some(TextClock::Ticks), None) => (TextClock::Ticks, true),
@@ -180,9 +182,9 @@ impl FirstLook {
         fits
     }
 
-    /// Learns the name of a line's thread.
+    /// Records the thread name of a line.
     fn name(&mut self, event: &EventLine<'_>) {
-        // trace-cmd and perf script write these where they don't know the thread's name.
+        // trace-cmd and perf script print these if they do not know the thread's name.
         let unknown = matches!(event.comm, "" | "<...>" | ":-1")
             || event.comm.strip_prefix(':').is_some_and(|id| id.parse() == Ok(event.thread));
         if unknown || event.thread == 0 {
@@ -234,7 +236,7 @@ impl FirstLook {
         }
     }
 
-    /// What a reader has to know, and is no damage.
+    /// Facts for readers of reports that are not damage.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.before > 0 {
@@ -246,16 +248,16 @@ impl FirstLook {
         notes
     }
 
-    /// What times become: nanoseconds as they are, or ticks.
+    /// The conversion of times: none for nanoseconds, otherwise ticks.
     pub(super) fn correction(&self) -> Correction {
         match self.clock {
-            // Any clock that counts something else than nanoseconds.
+            // Stands for any clock with other units than nanoseconds.
             Some(TextClock::Ticks) => Correction::of_clock(Some("counter")),
             _ => Correction::identity(),
         }
     }
 
-    /// Lost events according to the headers; `None`: unknown.
+    /// Lost events according to the headings; `None` if unknown.
     pub(super) fn ending(&self) -> Option<Ending> {
         let lost = self.heads.overwritten()?;
         let cpu = self.only_cpu();
@@ -269,13 +271,13 @@ impl FirstLook {
         Some(Ending { counts: counts.into_iter().collect(), lost_anywhere, doubt })
     }
 
-    /// Whether headings count more events than there are lines.
+    /// Whether the headings count more events than there are lines.
     fn is_excerpt(&self) -> bool {
         self.heads.found && self.event_lines < self.heads.in_buffer
     }
 
-    /// The CPU of all events, if the text shows that only one CPU was recorded: with several CPUs it is unknown
-    /// which of them lost the overwritten events.
+    /// The CPU of all events, if only one CPU was recorded. With several CPUs, it is unknown which
+    /// of them lost the overwritten events.
     fn only_cpu(&self) -> Option<u32> {
         let mut cpus = self.cpus.keys().map(|(_, cpu)| *cpu);
         let (first, second) = (cpus.next(), cpus.next());
@@ -284,7 +286,7 @@ impl FirstLook {
 }
 
 impl Heads {
-    /// Events that were overwritten before the first; `None`: no heading counts them.
+    /// Events that were overwritten before the first one; `None` if no heading counts them.
     fn overwritten(&self) -> Option<u64> {
         self.found.then(|| self.written.saturating_sub(self.in_buffer))
     }

@@ -1,15 +1,15 @@
-//! Functions of a text: names that addresses are given to.
+//! Function names in a text, which get synthetic addresses.
 
 use std::collections::HashMap;
 
-/// Where the first one is said to be: no kernel has code at the last addresses that there are.
+/// Address of the first function: no kernel has code at the highest addresses.
 const FIRST: u64 = 0xffff_ffff_ffe0_0000;
-/// From one to the next.
+/// Distance between two functions.
 const APART: u64 = 16;
-/// Functions, at most: recordings have some thousand.
+/// Maximum functions: recordings have a few thousand.
 const MAX_FUNCTIONS: usize = 1 << 16;
 
-/// Names of functions in the order in which they were seen.
+/// Names of functions in order of appearance.
 #[derive(Debug, Default)]
 pub(super) struct Functions {
     names: Vec<String>,
@@ -17,7 +17,7 @@ pub(super) struct Functions {
 }
 
 impl Functions {
-    /// Gives a name its number, once; `None`: there are too many.
+    /// Returns the index of a name, and adds it if it is new; `None` if there are too many.
     pub(super) fn add(&mut self, name: &str) -> Option<u32> {
         let name = without_offset(name);
         if let Some(number) = self.numbers.get(name) {
@@ -34,12 +34,12 @@ impl Functions {
         self.names.get(usize::try_from(number).ok()?).map(String::as_str)
     }
 
-    /// The address that stands for a name; 0: it has none.
+    /// The synthetic address of a name; 0 if it has none.
     pub(super) fn address(&self, name: &str) -> u64 {
         self.numbers.get(without_offset(name)).copied().map_or(0, address)
     }
 
-    /// All of them, as `/proc/kallsyms` has symbols; `None`: there are none.
+    /// All functions in the format of `/proc/kallsyms`; `None` if there are none.
     pub(super) fn kallsyms(&self) -> Option<Vec<u8>> {
         let symbol = |(number, name): (u32, &String)| {
             let name = name.replacen(" [", "\t[", 1);
@@ -54,7 +54,7 @@ fn address(number: u32) -> u64 {
     FIRST + APART * u64::from(number)
 }
 
-/// `vcpu_run` of `vcpu_run+0x5/0x10`.
+/// Gives `vcpu_run` for `vcpu_run+0x5/0x10`.
 fn without_offset(name: &str) -> &str {
     name.split_once("+0x").map_or(name, |(name, _)| name).trim()
 }

@@ -1,4 +1,5 @@
-//! Lines of the function_graph tracer, in which calls look as in a program, as the events that they were made of.
+//! Converts lines of the function_graph tracer, which look like source code, to the events behind
+//! them.
 //!
 //! ```text
 //!                |  vcpu_run() {          a call
@@ -14,25 +15,25 @@ use super::line::EventLine;
 pub(super) const ENTRY: &str = "funcgraph_entry";
 pub(super) const EXIT: &str = "funcgraph_exit";
 
-/// Blanks before a call of depth 0, and more of them for each further depth.
+/// Spaces before a call of depth 0, and additional spaces per level.
 const INDENT: usize = 2;
-/// A call within more others is none of a kernel: its tracer follows some fifty.
+/// Maximum call depth: the kernel's tracer follows about fifty.
 const MAX_DEPTH: usize = 128;
-/// Calls of a thread that may return, at most.
+/// Maximum open calls of a thread.
 const MAX_OPEN: usize = 2 * MAX_DEPTH;
-/// Threads whose calls are followed, at most.
+/// Maximum threads whose calls are followed.
 const MAX_THREADS: usize = 1 << 15;
-/// Marks of long calls before their times.
+/// Marks before the durations of long calls.
 const MARKS: [char; 6] = ['$', '@', '*', '#', '!', '+'];
 
-/// What a line is.
+/// The meaning of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind<'t> {
-    /// A function is called.
+    /// A function call.
     Call(&'t str),
-    /// It is called, and returns after that many nanoseconds.
+    /// A call and its return after this duration in nanoseconds.
     Leaf(&'t str, u64),
-    /// One returns, which was called so many nanoseconds ago; its name, where the line has it.
+    /// A return after this duration in nanoseconds; has the function's name if the line has it.
     Return(Option<&'t str>, u64),
 }
 
@@ -43,7 +44,7 @@ pub(super) struct GraphLine<'t> {
     pub(super) kind: Kind<'t>,
 }
 
-/// An event that a line was made of, as kernels print it.
+/// An event derived from a line, as kernels print it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GraphEvent {
     pub(super) name: &'static str,
@@ -52,19 +53,19 @@ pub(super) struct GraphEvent {
 }
 
 impl GraphEvent {
-    /// The event in place of its line.
+    /// The event as a line of its own.
     pub(super) fn line<'t>(&'t self, event_line: &EventLine<'t>) -> EventLine<'t> {
         EventLine { name: self.name, body: &self.body, ..*event_line }
     }
 }
 
 impl<'t> GraphLine<'t> {
-    /// What a line says, if it is such a one.
+    /// Parses a line if it comes from the function_graph tracer.
     pub(super) fn from_line(event: &EventLine<'t>) -> Option<Self> {
         matches!(event.name, ENTRY | EXIT).then(|| Self::read(event.body))?
     }
 
-    /// Reads what stands behind the thread, with its bar.
+    /// Parses the text after the thread, including its bar.
     pub(super) fn read(body: &'t str) -> Option<Self> {
         let (took, call) = body.split_once('|')?;
         let took_ns = match took.trim() {
@@ -89,15 +90,15 @@ impl<'t> GraphLine<'t> {
         Some(Self { depth, kind })
     }
 
-    /// The name of the tracer's event that the line is printed in place of.
+    /// The name of the ftrace event behind the line.
     pub(super) const fn name(&self) -> &'static str {
         if matches!(self.kind, Kind::Return(..)) { EXIT } else { ENTRY }
     }
 
-    /// The events that a line was made of. A return of which nothing says the function is none.
+    /// The events behind a line. A return with an unknown function gives no event.
     pub(super) fn events(&self, line: &EventLine<'_>, returned: Option<&str>) -> Vec<GraphEvent> {
         let (stamp, depth) = (line.time.stamp, self.depth);
-        // Ticks are no nanoseconds.
+        // Ticks are not nanoseconds.
         let counted = |ns| if line.time.digits.is_some() { ns } else { 0 };
         let call =
             |function| GraphEvent { name: ENTRY, body: format!("--> {function} ({depth})"), stamp };
@@ -123,7 +124,7 @@ impl<'t> GraphLine<'t> {
 fn duration(text: &str) -> Option<u64> {
     let micros = text.trim_start_matches(MARKS).trim().strip_suffix("us")?.trim_end();
     let (integer, fraction) = micros.split_once('.').unwrap_or((micros, ""));
-    // Of long times fewer digits are printed.
+    // Long durations have fewer digits.
     let nanos: u64 = match fraction {
         "" => 0,
         digits => format!("{digits:0<3}").parse().ok().filter(|_| digits.len() <= 3)?,
@@ -131,7 +132,7 @@ fn duration(text: &str) -> Option<u64> {
     integer.parse::<u64>().ok()?.checked_mul(1000)?.checked_add(nanos)
 }
 
-/// `vcpu_run() {` of `vcpu_run() { (3)`: trace-cmd prints the depth if it is asked to.
+/// Gives `vcpu_run() {` for `vcpu_run() { (3)`: trace-cmd can print the depth.
 fn without_depth(code: &str) -> &str {
     let depth = code.strip_suffix(')').and_then(|rest| rest.rsplit_once(" ("));
     match depth {
@@ -140,22 +141,22 @@ fn without_depth(code: &str) -> &str {
     }
 }
 
-/// The function that a comment behind a return names.
+/// The function in the comment after a return.
 fn commented(comment: &str) -> Option<&str> {
     let name = comment.trim_start().split("*/").next()?.split(" ret=").next()?.trim();
     (!name.is_empty() && !name.starts_with('<') && !name.contains('=')).then_some(name)
 }
 
-/// Which functions threads are in, to know which return.
+/// The open calls of threads, to find which function returns.
 #[derive(Debug, Default)]
 pub(super) struct OpenCalls {
-    /// By buffer, thread, and CPU of those that idle: depths and functions, the innermost last. An interrupt that comes
-    /// while a function returns has calls at that one's depth.
+    /// By buffer, thread, and CPU for idle threads: depths and functions, innermost last. An
+    /// interrupt that arrives while a function returns has calls at the depth of that function.
     by_thread: HashMap<(usize, u32, u32), Vec<(usize, u32)>>,
 }
 
 impl OpenCalls {
-    /// Follows a line of a buffer. Returns the function that returns, where that is known.
+    /// Follows a line of a buffer. Returns the function that returns, if known.
     pub(super) fn follow(
         &mut self,
         buffer: usize,
@@ -191,7 +192,7 @@ impl OpenCalls {
         }
     }
 
-    /// Events were lost: functions may have returned, and others been called.
+    /// Events were lost: functions may have returned, and others may have been called.
     pub(super) fn forget(&mut self) {
         self.by_thread = HashMap::new();
     }
@@ -230,7 +231,7 @@ mod tests {
         assert_eq!(read(&deep), Some((MAX_DEPTH, Kind::Call("f"))));
     }
 
-    /// Of each line what its events are called, what they say, and when they were.
+    /// For each line: names, texts and times of its events.
     fn events(lines: &[&str]) -> Vec<(&'static str, String, u64)> {
         let (mut open, mut functions) = (OpenCalls::default(), Functions::default());
         let mut all = Vec::new();

@@ -1,17 +1,17 @@
-//! How events look in text whose fields reports use, and systems of events by their names.
+//! Text formats of events whose fields reports use, and systems of events by name.
 //!
-//! What is not here is read as `name=value` pairs. From the kernel's `TP_printk` of `arch/x86/kvm/trace.h`,
-//! `arch/arm64/kvm/trace_arm.h`, `include/trace/events/{kvm,sched}.h`, and from lines that trace-cmd's
-//! plugins print in their place.
+//! Other events are parsed as `name=value` pairs. The formats come from the kernel's `TP_printk` in
+//! `arch/x86/kvm/trace.h`, `arch/arm64/kvm/trace_arm.h`, `include/trace/events/{kvm,sched}.h`, and
+//! from the output of trace-cmd's plugins.
 
-/// The field with an exit's reason: a number that stands for a name of the text.
+/// The field with the exit reason: a number for a reason's name in the text.
 pub const TEXT_REASON: &str = "text_reason";
 
-/// Fields of tracers that hold functions, each with the one for the address that stands for its name.
+/// Fields of ftrace events with function names, each with the field for its synthetic address.
 const FUNCTIONS: [(&str, &str); 3] =
     [("func", "text_func"), ("ip", "text_ip"), ("parent_ip", "text_parent_ip")];
 
-/// The field with the address of a function's name, of an event of that system.
+/// The field for the synthetic address of a function name, in an event of this system.
 pub(super) fn address_field(system: &str, name: &str) -> Option<&'static str> {
     let of_name = || FUNCTIONS.iter().find(|(function, _)| *function == name);
     (system == "ftrace").then(of_name)?.map(|(_, address)| *address)
@@ -102,7 +102,7 @@ const TEMPLATES: &[(&str, &[&str])] = &[
     (
         "funcgraph_exit",
         &[
-            // The kernel prints the depth once more here, not the overrun.
+            // The kernel prints the depth again here instead of the overrun.
             "<-- {func:c} ({depth}) (start: {calltime:x} end: {rettime:x}) over: {over}",
             "<-- {func:c} ({depth}) (start: {calltime:x} end: {rettime:x})",
         ],
@@ -128,18 +128,18 @@ const WAKEUP: &[&str] = &[
     "{comm:c}:{pid} [{prio}]",
 ];
 
-/// What system calls return.
+/// The return value of system calls.
 pub(super) const SYSCALL_EXIT: &[&str] = &["{ret:x}"];
 
-/// The templates of an event; none: its line is pairs.
+/// The templates of an event; empty if its lines have pairs.
 pub(super) fn templates(name: &str) -> &'static [&'static str] {
     TEMPLATES.iter().find(|(event, _)| *event == name).map_or(&[], |(_, templates)| templates)
 }
 
-/// The system of the events of single system calls.
+/// The system of the events of individual system calls.
 pub(super) const SYSCALLS: &str = "syscalls";
 
-/// Systems by what the names of their events begin with, the first that fits.
+/// Systems by prefix of the event name; the first match counts.
 const PREFIXES: &[(&str, &str)] = &[
     ("kvm_", "kvm"),
     ("vgic_", "kvm"),
@@ -180,8 +180,8 @@ const PREFIXES: &[(&str, &str)] = &[
     ("bputs", "ftrace"),
 ];
 
-/// Interrupts that x86 keeps for itself, as events of the system `irq_vectors` call them, before `_entry` and `_exit`
-/// (arch/x86/include/asm/trace/irq_vectors.h).
+/// x86's own interrupt vectors, as named in events of the system `irq_vectors` before `_entry` and
+/// `_exit` (arch/x86/include/asm/trace/irq_vectors.h).
 pub const X86_VECTORS: &[&str] = &[
     "local_timer",
     "reschedule",
@@ -196,10 +196,11 @@ pub const X86_VECTORS: &[&str] = &[
     "spurious_apic",
 ];
 
-/// The system of events whose names say none.
+/// The system of events whose names match no prefix.
 pub(super) const UNKNOWN: &str = "unknown";
 
-/// The system of an event, where a line doesn't say it; `unknown` if its name doesn't either.
+/// The system of an event if a line does not have it; `unknown` if its name does not show it
+/// either.
 pub(crate) fn system_of(name: &str) -> &'static str {
     let vector = name.strip_suffix("_entry").or_else(|| name.strip_suffix("_exit"));
     if vector.is_some_and(|vector| X86_VECTORS.contains(&vector)) || name.starts_with("vector_") {
@@ -211,7 +212,7 @@ pub(crate) fn system_of(name: &str) -> &'static str {
         .map_or(UNKNOWN, |(_, system)| system)
 }
 
-/// Names of reasons for which a guest has nothing to do: it waits for an interrupt.
+/// Names of reasons of waiting exits.
 pub(super) fn waits(reason: &str) -> bool {
     let name = reason.strip_prefix("EXIT_").unwrap_or(reason).to_ascii_lowercase();
     matches!(name.as_str(), "hlt" | "mwait" | "mwait_instruction" | "mwait_cond" | "wfx" | "wfi")

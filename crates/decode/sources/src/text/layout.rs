@@ -1,4 +1,4 @@
-//! The events of a text: which fields they have, where those lie in a record, and the format that says so.
+//! The events of a text: their fields, the positions of these in records, and the formats.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,27 +14,27 @@ use raw_bytes::counted;
 
 use crate::identifier::identifier;
 
-/// Fields of one event, at most: a line has no room for many.
+/// Maximum fields of an event: a line has no room for many.
 const MAX_FIELDS: usize = 32;
-/// Bytes before an event's own fields: `common_type` to `common_pid`.
+/// Bytes before the event's fields: `common_type` to `common_pid`.
 const HEAD_BYTES: u16 = 8;
-/// Bytes of a thread's name, its NUL included (`TASK_COMM_LEN`).
+/// Bytes of a thread name, including its NUL (`TASK_COMM_LEN`).
 const COMM_BYTES: u16 = 16;
-/// Bytes of a number, and of the place of a text.
+/// Bytes of a number, and of the position of a string.
 const NUMBER_BYTES: u16 = 8;
 const PLACE_BYTES: u16 = 4;
-/// Names of fields that hold a thread's name.
+/// Names of fields with a thread name.
 const COMMS: [&str; 5] = ["comm", "prev_comm", "next_comm", "child_comm", "newcomm"];
-/// The field with all that a line says behind the event's name.
+/// The field with the full text after the event's name.
 const TEXT: &str = "text";
 
-/// What a field of an event is, by all lines seen.
+/// The type of a field, according to all lines so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Seen {
-    /// Some line has something else than a number there.
+    /// Some line has a value that is not a number.
     text: bool,
     negative: bool,
-    /// Some line has a number there that is hexadecimal without `0x`: all are.
+    /// Some line has a hexadecimal number without `0x`, so all numbers are hexadecimal.
     hex: bool,
 }
 
@@ -46,17 +46,17 @@ pub(super) struct Event {
     name: String,
     form: Form,
     templates: &'static [&'static str],
-    /// Fields that are hexadecimal in raw forms, too.
+    /// Fields that are hexadecimal in raw output, too.
     hex: Vec<&'static str>,
-    /// Lines, and those of them in which no field was found.
+    /// Number of lines, and of lines without a parsed field.
     lines: u64,
     empty: u64,
-    /// Number of the first of those.
+    /// Number of the first line without a parsed field.
     first_empty: u64,
     /// Some line has the kernel's flags.
     has_flags: bool,
     seen: BTreeMap<String, Seen>,
-    /// Made of [`Event::seen`] when all lines were looked at.
+    /// Derived from [`Event::seen`] after all lines.
     fields: Vec<Field>,
     size: u16,
 }
@@ -112,7 +112,7 @@ impl Event {
         &self.system
     }
 
-    /// Calls `take` with each field that a line has.
+    /// Calls `take` with each field of a line.
     fn each_field<'t>(&self, body: &'t str, mut take: impl FnMut(&str, Captured<'t>)) {
         let mut take = |name: &str, value: Captured<'t>| {
             if let Some(address) = known::address_field(&self.system, name)
@@ -125,7 +125,7 @@ impl Event {
             take(name, value);
         };
         let body = without_notes(body);
-        // trace-cmd's raw form, and the kernel's with the option `fields`.
+        // trace-cmd's raw output, and the kernel's with the option `fields`.
         let is_raw = template::begins_with_pair(body);
         if self.form == Form::SyscallEnter && !is_raw {
             return template::arguments(body).for_each(|(name, value)| take(name, value));
@@ -140,14 +140,14 @@ impl Event {
         }
     }
 
-    /// The value of a pair whose name says that it is hexadecimal.
+    /// Converts the value of a pair if its field is hexadecimal.
     fn based<'t>(&self, name: &str, value: Captured<'t>) -> Captured<'t> {
         let (Captured::Number(_, shown) | Captured::Text(shown)) = value else { return value };
         let hex = self.hex.contains(&name).then(|| template::hexadecimal(shown)).flatten();
         hex.map_or(value, |number| Captured::Number(number.into(), shown))
     }
 
-    /// What has to be known of lines in which no field was found, though such events have some.
+    /// A note about lines without a parsed field, if other lines of the event have fields.
     pub(super) fn note(&self) -> Option<String> {
         let Self { system, name, lines, empty, first_empty, .. } = self;
         let counted = counted(*lines, "line", "lines");
@@ -163,7 +163,7 @@ impl Event {
         (*empty > 0 && is_known).then_some(note)
     }
 
-    /// Learns from a line which fields the event has.
+    /// Adds the fields of a line to the event.
     pub(super) fn look_at(
         &mut self,
         number: u64,
@@ -206,7 +206,7 @@ impl Event {
         }
     }
 
-    /// All lines were looked at: gives each field its place.
+    /// Assigns each field its position, after all lines.
     pub(super) fn lay_out(&mut self) {
         let mut offset = HEAD_BYTES;
         for (name, seen) in &self.seen {
@@ -224,14 +224,14 @@ impl Event {
         self.size = offset.saturating_add(PLACE_BYTES);
     }
 
-    /// The event's format, as the kernel would write it.
+    /// The event's format, as a kernel would write it.
     pub(super) fn format(&self, reasons: &Reasons) -> Option<EventFormat> {
         let text = self.format_text(&self.name, reasons);
         EventFormat::parse(&self.system, text.as_bytes()).ok()
     }
 
-    /// [`Event::format`] for files that other programs read: libtraceevent takes no event whose name is not that of a C
-    /// function.
+    /// [`Event::format`] for files for other programs: libtraceevent requires event names that are
+    /// C identifiers.
     pub(super) fn exported_format_text(&self, reasons: &Reasons) -> String {
         self.format_text(&identifier(&self.name), reasons)
     }
@@ -240,7 +240,7 @@ impl Event {
         let mut text = format!("name: {name}\nID: {}\nformat:\n", self.id);
         let field = |text: &mut String, declared: &str, offset: u16, size: u16, signed: bool| {
             let signed = u8::from(signed);
-            // Writing to memory can't fail.
+            // Writing to memory cannot fail.
             let _ = writeln!(
                 text,
                 "\tfield:{declared};\toffset:{offset};\tsize:{size};\tsigned:{signed};"
@@ -252,7 +252,7 @@ impl Event {
         }
         field(&mut text, "unsigned char common_preempt_count", 3, 1, false);
         field(&mut text, "int common_pid", 4, 4, true);
-        // libtraceevent takes fields for common ones up to an empty line.
+        // libtraceevent treats all fields before the first empty line as common fields.
         text.push('\n');
         for Field { name, offset, kind } in &self.fields {
             let (declared, signed) = match kind {
@@ -266,8 +266,8 @@ impl Event {
         text + "\nprint fmt: " + &self.print_fmt(reasons) + "\n"
     }
 
-    /// Prints the original line. It contains the names of reasons, for analyses that search for
-    /// them.
+    /// Prints the original line. The print fmt contains the names of reasons, for analyses that
+    /// search it for them.
     fn print_fmt(&self, reasons: &Reasons) -> String {
         if self.fields.iter().any(|field| field.name == TEXT_REASON) {
             let symbols = reasons.symbols();
@@ -279,7 +279,7 @@ impl Event {
         }
     }
 
-    /// Appends a line's record.
+    /// Appends the record of a line.
     pub(super) fn write(
         &self,
         line: &EventLine<'_>,
@@ -302,11 +302,11 @@ impl Event {
         if let Some(field) = self.fields.last() {
             field.write(Captured::Text(line.body), names, begin, out);
         }
-        // Records are whole words.
+        // Records have whole words.
         out.resize(begin + (out.len() - begin).next_multiple_of(4), 0);
     }
 
-    /// Fields are in the order of their names, but for the last.
+    /// Fields are sorted by name, except the last.
     fn order(&self, field: &Field, name: &str) -> std::cmp::Ordering {
         if std::ptr::eq(field, self.fields.last().unwrap_or(field)) {
             return std::cmp::Ordering::Greater;
@@ -315,7 +315,8 @@ impl Event {
     }
 }
 
-/// A body without what trace-cmd's plugins write before the kernel's own text where they miss a field.
+/// Removes the errors that trace-cmd's plugins print before the kernel's text if a field is
+/// missing.
 fn without_notes(body: &str) -> &str {
     let mut rest = body;
     loop {
@@ -330,7 +331,7 @@ fn without_notes(body: &str) -> &str {
     }
 }
 
-/// Whether a text is a hexadecimal number without `0x`, and no word of such letters.
+/// Whether a text is a hexadecimal number without `0x`, not a word made of such letters.
 fn is_bare_hex(text: &str) -> bool {
     text.bytes().any(|byte| byte.is_ascii_digit()) && template::hexadecimal(text).is_some()
 }
@@ -353,7 +354,7 @@ impl Field {
                 put(out, at, &template::hexadecimal(shown).unwrap_or(0).to_le_bytes());
             }
             (Kind::Number { .. }, Captured::Number(number, _)) => {
-                // The low 64 bits of what is one or the other.
+                // The low 64 bits of a signed or unsigned number.
                 let bytes = (number as u64).to_le_bytes();
                 put(out, at, &bytes);
             }
@@ -385,7 +386,7 @@ fn put(out: &mut [u8], at: usize, bytes: &[u8]) {
     }
 }
 
-/// Appends a text and its NUL, and puts its place and length where the field is.
+/// Appends a string with its NUL, and stores its position and length in the field.
 fn put_text(out: &mut Vec<u8>, begin: usize, at: usize, text: &str) {
     let (Ok(place), Ok(len)) = (u16::try_from(out.len() - begin), u16::try_from(text.len() + 1))
     else {

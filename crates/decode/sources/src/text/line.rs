@@ -1,4 +1,4 @@
-//! One line of text: which thread, CPU, time and event it is about.
+//! Parses a line of text: its thread, CPU, time and event.
 //!
 //! ```text
 //!  qemu-system-x86-102   [000]    42.342151: kvm_exit:             reason HLT rip 0x…      trace-cmd report
@@ -21,57 +21,57 @@ use place::Place;
 pub(super) use name::Form;
 pub(super) use time::Time;
 
-/// A line, and what stands before it.
+/// A line with its prefixes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Read<'t> {
-    /// The recording that the line is of, where several were printed as one text.
+    /// The recording of the line, if several were printed to one text.
     pub(super) recording: Option<&'t str>,
-    /// It is part of a kernel's log, most of whose lines are none of a trace.
+    /// The line belongs to a kernel log, which mostly has lines that are not part of a trace.
     pub(super) is_of_log: bool,
     pub(super) line: Line<'t>,
 }
 
-/// What one line is.
+/// The content of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line<'t> {
     /// An event.
     Event(EventLine<'t>),
-    /// Events of a CPU that were dropped; how many, where the line says so.
+    /// Events of a CPU that were dropped, with their number if the line has it.
     Lost { cpu: u32, count: Option<u64> },
     /// The number of CPUs of the machine.
     Cpus(u32),
-    /// What a heading counts.
+    /// The counts in a heading.
     Head(Head),
-    /// Events of this CPU begin here: older ones were overwritten.
+    /// The events of this CPU start here: older events were overwritten.
     BufferStart(u32),
-    /// A kernel's dump of its trace begins or ends.
+    /// The start or the end of a kernel's dump of its trace buffer.
     DumpBorder,
-    /// It says nothing of an event: it is blank, a remark, or an entry of a stack.
+    /// No event: an empty line, a remark, or a stack entry.
     Nothing,
-    /// It should be an event and is none, because of this.
+    /// A line that should be an event but cannot be parsed, for this reason.
     Unreadable(Why),
 }
 
-/// What the heading of a kernel's `trace` counts.
+/// The counts in the heading of a kernel's `trace` file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Head {
-    /// Events in the buffer, and those that were written to it.
+    /// Events in the buffer, and events that were written to it.
     pub(super) counts: Option<(u64, u64)>,
-    /// CPUs of the machine.
+    /// Number of CPUs of the machine.
     pub(super) cpus: Option<u32>,
 }
 
-/// Why a line can't be read.
+/// Why a line cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Why {
-    /// Nothing in it is of an event.
+    /// No part of the line looks like an event.
     Foreign,
     Time,
     Name,
     Thread,
     Cpu,
     NoCpu,
-    /// It is of one recording more than a text is read of.
+    /// It belongs to a recording beyond the maximum number per text.
     Recording,
 }
 
@@ -89,30 +89,30 @@ impl Why {
     }
 }
 
-/// A line with an event.
+/// An event line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EventLine<'t> {
-    /// The thread's name; empty: the line has none.
+    /// The thread's name; empty if the line has none.
     pub(super) comm: &'t str,
     pub(super) thread: u32,
     pub(super) cpu: u32,
     pub(super) time: Time,
-    /// What the kernel's flags say of interrupts (`common_flags`), where the line has them.
+    /// The kernel's interrupt flags (`common_flags`), if the line has them.
     pub(super) flags: Option<u8>,
     pub(super) form: Form,
-    /// The event's system, where the line has it.
+    /// The event's system, if the line has it.
     pub(super) system: Option<&'t str>,
     /// The event's name without the prefix of its form.
     pub(super) name: &'t str,
-    /// What the event says.
+    /// The text after the event's name.
     pub(super) body: &'t str,
 }
 
-/// Colons of a line that a time is looked for before, at most: names of threads have few.
+/// Maximum colons in a line to check for a preceding time: thread names have few.
 const MAX_COLONS: usize = 24;
 
 impl<'t> Read<'t> {
-    /// Reads a line without its end.
+    /// Parses a line without its line break.
     pub(super) fn new(line: &'t str) -> Self {
         let line = line.trim_start_matches('\u{feff}').trim_end();
         let (text, is_of_log) = prefix::without_log_head(line);
@@ -141,7 +141,7 @@ fn all_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The event of a line, and the recording that it is of.
+/// The event in a line, and its recording.
 fn event(text: &str) -> Result<(Option<&str>, Line<'_>), Why> {
     let mut why = Why::Foreign;
     for (at, _) in text.match_indices(':').take(MAX_COLONS) {
@@ -152,7 +152,7 @@ fn event(text: &str) -> Result<(Option<&str>, Line<'_>), Why> {
         let Some((before, time)) = time::last(before) else { continue };
         match place::place(before) {
             Ok(place) => return after(place, time, rest),
-            // Prose has numbers before colons, too.
+            // Prose can also have numbers before colons.
             Err(missing) if time.digits.is_some() || missing == Why::Cpu => why = why.max(missing),
             Err(_) => {}
         }
@@ -160,7 +160,7 @@ fn event(text: &str) -> Result<(Option<&str>, Line<'_>), Why> {
     Err(if why == Why::Foreign && has_cpu(text) { Why::Time } else { why })
 }
 
-/// What a line says whose place and time are known.
+/// The content of a line after its place and time have been parsed.
 fn after<'t>(
     place: Place<'t>,
     time: Time,
@@ -179,7 +179,7 @@ fn after<'t>(
     Ok((recording, line))
 }
 
-/// Whether there is a CPU in brackets.
+/// Whether there is a CPU number in brackets.
 fn has_cpu(text: &str) -> bool {
     let mut brackets = text.match_indices('[').take(MAX_COLONS);
     brackets.any(|(at, _)| {

@@ -1,7 +1,8 @@
-//! The recordings of a text: a tool that prints several puts their names before the lines.
+//! The recordings in a text: a tool that prints several recordings puts their names before the
+//! lines.
 //!
-//! `trace-cmd report` does so with files and with the buffers of one file, `hyperscope events` with
-//! machines. A buffer of a file is one by the lines without a name that the file's top buffer has.
+//! `trace-cmd report` does so for files and for the buffers of a file, `hyperscope events` for
+//! machines. A name is a buffer if the file's top-level buffer has lines without a name.
 
 use std::path::{Path, PathBuf};
 
@@ -12,27 +13,27 @@ use super::line::{Line, Read, Why};
 use super::lines;
 use super::refusal::Refusal;
 
-/// Recordings in a text, and buffers of one, at most.
+/// Maximum recordings in a text, and buffers of a recording.
 const MAX_NAMES: usize = 64;
 
-/// All recordings of a text, after a first look at all lines.
+/// All recordings in a text, after the first pass over all lines.
 #[derive(Debug, Default)]
 pub(super) struct Machines {
     list: Vec<Machine>,
-    /// Lines without a name are of this one, and of its top buffer.
+    /// The recording of lines without a name, which belong to its top-level buffer.
     unnamed: Option<usize>,
-    /// What the line before was of.
+    /// Recording and buffer of the previous line.
     current: Option<(usize, usize)>,
-    /// The line before says what was lost.
+    /// The previous line reports a loss.
     after_loss: bool,
     in_dump: bool,
     pub(super) refusal: Refusal,
 }
 
-/// A recording of a text.
+/// A recording in a text.
 #[derive(Debug, Default)]
 pub(super) struct Machine {
-    /// What the tool calls it; empty where it names none.
+    /// The name that the tool prints; empty if it prints none.
     pub(super) name: String,
     pub(super) look: FirstLook,
 }
@@ -64,19 +65,20 @@ impl Machines {
         machines
     }
 
-    /// The traces of the text.
+    /// The recordings that have events or losses.
     pub(super) fn traces(self) -> Vec<Machine> {
         self.list
     }
 
-    /// Which recording and which of its buffers a line is of; `None`: there are too many.
+    /// Recording and buffer of a line; `None` if there are too many.
     fn place(&mut self, name: Option<&str>, line: &Line<'_>) -> Option<(usize, usize)> {
         let is_of_recording = matches!(line, Line::Event(_) | Line::Lost { .. } | Line::Cpus(_));
         let follows_loss =
             std::mem::replace(&mut self.after_loss, matches!(line, Line::Lost { .. }));
         match name.filter(|_| is_of_recording) {
             Some(name) => self.named(name),
-            // trace-cmd names the recording before the loss and not before the event behind it.
+            // trace-cmd prints the recording's name before the loss, and not before the event after
+            // it.
             None if follows_loss && self.current.is_some() => self.current,
             None => {
                 let is_of_trace = is_of_recording || matches!(line, Line::Head(_));
@@ -92,7 +94,7 @@ impl Machines {
         }
     }
 
-    /// The recording without a name, which may be a new one.
+    /// Index of the recording without a name, which may be new.
     fn unnamed_place(&mut self) -> usize {
         let known = self.list.iter().position(|machine| machine.name.is_empty());
         known.unwrap_or_else(|| self.add(""))
@@ -120,7 +122,7 @@ impl Machines {
         self.list.len() - 1
     }
 
-    /// What stands before the first name is of no recording: the first of them has it.
+    /// Lines before the first name belong to the first recording.
     fn finish(&mut self) {
         let lines: u64 = self
             .list
@@ -137,7 +139,7 @@ impl Machines {
 }
 
 impl Machine {
-    /// The path of its recording: with its name, where there are several in the text.
+    /// The path of its recording, with its name if the text has several.
     pub(super) fn path(&self, text: &Path, several: bool) -> PathBuf {
         if !several {
             return text.to_owned();
@@ -147,15 +149,15 @@ impl Machine {
         path.into()
     }
 
-    /// What a VM is called whose recording has this name.
+    /// The VM name for a recording with this name.
     pub(super) fn vm(&self) -> &str {
         let name = self.name.strip_suffix(".dat").unwrap_or(&self.name);
         name.strip_prefix("guest-").unwrap_or(name)
     }
 }
 
-/// Which of several machines is the host of the others: the one called so, else the first that runs
-/// guests, else the first.
+/// Which of several machines is the host: the one with this name, otherwise the first that runs
+/// guests, otherwise the first.
 pub(super) fn host(machines: &[Machine]) -> usize {
     let is_called = |machine: &Machine| matches!(machine.name.as_str(), "" | "host" | "host.dat");
     let called = machines.iter().position(is_called);

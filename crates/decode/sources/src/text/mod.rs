@@ -1,12 +1,13 @@
-//! Text that trace-cmd report or perf script printed, or the kernel's own `trace` file, as a recording.
+//! Reads text from trace-cmd report, perf script or the kernel's `trace` file as a recording.
 //!
-//! A first look at all lines finds recordings, CPUs, events and their fields, and which lines are whose
-//! (`machines.rs`, `first_look.rs`); a CPU's lines become records when they are asked for (`stream.rs`).
-//! Each event gets a format of its own, as a kernel would write it (`layout.rs`): fields come from the
-//! line (`template.rs`, `known.rs`), and the whole line is kept as one more field, which is what the
-//! format prints. What no text has is the number of an exit's reason: names are numbered as they come
-//! (`reasons.rs`), and of a function its address: names are given some (`functions.rs`). Lines of the
-//! function_graph tracer look like a program, and become the events that they were made of (`graph.rs`).
+//! A first pass over all lines finds recordings, CPUs, events with their fields, and the CPU of
+//! each line (`machines.rs`, `first_look.rs`); a CPU's lines are converted to records on demand
+//! (`stream.rs`). Each event gets a format of its own, as a kernel would write it (`layout.rs`):
+//! fields come from the line (`template.rs`, `known.rs`), and one more field has the full line,
+//! which the print fmt prints. Text has no numbers of exit reasons: names are numbered in order of
+//! appearance (`reasons.rs`). It has no function addresses either: names get synthetic ones
+//! (`functions.rs`). Lines of the function_graph tracer look like source code, and are converted to
+//! the events behind them (`graph.rs`).
 
 mod events;
 mod first_look;
@@ -47,22 +48,22 @@ use crate::recording::Recording;
 use crate::stream::{Stream, StreamRecords};
 use crate::{Ending, FormatTable};
 
-/// Maximum length of a line: no page of the kernel holds more.
+/// Maximum length of a line: no kernel page holds more.
 const MAX_LINE_BYTES: usize = 2048;
-/// How much of a file is looked at to see whether it is text.
+/// Bytes to check whether a file is text.
 const FIRST_BYTES: usize = 64 << 10;
 
-/// What a trace.dat begins with, however little there is of it.
+/// First byte of a trace.dat.
 const TRACE_DAT: u8 = 0x17;
 
-/// Whether a file begins as text. That it holds a trace is seen when it is read.
+/// Whether a file starts like text. Only reading it shows whether it has a trace.
 pub(crate) fn is_text(file: &[u8]) -> bool {
     let first = file.get(..FIRST_BYTES).unwrap_or(file);
     first.first() != Some(&TRACE_DAT) && !first.iter().any(|&byte| byte < b'\t' || byte == 0x7f)
 }
 
-/// Whether a file that is no text looks like what the kernel prints with its option `bin`: some numbers of an
-/// event as they are in memory, then `type: 372` in place of its name.
+/// Whether a binary file looks like the kernel's output with the option `bin`: an event's numbers
+/// in memory format, then `type: 372` instead of its name.
 pub(crate) fn is_printed_in_binary(file: &[u8]) -> bool {
     const TYPE: &[u8] = b"type: ";
     let first = file.get(..FIRST_BYTES).unwrap_or(file);
@@ -70,7 +71,7 @@ pub(crate) fn is_printed_in_binary(file: &[u8]) -> bool {
     file.starts_with(b"# tracer: ") || types == 2
 }
 
-/// A line, and where it stands.
+/// A line with its offset.
 #[derive(Clone, Copy, Debug)]
 struct LineAt<'f> {
     offset: usize,
@@ -78,14 +79,14 @@ struct LineAt<'f> {
 }
 
 impl<'f> LineAt<'f> {
-    /// The line from an offset on, without its end.
+    /// The line at an offset, without its line break.
     fn at(file: &'f [u8], offset: usize) -> Option<Self> {
         let rest = file.get(offset..).filter(|rest| !rest.is_empty())?;
         let end = rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len());
         Some(Self { offset, bytes: rest.get(..end)? })
     }
 
-    /// As text, as far as it is read.
+    /// The line as text, up to the maximum length.
     fn text(&self) -> std::borrow::Cow<'f, str> {
         String::from_utf8_lossy(self.bytes.get(..MAX_LINE_BYTES).unwrap_or(self.bytes))
     }
@@ -104,7 +105,7 @@ fn lines(file: &[u8]) -> impl Iterator<Item = LineAt<'_>> {
     })
 }
 
-/// A recording of a text whose lines have been looked at.
+/// A recording of a text, after the first pass over its lines.
 #[derive(Debug)]
 struct Text {
     file: Arc<FileMap>,
@@ -113,10 +114,10 @@ struct Text {
     functions: Functions,
 }
 
-/// Makes recordings of a text: one, or one for each that it was printed of.
+/// Makes recordings from a text: one, or one per recording that was printed to it.
 ///
 /// # Errors
-/// When it holds no trace.
+/// If it has no trace.
 pub(crate) fn recordings(path: &Path, file: FileMap) -> Result<Vec<Recording>, OpenError> {
     let machines = Machines::read(&file);
     let (first, lack) = machines.refusal.reason();
@@ -170,7 +171,7 @@ fn recording(path: PathBuf, file: Arc<FileMap>, machine: Machine) -> Recording {
         files: Vec::new(),
         container,
         info,
-        // How records are made here; that of the recorded kernel is not known.
+        // The ABI of records made here; that of the recorded kernel is unknown.
         abi: Abi { order: ByteOrder::Little, long: LongSize::Eight },
         formats,
         streams,
@@ -183,7 +184,7 @@ fn recording(path: PathBuf, file: Arc<FileMap>, machine: Machine) -> Recording {
         lacks_events: AtomicBool::new(false),
     }
 }
-/// The formats as a trace.dat has them.
+/// The format texts as in a trace.dat.
 fn format_texts(text: &Text) -> Formats {
     let event = |event: &Event| EventText {
         system: event.system().into(),
@@ -194,12 +195,12 @@ fn format_texts(text: &Text) -> Formats {
     Formats { header_page, header_event, events, ..Formats::default() }
 }
 
-/// How pages are laid out that records are exported to, in the kernel's form.
+/// The page layout for exported records, in the kernel's format.
 pub(crate) const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
     \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
     \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
     \tfield: char data;\toffset:16;\tsize:8176;\tsigned:1;\n";
-/// The heads of records on them.
+/// The record header layout for exported records.
 pub(crate) const HEADER_EVENT: &str = "# compressed entry header\n\
     \ttype_len    :    5 bits\n\ttime_delta  :   27 bits\n\tarray       :   32 bits\n\n\
     \tpadding     : type == 29\n\ttime_extend : type == 30\n\ttime_stamp : type == 31\n\

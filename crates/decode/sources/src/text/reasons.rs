@@ -1,15 +1,15 @@
-//! Exit reasons of a text: names that numbers are given to.
+//! Exit reasons of a text: names that get numbers.
 
 use std::collections::HashMap;
 
 use super::known;
 
-/// Names of reasons, at most: architectures have some hundred.
+/// Maximum names of reasons: architectures have a few hundred.
 const MAX_REASONS: usize = 1024;
-/// Set in the number of a reason for which a guest has nothing to do.
+/// Flag in the numbers of reasons of waiting exits.
 pub const TEXT_REASON_WAITS: u64 = 1 << 32;
 
-/// Names of reasons in the order in which they were seen.
+/// Names of reasons in order of appearance.
 #[derive(Debug, Default)]
 pub(super) struct Reasons {
     names: Vec<String>,
@@ -17,24 +17,24 @@ pub(super) struct Reasons {
 }
 
 impl Reasons {
-    /// Gives a name its number, once.
+    /// Adds a name if it is new.
     pub(super) fn add(&mut self, name: &str) {
         if self.numbers.contains_key(name) || self.names.len() >= MAX_REASONS {
             return;
         }
-        // 0 stands for a line whose reason can't be read.
+        // 0 stands for an unreadable reason.
         let number = self.names.len() as u64 + 1;
         let waits = if known::waits(name) { TEXT_REASON_WAITS } else { 0 };
         self.names.push(name.to_owned());
         self.numbers.insert(name.to_owned(), number | waits);
     }
 
-    /// The number of a name; 0: it has none.
+    /// The number of a name; 0 if it has none.
     pub(super) fn number(&self, name: &str) -> u64 {
         self.numbers.get(name).copied().unwrap_or(0)
     }
 
-    /// All of them, as `__print_symbolic` has them.
+    /// All names in the format of `__print_symbolic`.
     pub(super) fn symbols(&self) -> String {
         let is_plain = |c: char| matches!(c, ' '..='~') && c != '"' && c != '\\';
         let named = |name: &String| {

@@ -1,15 +1,15 @@
-//! Why a text holds no trace that can be read: what its first line looks like, and what is missing.
+//! Why a text has no readable trace: its first line, and what its lines lack.
 
 use super::known;
 use super::line::Why;
 
-/// Characters of the first line that are shown.
+/// Characters of the first line to show.
 const SHOWN: usize = 80;
 
-/// Words of a line that are looked at for its fields.
+/// Maximum words of a line to check for its fields.
 const MAX_WORDS: usize = 32;
 
-/// The fields that the lines of a text lack.
+/// The fields that lines lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Lack {
     Everything,
@@ -22,7 +22,7 @@ enum Lack {
     Name,
 }
 
-/// All of them, in the order of their numbers.
+/// All values in order of their numbers.
 const LACKS: [Lack; 8] = [
     Lack::Everything,
     Lack::Context,
@@ -49,7 +49,7 @@ impl Lack {
         }
     }
 
-    /// Whether it is a field, which `perf script` can be asked for.
+    /// Whether it is a field that `perf script` can print.
     const fn is_field(self) -> bool {
         matches!(self, Self::Cpu | Self::Thread | Self::Time | Self::Name)
     }
@@ -79,11 +79,11 @@ impl Lack {
     }
 }
 
-/// ` 0)   0.5 us    |  schedule();`, with a time and a thread before that, or without the CPU.
+/// ` 0)   0.5 us    |  schedule();`, optionally after a time and a thread, or without the CPU.
 fn is_graph(line: &str) -> bool {
     let (head, call) = line.rsplit_once('|').unwrap_or(("", ""));
     let call = call.trim_end();
-    // A comment behind it names the function that ends.
+    // A comment after the brace names the function that returns.
     let call = call.split_once(" /*").map_or(call, |(call, _)| call);
     let is_call = call.ends_with(';') || call.ends_with('{') || call.ends_with('}');
     let head = head.trim();
@@ -110,12 +110,12 @@ fn is_event(line: &str) -> bool {
 pub(super) struct Refusal {
     first: Option<(u64, String)>,
     lacks: [u64; LACKS.len()],
-    /// Of the first line that lacks fields of it: which.
+    /// The missing fields of the first line that lacks fields.
     fields: Option<String>,
 }
 
 impl Refusal {
-    /// Takes a line into account that is no remark.
+    /// Processes a line that is not a remark.
     pub(super) fn line(&mut self, line: &str, why: Why) {
         let lack = Lack::new(line, why);
         if let Some(count) =
@@ -128,21 +128,21 @@ impl Refusal {
         }
     }
 
-    /// Takes note of the first line that is not blank.
+    /// Records the first non-empty line.
     pub(super) fn see(&mut self, number: u64, line: &str) {
         if self.first.is_none() && !line.trim().is_empty() {
             self.first = Some((number, line.trim_end().chars().take(SHOWN).collect()));
         }
     }
 
-    /// What the text begins with, and what its lines lack.
+    /// The text's first line, and what its lines lack.
     pub(super) fn reason(&self) -> (String, String) {
         let first = self.first.as_ref();
         let first = first.map_or_else(
             || "it has only blank lines".to_owned(),
             |(number, line)| format!("line {number} is {line:?}"),
         );
-        // Prose around an excerpt says nothing: what most of the other lines lack does.
+        // Prose around an excerpt does not count: report what most other lines lack.
         let most = LACKS.iter().zip(self.lacks).skip(1).max_by_key(|(_, count)| *count);
         let lack = most.filter(|(_, count)| *count > 0).map_or(Lack::Everything, |(lack, _)| *lack);
         let fields = self.fields.clone().filter(|_| lack.is_field());
@@ -150,8 +150,8 @@ impl Refusal {
     }
 }
 
-/// Names all fields that a line lacks, so that one more run of `perf script` is enough. `None`: the line lacks
-/// no field, but is malformed in another way.
+/// Names all fields that a line lacks, so that one more run of `perf script` is enough. `None` if
+/// the line lacks no field, but is malformed in another way.
 fn missing_fields(line: &str) -> Option<String> {
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_cpu = |word: &str| {
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use crate::text::line::{Line, Read};
 
-    /// `perf script -F` with some fields left out: all of these are named.
+    /// `perf script -F` without some fields: the message names all of them.
     #[test]
     fn all_missing_fields_of_a_line_are_named() {
         for (line, names) in [

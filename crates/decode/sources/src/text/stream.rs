@@ -1,4 +1,4 @@
-//! The lines of one CPU, which become records when they are asked for.
+//! The lines of a CPU, which are converted to records on demand.
 
 use std::sync::Arc;
 
@@ -12,20 +12,20 @@ use raw_bytes::counted;
 use crate::Damage;
 use crate::records::{RecordList, RecordSource};
 
-/// Lines of a block.
+/// Lines per block.
 const BLOCK_LINES: usize = 2048;
-/// Bytes that a line and its record take, about.
+/// Approximate bytes of a line and its record.
 const LINE_BYTES: u64 = 128;
-/// Set in the place of a loss.
+/// Flag of a loss in [`CpuLines::places`].
 const IS_LOSS: u64 = 1 << 63;
 
-/// Where the lines of one CPU stand in the file.
+/// File offsets of the lines of a CPU.
 #[derive(Debug, Default)]
 pub(super) struct CpuLines {
-    /// Offsets of events in the file; a loss is [`IS_LOSS`] and its index in `losses`.
+    /// Offsets of events in the file; a loss is [`IS_LOSS`] with its index in `losses`.
     places: Vec<u64>,
     losses: Vec<Loss>,
-    /// Offsets of lines with returns, and the functions that return, where they don't say it.
+    /// Offsets of lines with returns that do not name their function, with that function.
     returned: Vec<(u64, u32)>,
 }
 
@@ -40,7 +40,7 @@ impl CpuLines {
         self.places.push(offset as u64);
     }
 
-    /// The line of an event is of the return of that function.
+    /// The line of an event is the return of this function.
     pub(super) fn returned(&mut self, offset: usize, function: u32) {
         self.returned.push((offset as u64, function));
     }
@@ -51,7 +51,7 @@ impl CpuLines {
         self.losses.push(Loss { offset, count: Some(count) });
     }
 
-    /// Losses one after another are one.
+    /// Adds a loss, or extends an adjacent one.
     pub(super) fn lost(&mut self, offset: usize, count: Option<u64>) {
         let last = self.places.last().filter(|place| **place & IS_LOSS != 0);
         if let (Some(_), Some(loss)) = (last, self.losses.last_mut()) {
@@ -64,7 +64,7 @@ impl CpuLines {
     }
 }
 
-/// One CPU of a text.
+/// A CPU of a text.
 #[derive(Debug)]
 pub(super) struct TextStream {
     cpu: u32,
@@ -83,7 +83,7 @@ impl TextStream {
         self.lines.places.get(from..to).unwrap_or(&[])
     }
 
-    /// Time of the event at a place; `None`: it is no event.
+    /// Time of the event at a place; `None` if it is not an event.
     fn stamp(&self, place: u64) -> Option<u64> {
         let line = LineAt::at(&self.text.file, usize::try_from(place).ok()?)?;
         match Read::new(&line.text()).line {
@@ -108,7 +108,7 @@ impl TextStream {
         }
     }
 
-    /// Gives `put` what appends the record of an event.
+    /// Passes `put` a function that appends the record of an event.
     fn write(&self, event: &EventLine<'_>, put: impl FnOnce(&dyn Fn(&mut Vec<u8>))) -> Option<()> {
         let Text { events, reasons, functions, .. } = &*self.text;
         let known = events.get(event)?;
@@ -116,7 +116,7 @@ impl TextStream {
         Some(())
     }
 
-    /// The events of a line with a call. One that returns at once does so before what comes next.
+    /// The events of a line with a call. A leaf function returns before the next event.
     fn call(
         &self,
         place: u64,
@@ -141,7 +141,7 @@ impl TextStream {
     }
 }
 
-/// A record that a line becomes.
+/// A record made from a line.
 struct TextRecord {
     stamp: u64,
     place: u64,
@@ -154,17 +154,18 @@ impl TextRecord {
     }
 }
 
-/// A block that is being read.
+/// A block during reading.
 struct Block<'l> {
     list: &'l mut RecordList,
     /// Events were lost before the next one.
     lost: Option<Loss>,
-    /// A return that comes before the next event: its time is that of its call and how long that took, each rounded.
+    /// A return that precedes the next event: its time is the call's time plus its duration, both
+    /// rounded.
     later: Option<TextRecord>,
 }
 
 impl Block<'_> {
-    /// An event comes next.
+    /// Called before each event.
     fn begin(&mut self, stamp: u64) {
         self.put_later(Some(stamp));
         if let Some(loss) = self.lost.take() {
@@ -216,8 +217,8 @@ impl RecordSource for TextStream {
         let next = self.lines.places.get(next).and_then(|&place| self.stamp(place));
         reading.put_later(next);
         if let Some(loss) = reading.lost {
-            // Nothing follows in this block: it comes after the event before, of which there is at most
-            // one loss behind.
+            // No event follows in this block: place the loss after the previous event, which is
+            // followed by at most one loss.
             let first = block.saturating_mul(BLOCK_LINES);
             let all = self.lines.places.get(..first + places.len()).unwrap_or(&[]);
             let before = all.iter().rev().find_map(|&place| self.stamp(place));
@@ -225,7 +226,7 @@ impl RecordSource for TextStream {
             list.missed(missed(loss), stamp, loss.offset);
         }
         if unreadable > 0 {
-            // The file was read when it was opened: it has changed since.
+            // The file could be read on opening, so it has changed since.
             let what = counted(unreadable, "line", "lines") + " changed while the file was read";
             return Err(Damage::on_cpu(self.cpu, 0, what));
         }

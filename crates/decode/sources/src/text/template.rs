@@ -1,26 +1,27 @@
-//! Templates of the lines that kernels and trace-cmd print for an event, and the fields that they capture.
+//! Templates of the lines that kernels and trace-cmd print for an event, and the fields that they
+//! capture.
 //!
-//! `vcpu {vcpu_id} reason {reason:r} rip {guest_rip}` takes three fields of a line. A blank stands for
-//! any number of blanks; what follows the end of the template in the line is left out.
+//! `vcpu {vcpu_id} reason {reason:r} rip {guest_rip}` captures three fields of a line. A space
+//! matches any number of spaces; text after the end of the template is ignored.
 
-/// What a capture holds.
+/// A captured value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Captured<'t> {
-    /// A number, and how it stands in the line.
+    /// A number, and its text in the line.
     Number(i128, &'t str),
-    /// A name without a number: of an exit's reason.
+    /// The name of an exit reason, without a number.
     Reason(&'t str),
-    /// A thread's name.
+    /// A thread name.
     Comm(&'t str),
-    /// A function's name, of which only the address is kept.
+    /// A function name, for which a synthetic address is stored.
     Function(&'t str),
     Text(&'t str),
 }
 
-/// Bytes of a name in a line, at most: those of threads have 15, those of reasons some 30.
+/// Maximum bytes of a name in a line: thread names have 15, reasons about 30.
 const MAX_NAME_BYTES: usize = 64;
 
-/// The values in a line's body according to a template, in the template's order; `None`: it has another form.
+/// The values in a line's body, in template order; `None` if the template does not match.
 pub(super) fn matched<'t, 'p>(
     template: &'p str,
     body: &'t str,
@@ -29,7 +30,7 @@ pub(super) fn matched<'t, 'p>(
     follow(template, body, &mut captures).then_some(captures)
 }
 
-/// Follows a template from here on; what it captures goes to `out`.
+/// Matches the rest of a template; appends its captures to `out`.
 fn follow<'t, 'p>(
     template: &'p str,
     body: &'t str,
@@ -40,7 +41,7 @@ fn follow<'t, 'p>(
     };
     let Some(body) = after_literal(literal, body) else { return false };
     let Some((capture, rest)) = rest.split_once('}') else { return false };
-    // `{name=1}` is what the literal text says.
+    // `{name=1}`: the literal text implies this value.
     if let Some((name, value)) = capture.split_once('=') {
         out.push((name, Captured::Number(value.parse().unwrap_or(0), "")));
         return follow(rest, body, out);
@@ -68,7 +69,7 @@ fn follow<'t, 'p>(
     }
 }
 
-/// A name goes up to wherever the rest of the template can follow.
+/// A name extends to the first place where the rest of the template matches.
 fn follow_name<'t, 'p>(
     (name, kind): (&'p str, &str),
     rest: &'p str,
@@ -93,7 +94,7 @@ fn follow_name<'t, 'p>(
     false
 }
 
-/// What follows a literal; blanks stand for any number of blanks.
+/// The text after a literal; a space matches any number of spaces.
 fn after_literal<'t>(literal: &str, body: &'t str) -> Option<&'t str> {
     let mut rest = body;
     for (at, word) in literal.split(' ').enumerate() {
@@ -105,7 +106,7 @@ fn after_literal<'t>(literal: &str, body: &'t str) -> Option<&'t str> {
     Some(rest)
 }
 
-/// The number a text begins with: decimal, `0x` hexadecimal, or all hexadecimal.
+/// The number at the start of a text: decimal, `0x` hexadecimal, or always hexadecimal.
 pub(super) fn number(text: &str, hex: bool) -> Option<(i128, &str)> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -121,8 +122,8 @@ pub(super) fn number(text: &str, hex: bool) -> Option<(i128, &str)> {
     Some((if negative { value.checked_neg()? } else { value }, rest))
 }
 
-/// The letters of a task's state (`TASK_STATE_TO_CHAR_STR` of `include/linux/sched.h`) as its bits, a
-/// `+` as one above them: the task was preempted.
+/// Converts the letters of a task state (`TASK_STATE_TO_CHAR_STR` of `include/linux/sched.h`) to
+/// its bits; `+` sets the bit above them: the task was preempted.
 fn task_state(text: &str) -> Option<(i128, &str)> {
     let end = text.find(char::is_whitespace).unwrap_or(text.len());
     let (letters, rest) = text.split_at_checked(end)?;
@@ -143,7 +144,7 @@ fn task_state(text: &str) -> Option<(i128, &str)> {
     (!letters.is_empty()).then_some((bits, rest))
 }
 
-/// `name=value` pairs of a body: a value goes up to the next pair.
+/// `name=value` pairs of a body: a value extends to the next pair.
 pub(super) fn pairs(body: &str) -> impl Iterator<Item = (&str, Captured<'_>)> {
     let mut rest = body;
     std::iter::from_fn(move || {
@@ -164,8 +165,8 @@ fn value_of(value: &str) -> Captured<'_> {
     }
 }
 
-/// The arguments of a system call: `fd: d, cmd: ae80`, whose numbers are hexadecimal with or without `0x`;
-/// a type may stand before a name.
+/// The arguments of a system call: `fd: d, cmd: ae80`, whose numbers are hexadecimal with or
+/// without `0x`; a type can precede a name.
 pub(super) fn arguments(body: &str) -> impl Iterator<Item = (&str, Captured<'_>)> {
     body.split(", ").filter_map(|argument| {
         let (name, value) = argument.split_once(": ")?;
@@ -181,7 +182,7 @@ pub(super) fn arguments(body: &str) -> impl Iterator<Item = (&str, Captured<'_>)
     })
 }
 
-/// A number of hexadecimal digits, with or without `0x`, in small letters as kernels print them.
+/// A hexadecimal number with or without `0x`, in lower case as kernels print it.
 pub(super) fn hexadecimal(text: &str) -> Option<u64> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     let is_hex = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f');
@@ -189,29 +190,30 @@ pub(super) fn hexadecimal(text: &str) -> Option<u64> {
     is_such.then(|| u64::from_str_radix(digits, 16).ok())?
 }
 
-/// The fields that templates take as hexadecimal numbers: raw forms print them without `0x`, too.
+/// The fields that templates capture as hexadecimal numbers: raw output also prints them without
+/// `0x`.
 pub(super) fn hexadecimal_fields(templates: &[&'static str]) -> Vec<&'static str> {
     let captures = templates.iter().flat_map(|template| template.split('{').skip(1));
     captures.filter_map(|capture| capture.split_once(":x}").map(|(name, _)| name)).collect()
 }
 
-/// Whether what a template takes are pairs, too.
+/// Whether the captures of a template have the form of pairs.
 pub(super) fn has_pairs(template: &str) -> bool {
     template.split('{').next().is_some_and(|literal| literal.ends_with('='))
 }
 
-/// Whether a body begins with a `name=value` pair.
+/// Whether a body starts with a `name=value` pair.
 pub(super) fn begins_with_pair(body: &str) -> bool {
     next_name(body) == Some(0)
 }
 
-/// The next pair's name, and what follows its `=`.
+/// The next pair's name, and the text after its `=`.
 fn next_pair(text: &str) -> Option<(&str, &str)> {
     let at = next_name(text)?;
     text.get(at..)?.split_once('=')
 }
 
-/// Where the next `name=` begins: at a word's beginning.
+/// Position of the next `name=`, at the start of a word.
 fn next_name(text: &str) -> Option<usize> {
     let mut begin = 0;
     for word in text.split_inclusive(char::is_whitespace) {
@@ -224,7 +226,7 @@ fn next_name(text: &str) -> Option<usize> {
     None
 }
 
-/// Whether it can be a field's name.
+/// Whether it can be a field name.
 fn is_field(name: &str) -> bool {
     let begins = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
     let goes_on = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');

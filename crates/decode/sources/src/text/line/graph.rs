@@ -1,4 +1,5 @@
-//! Lines that the kernel's function_graph tracer prints with its options `funcgraph-abstime` and `funcgraph-proc`.
+//! Parses lines of the kernel's function_graph tracer with the options `funcgraph-abstime` and
+//! `funcgraph-proc`.
 //!
 //! ```text
 //!   360.774522 |   1)    sh-4802     |   0.541 us    |    kvm_load();
@@ -8,10 +9,10 @@
 use super::{EventLine, Form, Line, all_digits, name, place, time};
 use crate::text::graph::GraphLine;
 
-/// Columns between the thread and the call, at most: the time that it took, and flags before that.
+/// Maximum columns between the thread and the call: flags and the duration.
 const MAX_COLUMNS: usize = 2;
 
-/// What a line is, if it is such a one.
+/// Parses a line of this format; `None` for other lines.
 pub(super) fn graph(text: &str) -> Option<Line<'_>> {
     if is_switch(text) {
         return Some(Line::Nothing);
@@ -38,7 +39,7 @@ pub(super) fn graph(text: &str) -> Option<Line<'_>> {
             };
             return Some(event(named.name, named.system, named.form, named.body));
         }
-        // An interrupt begins or ends: its function is on a line of its own.
+        // Start or end of an interrupt: its function is on a line of its own.
         if body.contains("==========") {
             return Some(Line::Nothing);
         }
@@ -47,7 +48,7 @@ pub(super) fn graph(text: &str) -> Option<Line<'_>> {
     None
 }
 
-/// ` 1)   bash-1714  =>  cat-1850  `: another thread is on the CPU from here on.
+/// ` 1)   bash-1714  =>  cat-1850  `: a switch to another thread on this CPU.
 fn is_switch(text: &str) -> bool {
     let Some((cpu, threads)) = text.split_once(')') else { return false };
     let cpu = cpu.rsplit('|').next().unwrap_or(cpu).trim();

@@ -1,21 +1,21 @@
-//! What stands behind a line's time: the event, and what it says.
+//! Parses the text after a line's time: the event's name and its text.
 
 use super::all_digits;
 
-/// How a name of an event stands in a line.
+/// The form of an event name in a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(in crate::text) enum Form {
-    /// As it is.
+    /// The name itself.
     #[default]
     Plain,
-    /// A system call that begins: `sys_enter_ioctl:`, or `sys_ioctl(fd: d)` as the kernel prints it.
+    /// Entry of a system call: `sys_enter_ioctl:`, or `sys_ioctl(fd: d)` as the kernel prints it.
     SyscallEnter,
-    /// One that returns: `sys_exit_ioctl:`, or `sys_ioctl -> 0x0`.
+    /// Return of a system call: `sys_exit_ioctl:`, or `sys_ioctl -> 0x0`.
     SyscallExit,
 }
 
 impl Form {
-    /// What the event's own name begins with.
+    /// Prefix of the event's name.
     pub(in crate::text) const fn prefix(self) -> &'static str {
         match self {
             Self::Plain => "",
@@ -25,7 +25,7 @@ impl Form {
     }
 }
 
-/// An event's name and what it says.
+/// An event's name and text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Named<'t> {
     pub(super) form: Form,
@@ -35,23 +35,23 @@ pub(super) struct Named<'t> {
     pub(super) body: &'t str,
 }
 
-/// What stands behind a time.
+/// The content after a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterTime<'t> {
     Event(Named<'t>),
-    /// Events that were dropped; how many, where the line says so.
+    /// Dropped events, with their number if the line has it.
     Lost(Option<u64>),
-    /// A record of perf's that is no event.
+    /// A perf record that is not an event.
     Nothing,
     Unreadable,
 }
 
 /// Maximum length of the name of an event or a system, in bytes.
 const MAX_NAME_BYTES: usize = 64;
-/// Modifiers after a colon (`cycles:ppp`): they are part of no event's name.
+/// Modifiers after a colon (`cycles:ppp`), which do not belong to the event's name.
 const PERF_MODIFIERS: &str = "ukhGHpPSDIWeb";
 
-/// Reads what stands behind a time.
+/// Parses the text after a time.
 pub(super) fn after_time(rest: &str) -> AfterTime<'_> {
     let rest = without_period(without_difference(rest.trim()));
     if rest.starts_with("PERF_RECORD_") {
@@ -66,7 +66,7 @@ pub(super) fn after_time(rest: &str) -> AfterTime<'_> {
     named.map_or(AfterTime::Unreadable, AfterTime::Event)
 }
 
-/// Whether a text can be a name of an event or a system.
+/// Whether a text can be the name of an event or a system.
 fn is_name(name: &str) -> bool {
     let is_of_name = |byte: u8| {
         byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/' | b',' | b'=')
@@ -76,7 +76,7 @@ fn is_name(name: &str) -> bool {
     begins && name.len() <= MAX_NAME_BYTES && name.bytes().all(is_of_name)
 }
 
-/// `(+36)` of trace-cmd's option `--ts-diff`.
+/// Removes `(+36)` from trace-cmd's option `--ts-diff`.
 fn without_difference(rest: &str) -> &str {
     let difference = rest.strip_prefix("(+").or_else(|| rest.strip_prefix("(-"));
     let behind = difference.and_then(|rest| rest.split_once(')'));
@@ -86,7 +86,7 @@ fn without_difference(rest: &str) -> &str {
     }
 }
 
-/// perf script's field `period` before the name.
+/// Removes perf script's field `period` before the name.
 fn without_period(rest: &str) -> &str {
     match rest.split_once(char::is_whitespace) {
         Some((number, behind)) if all_digits(number) => behind.trim_start(),
@@ -94,7 +94,8 @@ fn without_period(rest: &str) -> &str {
     }
 }
 
-/// `[152481:0x44:36]` at the end, where `trace-cmd report --debug` says where the record lies.
+/// Removes `[152481:0x44:36]` at the end, which `trace-cmd report --debug` prints as the position
+/// of the record.
 fn without_place_in_buffer(rest: &str) -> &str {
     let Some((before, place)) = rest.strip_suffix(']').and_then(|rest| rest.rsplit_once('['))
     else {
@@ -108,7 +109,7 @@ fn without_place_in_buffer(rest: &str) -> &str {
     if is_place { before.trim_end() } else { rest }
 }
 
-/// Records of perf's that `perf script --show-…-events` prints.
+/// perf records that `perf script --show-…-events` prints.
 fn perf_record(rest: &str) -> AfterTime<'_> {
     if !rest.starts_with("PERF_RECORD_LOST") {
         return AfterTime::Nothing;
@@ -116,7 +117,7 @@ fn perf_record(rest: &str) -> AfterTime<'_> {
     AfterTime::Lost(rest.split_whitespace().find_map(|word| word.parse().ok()))
 }
 
-/// A stack's heading in the kernel's own `trace`, whose events have no name there.
+/// The heading of a stack in the kernel's `trace` file, where its event has no name.
 fn stack(rest: &str) -> Option<&'static str> {
     match rest {
         "<stack trace>" => Some("kernel_stack"),
@@ -147,7 +148,7 @@ fn with_colon(rest: &str) -> Option<Named<'_>> {
     Some(Named { form, system, name, body: body.trim_start() })
 }
 
-/// A system call's name without what its form says.
+/// The name of a system call without the prefix of its form.
 fn without_form(name: &str) -> (Form, &str) {
     for form in [Form::SyscallEnter, Form::SyscallExit] {
         if let Some(call) = name.strip_prefix(form.prefix()).filter(|call| !call.is_empty()) {
@@ -157,7 +158,8 @@ fn without_form(name: &str) -> (Form, &str) {
     (Form::Plain, name)
 }
 
-/// `sys_ioctl(fd: d, cmd: ae80, arg: 0)` and `sys_ioctl -> 0x0`, as the kernel prints system calls.
+/// System calls in the kernel's format: `sys_ioctl(fd: d, cmd: ae80, arg: 0)` and `sys_ioctl ->
+/// 0x0`.
 fn syscall(rest: &str) -> Option<Named<'_>> {
     let rest = rest.strip_prefix("sys_")?;
     let named = |form, name, body| Named { form, system: None, name, body };
@@ -171,7 +173,7 @@ fn syscall(rest: &str) -> Option<Named<'_>> {
     is_name(found.name).then_some(found)
 }
 
-/// `kvm_sched_in <-finish_task_switch`, as the kernel prints calls of functions.
+/// Function calls in the kernel's format: `kvm_sched_in <-finish_task_switch`.
 fn function(rest: &str) -> Option<Named<'_>> {
     let (called, caller) = rest.split_once(" <-")?;
     let is_call = !called.is_empty() && !called.contains(' ') && !caller.is_empty();

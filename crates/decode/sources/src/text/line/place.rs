@@ -1,25 +1,26 @@
-//! Where an event happened: the thread and the CPU that stand before its time.
+//! Parses the text before a line's time: thread and CPU.
 
 use super::{Why, all_digits};
 
-/// What a line says before its time.
+/// The content of a line before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place<'t> {
     pub(super) comm: &'t str,
     pub(super) thread: u32,
     pub(super) cpu: u32,
-    /// What the kernel's flags say of interrupts (`common_flags`), where the line has them.
+    /// The kernel's interrupt flags (`common_flags`), if the line has them.
     pub(super) flags: Option<u8>,
 }
 
-/// A CPU's number is less: the kernel has no more.
+/// Upper bound of CPU numbers; no kernel has more.
 const MAX_CPUS: u32 = 1 << 14;
-/// Words between the CPU in brackets and the time: flags, perf's cpumode, a date and a time of day.
+/// Maximum words between the CPU in brackets and the time: flags, perf's cpumode, a date and a time
+/// of day.
 const MAX_WORDS: usize = 4;
-/// Characters of a thread's name in formats that cut it (`%8.8s`).
+/// Characters of a thread name in formats that truncate it (`%8.8s`).
 const SHORT_COMM: usize = 8;
 
-/// Reads what stands before a time.
+/// Parses the text before a time.
 pub(super) fn place(before: &str) -> Result<Place<'_>, Why> {
     let before = before.trim_end();
     let found = match bracketed(before) {
@@ -32,12 +33,13 @@ pub(super) fn place(before: &str) -> Result<Place<'_>, Why> {
     if found.cpu >= MAX_CPUS { Err(Why::Cpu) } else { Ok(found) }
 }
 
-/// The number of a CPU that the kernel can have.
+/// A CPU number in the kernel's range.
 pub(super) fn cpu(text: &str) -> Option<u32> {
     text.parse().ok().filter(|cpu| *cpu < MAX_CPUS)
 }
 
-/// `comm-12 [003] d..2.`: whatever stands between the last CPU in brackets and the time; `None`: no CPU is.
+/// `comm-12 [003] d..2.`, with any text between the last CPU in brackets and the time; `None` if
+/// there is no CPU in brackets.
 fn bracketed(before: &str) -> Option<Result<Place<'_>, Why>> {
     let (at, cpu, rest) = before.rmatch_indices('[').find_map(|(at, _)| {
         let (cpu, rest) = before.get(at + 1..)?.split_once(']')?;
@@ -52,8 +54,8 @@ fn bracketed(before: &str) -> Option<Result<Place<'_>, Why>> {
     Some(Ok(Place { comm, thread, cpu, flags }))
 }
 
-/// `qemu-sys-119     1d.h2.`: the latency format of trace-cmd, of the kernel and of its dumps; `1-0x9` with
-/// trace-cmd's raw format, too.
+/// `qemu-sys-119     1d.h2.`: the latency format of trace-cmd, of the kernel and of its dumps; also
+/// `1-0x9` from trace-cmd's raw format.
 fn latency(before: &str) -> Option<Place<'_>> {
     let (thread, word) = before.rsplit_once(char::is_whitespace)?;
     let digits = word.find(|letter: char| !letter.is_ascii_digit())?;
@@ -64,13 +66,14 @@ fn latency(before: &str) -> Option<Place<'_>> {
     Some(Place { comm: comm.trim(), thread: number(thread)?, cpu: number(cpu)?, flags })
 }
 
-/// `qemu-sys     119   1 0 00000000 00000001 [4ed97145]`: the same with the kernel's option `verbose`.
+/// `qemu-sys     119   1 0 00000000 00000001 [4ed97145]`: the latency format with the kernel's
+/// option `verbose`.
 fn verbose(before: &str) -> Option<Place<'_>> {
     let (before, hex) = before.strip_suffix(']')?.rsplit_once(" [")?;
     let is_hex = |text: &str| text.len() >= 8 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let mut words = before.rsplitn(6, ' ').filter(|_| is_hex(hex));
     let (index, preempt, flags) = (words.next()?, words.next()?, words.next()?);
-    // Numbers are padded with blanks from here on.
+    // The remaining numbers are padded with spaces.
     let (rest, cpu) = before
         .get(..before.len() - index.len() - preempt.len() - flags.len() - 3)?
         .trim_end()
@@ -85,7 +88,7 @@ fn verbose(before: &str) -> Option<Place<'_>> {
     })
 }
 
-/// `   sleep 25906   1`: perf script's option `--Latency`, which cuts names.
+/// `   sleep 25906   1`: perf script's option `--Latency`, which truncates names.
 fn perf_latency(before: &str) -> Option<Place<'_>> {
     let (before, cpu) = before.rsplit_once(char::is_whitespace)?;
     let before = before.trim();
@@ -96,7 +99,7 @@ fn perf_latency(before: &str) -> Option<Place<'_>> {
     is_short.then_some(Place { comm, thread, cpu: number(cpu)?, flags: None })
 }
 
-/// What is not there.
+/// The missing part.
 fn missing(before: &str) -> Why {
     match thread_of(before.trim()) {
         Some(_) => Why::NoCpu,
@@ -104,8 +107,8 @@ fn missing(before: &str) -> Why {
     }
 }
 
-/// `comm-12`, `comm-12 (11)`, `comm 12`, `comm 11/12` or `12`, whatever the name is made of; the name is
-/// empty where there is none.
+/// `comm-12`, `comm-12 (11)`, `comm 12`, `comm 11/12` or `12`; the name can have any characters,
+/// and is empty if there is none.
 fn thread_of(text: &str) -> Option<(&str, u32)> {
     let text = match text.strip_suffix(')') {
         Some(inner) => inner.rsplit_once('(')?.0.trim_end(),
@@ -117,7 +120,7 @@ fn thread_of(text: &str) -> Option<(&str, u32)> {
     let thread = text.get(at + 1..)?.parse().ok()?;
     let before = text.get(..at)?;
     let comm = match text.as_bytes().get(at)? {
-        // perf has -1 for a thread that is gone.
+        // perf prints -1 for a thread that has exited.
         b'-' if before.ends_with(' ') => return Some((before.trim(), u32::MAX)),
         b'-' => before,
         b' ' => before.trim_end(),
@@ -134,8 +137,9 @@ fn number(text: &str) -> Option<u32> {
     all_digits(text).then(|| text.parse().ok())?
 }
 
-/// The kernel's flags of a line (`d..2.`, `dNh1.`): interrupts, whether the thread is to give way, the
-/// kind of interrupt, and depths that don't matter (`trace_print_lat_fmt` of `kernel/trace/trace_output.c`).
+/// The kernel's flags in a line (`d..2.`, `dNh1.`): interrupts, need-resched, the kind of
+/// interrupt; the depths after them are ignored (`trace_print_lat_fmt` of
+/// `kernel/trace/trace_output.c`).
 fn flags(word: &str) -> Option<u8> {
     let &[irqs, resched, context, ref depths @ ..] = word.as_bytes() else { return None };
     let is_depth = |byte: &u8| byte.is_ascii_hexdigit() || matches!(byte, b'.' | b'-');

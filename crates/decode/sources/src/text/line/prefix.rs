@@ -1,14 +1,14 @@
-//! What logs and tools put before whole lines: the time of a kernel's message, and the recording's name.
+//! Prefixes of lines from logs and tools: the time of a kernel message, and the recording's name.
 
 use super::all_digits;
 
-/// How far into a line the head of a log's line can reach.
+/// Maximum length of a log prefix.
 const MAX_LOG_HEAD: usize = 160;
-/// Bytes of a thread's name, at most (`TASK_COMM_LEN` without its NUL).
+/// Maximum bytes of a thread name (`TASK_COMM_LEN` without its NUL).
 const MAX_COMM: usize = 15;
 
-/// A line without what a kernel's log has before it, and whether it had that:
-/// `[   12.345678] `, `<0>[   12.345678][    C1] `, `Nov 27 10:00:00 name kernel: [   12.345678] `.
+/// The line without the prefix of a kernel log, and whether it had one: `[   12.345678] `, `<0>[
+/// 12.345678][    C1] `, `Nov 27 10:00:00 name kernel: [   12.345678] `.
 pub(super) fn without_log_head(line: &str) -> (&str, bool) {
     let text = line.trim_start();
     let text = without_syslog(text).unwrap_or(text);
@@ -21,7 +21,7 @@ pub(super) fn without_log_head(line: &str) -> (&str, bool) {
     (behind, true)
 }
 
-/// What follows `… HH:MM:SS … kernel: `.
+/// The text after `… HH:MM:SS … kernel: `.
 fn without_syslog(text: &str) -> Option<&str> {
     let mut end = text.len().min(MAX_LOG_HEAD);
     while !text.is_char_boundary(end) {
@@ -33,13 +33,13 @@ fn without_syslog(text: &str) -> Option<&str> {
     text.get(at + " kernel: ".len()..).filter(|_| is_log)
 }
 
-/// What follows `[…]` at the beginning, if what is in it is such.
+/// The text after `[…]` at the beginning, if the brackets contain such a text.
 fn bracketed(text: &str, is_such: fn(&str) -> bool) -> Option<&str> {
     let (inner, behind) = text.strip_prefix('[')?.split_once(']')?;
     is_such(inner.trim()).then_some(behind)
 }
 
-/// Seconds since the kernel's beginning, with microseconds.
+/// Seconds since boot, with microseconds.
 fn is_time(text: &str) -> bool {
     let parts = text.split_once('.');
     parts.is_some_and(|(seconds, micros)| {
@@ -47,13 +47,13 @@ fn is_time(text: &str) -> bool {
     })
 }
 
-/// The thread or the CPU that a message came from (`CONFIG_PRINTK_CALLER`).
+/// The thread or the CPU of a message (`CONFIG_PRINTK_CALLER`).
 fn is_context(text: &str) -> bool {
     text.strip_prefix(['T', 'C']).is_some_and(all_digits)
 }
 
-/// The recording's name before a thread's, where a tool printed several in one text: it pads what
-/// follows, so that name and thread's name together are longer than any thread's name.
+/// Splits the recording's name from a thread's name, if a tool printed several recordings to one
+/// text: the tool pads, so that both together are longer than any thread name.
 pub(super) fn recording_of(comm: &str) -> (Option<&str>, &str) {
     match comm.split_once(": ") {
         Some((name, rest))
@@ -65,7 +65,7 @@ pub(super) fn recording_of(comm: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// The recording's name before anything else.
+/// Splits the recording's name from the line.
 pub(super) fn recording_before(line: &str) -> Option<(&str, &str)> {
     let (name, rest) = line.trim_start().split_once(": ")?;
     is_file_name(name).then_some((name, rest))

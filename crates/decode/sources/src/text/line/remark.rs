@@ -1,8 +1,8 @@
-//! Lines that say nothing of an event: what tools print before and between events, headings, and stacks.
+//! Lines without an event: output of tools before and between events, headings, and stacks.
 
 use super::{Head, Line, all_digits, place};
 
-/// What lines begin with that tools print besides events: trace-cmd and its library, and perf.
+/// Prefixes of other output of trace-cmd, its library and perf.
 const TOOLS: &[&str] = &[
     "version = ",
     "registering plugin: ",
@@ -22,10 +22,10 @@ const TOOLS: &[&str] = &[
     "Dumping ftrace ",
     "(ftrace buffer empty)",
 ];
-/// The fewest dashes of the lines before and after a kernel's dump of its trace.
+/// Minimum dashes in the lines before and after a kernel's dump of its trace buffer.
 const FEWEST_DASHES: usize = 20;
 
-/// What a line says, where that is nothing of an event and of no thread.
+/// The content of a line that has neither an event nor a thread.
 pub(super) fn remark<'t>(line: &'t str) -> Option<Line<'t>> {
     let text = line.trim();
     if let Some(rest) = text.strip_prefix("#####") {
@@ -58,7 +58,8 @@ fn is_empty_cpu(text: &str) -> bool {
     cpu.is_some_and(all_digits)
 }
 
-/// `[kvm:kvm_inj_exception] bad op token }` of trace-cmd's library; `'trace' not valid for …` of perf.
+/// `[kvm:kvm_inj_exception] bad op token }` from trace-cmd's library; `'trace' not valid for …`
+/// from perf.
 fn is_of_library(text: &str) -> bool {
     let event = text.strip_prefix('[').and_then(|rest| rest.split_once("] "));
     let is_event =
@@ -72,7 +73,7 @@ fn is_of_library(text: &str) -> bool {
     is_event || (text.starts_with('\'') && text.contains("' not valid for "))
 }
 
-/// Whether it is an entry of a call chain, as perf script indents them.
+/// Whether it is an entry of a call chain with perf script's indentation.
 fn is_frame(line: &str) -> bool {
     let Some(rest) = line.strip_prefix('\t') else { return false };
     let mut words = rest.split_whitespace();
@@ -102,9 +103,9 @@ fn buffer_start(rest: &str) -> Option<u32> {
     place::cpu(rest.trim().strip_prefix("CPU ")?.split_once(" buffer started")?.0)
 }
 
-/// What a heading counts: ` entries-in-buffer/entries-written: 3/903   #P:8` of the kernel's `trace`,
-/// ` latency: 0 us, #3/903, CPU#1 | (M:server VP:0 #P:8)` of its latency format, and
-/// ` nrcpus online : 8` of `perf script --header`.
+/// The counts in a heading: ` entries-in-buffer/entries-written: 3/903   #P:8` of the kernel's
+/// `trace`, ` latency: 0 us, #3/903, CPU#1 | (M:server VP:0 #P:8)` of its latency format, and `
+/// nrcpus online : 8` of `perf script --header`.
 fn head(rest: &str) -> Option<Head> {
     let number = |text: &str| -> Option<u64> {
         let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());

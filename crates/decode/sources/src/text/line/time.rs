@@ -1,24 +1,25 @@
-//! The time of a line: seconds, the kernel's microseconds, milliseconds of its verbose form, or ticks.
+//! Parses the time of a line: seconds, the kernel's microseconds, milliseconds of its verbose
+//! format, or ticks.
 
 use super::all_digits;
 
-/// When an event came, as its line shows it.
+/// The time of an event, as in its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::text) struct Time {
     /// Nanoseconds, or ticks.
     pub(in crate::text) stamp: u64,
-    /// Digits of a second behind the decimal point; `None`: it counts ticks of an unknown clock.
+    /// Digits after the decimal point of seconds; `None` for ticks of an unknown clock.
     pub(in crate::text) digits: Option<u32>,
 }
 
-/// Marks of long delays behind a time in the kernel's latency format (`trace_find_mark` of
+/// Marks of long delays after a time in the kernel's latency format (`trace_find_mark` of
 /// `kernel/trace/trace_output.c`).
 const DELAY_MARKS: [char; 7] = ['$', '@', '*', '#', '!', '+', ' '];
 
-/// The time that a text ends with, and what stands before it.
+/// The time at the end of a text, and the text before it.
 pub(super) fn last(text: &str) -> Option<(&str, Time)> {
     let text = text.trim_end();
-    // `[4ed97144] 576.349ms (+0.001ms)` of the verbose form.
+    // `[4ed97144] 576.349ms (+0.001ms)` of the verbose format.
     let text = match text.rsplit_once(" (+") {
         Some((before, rest)) if rest.ends_with(')') && !rest.contains(' ') => before,
         _ => text,
@@ -37,12 +38,12 @@ pub(super) fn last(text: &str) -> Option<(&str, Time)> {
     Some((text.get(..begin + place.len())?, Time { stamp: number(ticks)?, digits: None }))
 }
 
-/// Digits of ticks, at least, that leave no blank between them and what is before: trace-cmd pads fewer.
+/// Minimum digits of ticks without a space before them: trace-cmd pads shorter numbers.
 const FULL_WIDTH: usize = 12;
-/// Characters of the kernel's flags.
+/// Number of flag characters.
 const FLAGS: usize = 5;
 
-/// Where ticks begin in `[000]161998252032` and `1d.s3.161998252032`.
+/// Start of the ticks in `[000]161998252032` and `1d.s3.161998252032`.
 fn ticks_at(word: &str) -> Option<usize> {
     let behind_bracket = word.rfind(']').map(|at| at + 1);
     let behind_flags = || Some(word.find(|letter: char| !letter.is_ascii_digit())? + FLAGS);
@@ -74,7 +75,7 @@ fn scaled(micros: &str, by: u64) -> Option<Time> {
     Some(Time { stamp: number(micros)?.checked_mul(by)?, digits: Some(6) })
 }
 
-/// Seconds with up to nine digits behind a point.
+/// Seconds with up to nine digits after the decimal point.
 fn of_seconds(seconds: &str, fraction: &str) -> Option<Time> {
     let digits = u32::try_from(fraction.len()).ok().filter(|digits| (1..=9).contains(digits))?;
     let fraction = number(fraction)?.checked_mul(10_u64.pow(9 - digits))?;
@@ -82,7 +83,7 @@ fn of_seconds(seconds: &str, fraction: &str) -> Option<Time> {
     Some(Time { stamp, digits: Some(digits) })
 }
 
-/// A number of decimal digits and nothing else.
+/// A number with only decimal digits.
 fn number(text: &str) -> Option<u64> {
     all_digits(text).then(|| text.parse().ok())?
 }
