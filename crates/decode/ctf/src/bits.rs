@@ -1,4 +1,4 @@
-//! Bits of a packet: integers of any size at any bit, in either byte order.
+//! Reads integers of any size at any bit of a packet, in either byte order.
 
 use std::ffi::CStr;
 
@@ -6,7 +6,7 @@ use raw_bytes::ByteOrder;
 
 use crate::Short;
 
-/// A place in a packet, in bits from its beginning.
+/// A read position in a packet, in bits from its start.
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor<'a> {
     bytes: &'a [u8],
@@ -15,35 +15,35 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// At the bit `at` of a packet of which `end` bits are content.
+    /// A cursor at bit `at` of a packet whose content ends at bit `end`.
     #[must_use]
     pub fn new(bytes: &'a [u8], at: u64, end: u64) -> Self {
         let have = (bytes.len() as u64).saturating_mul(8);
         Self { bytes, at, end: end.min(have) }
     }
 
-    /// The bit it is at.
+    /// The current bit.
     #[must_use]
     pub fn at(&self) -> u64 {
         self.at
     }
 
-    /// How many bits of content follow.
+    /// The number of remaining content bits.
     #[must_use]
     pub fn remaining(&self) -> u64 {
         self.end.saturating_sub(self.at)
     }
 
-    /// Goes on to the next multiple of `to` bits, a power of two.
+    /// Advances to the next multiple of `to` bits, a power of two.
     ///
     /// # Errors
-    /// When the content ends before it.
+    /// If the content ends before it.
     #[inline]
     pub fn align(&mut self, to: u32) -> Result<(), Short> {
         self.align_below(u64::from(to.max(1)) - 1)
     }
 
-    /// Goes on to where no bit of `below` is set in its place: an alignment less one.
+    /// Advances to an aligned position; `below` is the alignment minus one.
     #[inline]
     pub(crate) fn align_below(&mut self, below: u64) -> Result<(), Short> {
         let at = self.at.saturating_add(below) & !below;
@@ -54,10 +54,10 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Passes over `bits`, and gives the bit where they begin.
+    /// Skips `bits`, and returns the bit at which they begin.
     ///
     /// # Errors
-    /// When there are less.
+    /// If fewer bits remain.
     #[inline]
     pub fn take(&mut self, bits: u64) -> Result<u64, Short> {
         let from = self.at;
@@ -68,52 +68,52 @@ impl<'a> Cursor<'a> {
         Ok(from)
     }
 
-    /// Passes over whole bytes, and gives them; it must be at a byte.
+    /// Consumes whole bytes; the position must be byte-aligned.
     ///
     /// # Errors
-    /// When there are less, or it is at no byte.
+    /// If fewer bytes remain, or if the position is not byte-aligned.
     #[inline]
     pub fn take_bytes(&mut self, len: u64) -> Result<&'a [u8], Short> {
         let from = self.take(len.saturating_mul(8))?;
         bytes_at(self.bytes, from, len).ok_or(Short { at: from, what: "bytes are not aligned" })
     }
 
-    /// The bytes up to a NUL, and passes over that, too; it must be at a byte.
+    /// Consumes the bytes up to a NUL, and the NUL; the position must be byte-aligned.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is no NUL.
     #[inline]
     pub fn take_text(&mut self) -> Result<&'a [u8], Short> {
         let len = self.remaining() / 8;
         let rest = bytes_at(self.bytes, self.at, len).ok_or_else(|| self.short())?;
-        // It looks for the NUL by whole words.
+        // The library searches word by word.
         let text = CStr::from_bytes_until_nul(rest);
         let text = text.map_err(|_| Short { at: self.at, what: "a string has no end" })?;
         self.at = self.at.saturating_add((text.count_bytes() as u64 + 1).saturating_mul(8));
         Ok(text.to_bytes())
     }
 
-    /// The integer of `bits` at a bit, which need not be where it is.
+    /// The integer of `bits` at bit `at`, independent of the position.
     #[inline]
     #[must_use]
     pub fn unsigned_at(&self, at: u64, bits: u32, order: ByteOrder) -> Option<u64> {
         unsigned(self.bytes, at, bits, order)
     }
 
-    /// Whole bytes at a bit that is a byte's first.
+    /// Whole bytes at a byte-aligned bit.
     #[inline]
     #[must_use]
     pub fn bytes_at(&self, at: u64, len: u64) -> Option<&'a [u8]> {
         bytes_at(self.bytes, at, len)
     }
 
-    /// All bytes of the packet, and where its content ends.
+    /// All bytes of the packet, and the end of its content.
     #[inline]
     pub(crate) fn all(&self) -> (&'a [u8], u64) {
         (self.bytes, self.end)
     }
 
-    /// Goes to a bit of the content.
+    /// Moves to a bit of the content.
     #[inline]
     pub(crate) fn go_to(&mut self, at: u64) {
         debug_assert!(at <= self.end.max(self.at), "a bit lies beyond the content");
@@ -135,8 +135,8 @@ fn bytes_at(bytes: &[u8], at: u64, len: u64) -> Option<&[u8]> {
     bytes.get(from..to)
 }
 
-/// The integer of `bits`, 64 at most, at bit `at`. The first bit is the lowest of a byte in little
-/// endian, and the highest in big endian.
+/// The integer of `bits` (at most 64) at bit `at`. Little endian starts with the lowest bit of a
+/// byte, big endian with the highest.
 #[inline]
 pub(crate) fn unsigned(bytes: &[u8], at: u64, bits: u32, order: ByteOrder) -> Option<u64> {
     let from = usize::try_from(at / 8).ok()?;
@@ -168,7 +168,7 @@ fn any(bytes: &[u8], from: usize, skip: u32, bits: u32, order: ByteOrder) -> Opt
     Some((wide & ((1_u128 << bits) - 1)) as u64)
 }
 
-/// The same bits as a signed number of 64.
+/// The same bits, sign-extended to 64 bits.
 #[inline]
 pub(crate) fn signed(value: u64, bits: u32) -> i64 {
     let above = 64_u32.saturating_sub(bits).min(63);

@@ -1,10 +1,10 @@
-//! What keeps a trace from being read.
+//! Errors in a trace.
 
-/// Metadata that can't be read: nothing of the trace can.
+/// Unreadable metadata: without it, the whole trace is unreadable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CtfError {
-    /// Its bytes are no metadata of CTF at all.
+    /// The bytes are not CTF metadata.
     #[error(
         "its metadata is not CTF: it begins neither as text (/* CTF 1.8 */), nor as packets, nor as CTF 2"
     )]
@@ -14,47 +14,47 @@ pub enum CtfError {
     Packet {
         /// Its number, from 1.
         packet: usize,
-        /// Where it begins.
+        /// Offset of the packet.
         offset: usize,
-        /// What is wrong.
+        /// Description of the fault.
         what: &'static str,
     },
-    /// The text is not of the language.
+    /// The text does not follow the grammar.
     #[error("line {line} of its metadata: {what}")]
     Text {
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// Description of the fault.
         what: String,
     },
-    /// A fragment of CTF 2 is not what it should be.
+    /// A fragment of CTF 2 is malformed.
     #[error("fragment {fragment} of its metadata: {what}")]
     Fragment {
         /// Its number, from 1.
         fragment: usize,
-        /// What is wrong.
+        /// Description of the fault.
         what: String,
     },
-    /// What it describes refers to something that is not there.
+    /// A reference to something that does not exist.
     #[error("its metadata: {what}")]
     Reference {
-        /// What is wrong.
+        /// Description of the fault.
         what: String,
     },
-    /// More is described than a trace has.
+    /// The metadata exceeds a limit.
     #[error("its metadata describes more than {most} fields; no tracer writes that many")]
     TooMany {
-        /// How many are read.
+        /// The limit.
         most: usize,
     },
 }
 
-/// Fields go on where the packet's content ends, or say what can't be.
+/// Fields extend past the end of the packet's content, or have impossible values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} at bit {at} of the packet")]
 pub struct Short {
-    /// The bit, from the packet's beginning.
+    /// The bit, from the start of the packet.
     pub at: u64,
-    /// What is wrong.
+    /// Description of the fault.
     pub what: &'static str,
 }

@@ -1,4 +1,4 @@
-//! The events of a packet, one after another.
+//! Iterates over the events of a packet.
 
 use std::ops::Range;
 
@@ -8,23 +8,23 @@ use crate::steps::Step;
 use crate::walk::{Nothing, Printed, Visit, Walker};
 use crate::{Cursor, EventClass, Layout, Packet, Short, StreamClass};
 
-/// An event, up to where what it has behind its head begins.
+/// An event after its header has been read.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'l> {
-    /// The index of its class among those of its stream.
+    /// Index of its class in its stream class.
     pub index: usize,
-    /// Its class.
+    /// The event class.
     pub class: &'l EventClass,
-    /// The clock when it happened; where it doesn't say, that of what came before.
+    /// The clock at the event; without a time stamp, the clock at the previous event.
     pub cycles: u64,
 }
 
-/// What a step of an event has.
+/// The data of a step of an event.
 #[derive(Debug)]
 pub enum Taken<'a, 'p> {
-    /// A run begins at this bit of the packet.
+    /// A run that begins at this bit of the packet.
     Fixed(Cursor<'a>, u64),
-    /// A text, without its NUL, or the bytes of a sequence.
+    /// A string without its NUL, or the bytes of a sequence.
     Bytes(&'a [u8]),
     /// Any other field, as text.
     Printed(&'p str),
@@ -38,15 +38,16 @@ pub struct Events<'a> {
     slots: Vec<i128>,
     cycles: u64,
     printed: Printed,
-    /// Fields of the last event that have not been read.
+    /// Class of the last event while its fields are unread.
     pending: Option<&'a EventClass>,
-    /// Where the last event begins.
+    /// Position of the last event.
     event_at: u64,
     is_at_end: bool,
 }
 
 impl<'a> Events<'a> {
-    /// The events of a packet, of which `bytes` is all; none: its class of streams is not of this layout.
+    /// The events of a packet with the content `bytes`; `None` if the layout does not have its
+    /// stream class.
     #[must_use]
     pub fn new(layout: &'a Layout, packet: &Packet, bytes: &'a [u8]) -> Option<Self> {
         let slots = vec![0; layout.slots];
@@ -64,8 +65,8 @@ impl<'a> Events<'a> {
         Some(events)
     }
 
-    /// Only those of these bits of the packet, of which the first begins an event; the clock before it
-    /// was `cycles`.
+    /// Restricts the iterator to these bits of the packet, which begin with an event; `cycles` is
+    /// the clock before it.
     #[must_use]
     pub fn within(
         mut self,
@@ -79,13 +80,13 @@ impl<'a> Events<'a> {
         self
     }
 
-    /// The bit of the packet where the last event begins.
+    /// The bit at which the last event begins.
     #[must_use]
     pub fn event_at(&self) -> u64 {
         self.event_at
     }
 
-    /// Values of the packet's head that events' fields depend on.
+    /// Stores values of the packet header that fields of events depend on.
     fn keep_head(&mut self, layout: &Layout, bytes: &[u8], packet: &Packet) {
         if self.slots.is_empty() {
             return;
@@ -95,13 +96,13 @@ impl<'a> Events<'a> {
         let heads: [Option<&Struct>; 2] =
             [layout.packet_header.as_ref(), self.stream.packet_context.as_ref()];
         for head in heads.into_iter().flatten() {
-            // They were read when the packet was found.
+            // Errors were reported when the packet header was read.
             let _ = walker.fields(head, &mut Nothing);
         }
     }
 
-    /// The next event; none: there is no more. What the last one has and was not read is passed over.
-    /// Behind an error there is nothing more.
+    /// The next event; `None` at the end. Skips unread fields of the last event. After an error
+    /// there are no more events.
     #[inline]
     pub fn next_event(&mut self) -> Option<Result<Event<'a>, Short>> {
         if self.is_at_end {
@@ -147,7 +148,7 @@ impl<'a> Events<'a> {
         Ok(head)
     }
 
-    /// Passes over what the last event has and was not read.
+    /// Skips unread fields of the last event.
     #[inline]
     fn pass(&mut self) -> Result<(), Short> {
         let Some(class) = self.pending.take() else { return Ok(()) };
@@ -166,14 +167,14 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Calls `take` with the index of the class of each event that is left, and with its clock. That is
-    /// faster than [`Events::next_event`], and gives the same.
+    /// Calls `take` with the class index and the clock of each remaining event. Faster than
+    /// [`Events::next_event`], with the same result.
     ///
     /// # Errors
-    /// When the content ends within an event, or one is of no class.
+    /// If the content ends within an event, or if an event has no class.
     pub fn heads(&mut self, mut take: impl FnMut(usize, u64)) -> Result<(), Short> {
         loop {
-            // Where the fast way ends, the other one says why, or goes on.
+            // When the fast path ends, the slow path finds the error, or continues.
             self.fast_heads(&mut |class, cycles| {
                 take(class, cycles);
                 true
@@ -188,7 +189,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// The next event of the classes that `is_wanted` says by their indices. Those before it are passed over.
+    /// The next event whose class index satisfies `is_wanted`. Skips events before it.
     pub fn next_of(
         &mut self,
         is_wanted: impl Fn(usize) -> bool,
@@ -206,7 +207,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Passes over events up to one that has to be walked over, or is damaged, or that `take` doesn't.
+    /// Skips events up to one that needs the slow path, is damaged, or is refused by `take`.
     #[inline]
     fn fast_heads(&mut self, take: &mut impl FnMut(usize, u64) -> bool) {
         let skim = &self.stream.skim;
@@ -246,7 +247,7 @@ impl<'a> Events<'a> {
     /// Calls `take` with each step of the last event.
     ///
     /// # Errors
-    /// When the content ends within it.
+    /// If the content ends within it.
     #[inline]
     pub fn take(&mut self, mut take: impl FnMut(usize, &Step, Taken<'a, '_>)) -> Result<(), Short> {
         let Some(class) = self.pending.take() else { return Ok(()) };
@@ -259,8 +260,8 @@ impl<'a> Events<'a> {
         result.and_then(|()| self.took_bits())
     }
 
-    /// The bytes of all that the last event has behind its head, where these are one run of fields. None: they
-    /// are not, or are cut; it can be taken otherwise.
+    /// The bytes of the last event after its header, if they are a single run of fields. `None`
+    /// otherwise, or if they are truncated; `take` handles these cases.
     #[inline]
     pub fn take_run(&mut self) -> Option<&'a [u8]> {
         let skim = self.stream.skim.event(self.pending?.id)?;
@@ -277,7 +278,7 @@ impl<'a> Events<'a> {
         Some(bytes)
     }
 
-    /// Of events that take no bits there would be no end.
+    /// Refuses empty events, because an infinite number of them fits into a packet.
     #[inline]
     fn took_bits(&mut self) -> Result<(), Short> {
         if self.cursor.at() > self.event_at {
@@ -317,10 +318,10 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Visits all values that the last event has behind its head.
+    /// Visits all values of the last event after its header.
     ///
     /// # Errors
-    /// When the content ends within it.
+    /// If the content ends within it.
     pub fn visit(&mut self, visit: &mut dyn Visit) -> Result<(), Short> {
         let Some(class) = self.pending.take() else { return Ok(()) };
         let scopes =
@@ -339,8 +340,8 @@ impl<'a> Events<'a> {
     }
 }
 
-/// A clock whose lowest bits, those of `mask`, have become `value`: it goes on, so what would be earlier has
-/// counted round.
+/// The clock after its lowest bits, those of `mask`, have become `value`: the clock never goes
+/// back, so a lower value means a wrap.
 #[inline]
 fn advanced(before: u64, value: u64, mask: u64) -> u64 {
     before.wrapping_add(value.wrapping_sub(before) & mask)

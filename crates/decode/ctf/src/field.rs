@@ -1,4 +1,4 @@
-//! Types of fields, as either version's metadata describe them.
+//! Types of fields in both versions of metadata.
 
 use std::sync::Arc;
 
@@ -9,15 +9,15 @@ use raw_bytes::ByteOrder;
 pub enum FieldType {
     /// An integer of a fixed number of bits.
     Integer(Integer),
-    /// An integer of as many bytes as it takes (LEB128).
+    /// An integer of variable length (LEB128).
     VarInteger(VarInteger),
     /// A floating-point number.
     Float(Float),
-    /// Bytes up to a NUL.
+    /// A NUL-terminated string.
     Text(Text),
-    /// Fields one after another.
+    /// A sequence of fields.
     Struct(Struct),
-    /// The same field many times.
+    /// Repetitions of a field.
     Array(Array),
     /// One of several fields, or none.
     Variant(Variant),
@@ -28,68 +28,68 @@ pub enum FieldType {
 pub enum Role {
     /// 0xC1FC1FC1.
     Magic,
-    /// Which class of streams the packet is of.
+    /// Id of the packet's stream class.
     StreamId,
-    /// Which stream of its class.
+    /// Id of the stream in its class.
     StreamInstance,
-    /// Bits of the packet.
+    /// Size of the packet in bits.
     PacketSize,
-    /// Bits of it that are content.
+    /// Size of its content in bits.
     ContentSize,
-    /// The clock when the packet began.
+    /// The clock at the packet's start.
     Begin,
-    /// The clock when it ended.
+    /// The clock at its end.
     End,
-    /// Events that its stream had lost by then.
+    /// Events that its stream had lost by its end.
     Discarded,
     /// Number of the packet in its stream.
     Sequence,
-    /// The CPU it was recorded on.
+    /// The CPU of the packet.
     Cpu,
-    /// Which class of events the event is of.
+    /// Id of the event class.
     EventId,
-    /// The clock when it happened.
+    /// The clock at the event.
     Timestamp,
 }
 
-/// A name of some values of an integer.
+/// A name of a range of integer values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
     /// The name.
     pub name: String,
-    /// The first of the values.
+    /// First value of the range.
     pub from: i128,
-    /// The last of them.
+    /// Last value of the range.
     pub to: i128,
 }
 
 /// An integer of a fixed number of bits.
 #[derive(Clone, Debug)]
 pub struct Integer {
-    /// How many bits: 1 to 64.
+    /// Number of bits: 1 to 64.
     pub bits: u32,
-    /// The bits it is aligned to, a power of two.
+    /// Alignment in bits, a power of two.
     pub align: u32,
-    /// Whether its highest bit is a sign.
+    /// Whether it is signed.
     pub signed: bool,
     /// Its byte order.
     pub order: ByteOrder,
-    /// The base it is printed in.
+    /// Base for printing.
     pub base: u8,
-    /// Whether it is a character of a text.
+    /// Whether it is a character.
     pub is_text: bool,
     /// Names of values.
     pub labels: Option<Arc<[Label]>>,
     /// The clock that it is a reading of.
     pub clock: Option<Arc<str>>,
-    /// What it is for.
+    /// Its role.
     pub role: Option<Role>,
-    /// Where its value is kept for fields that depend on it.
+    /// Slot for its value, which other fields depend on.
     pub(crate) slot: Option<u16>,
 }
 
 impl Integer {
-    /// An unsigned one.
+    /// An unsigned integer.
     pub(crate) fn new(bits: u32, align: u32, order: ByteOrder) -> Self {
         Self {
             bits,
@@ -105,21 +105,21 @@ impl Integer {
         }
     }
 
-    /// The number that the bits are.
+    /// Interprets bits as a number.
     #[must_use]
     pub fn value(&self, bits: u64) -> i128 {
         if self.signed { i128::from(crate::bits::signed(bits, self.bits)) } else { bits.into() }
     }
 }
 
-/// An integer of as many bytes as it takes.
+/// An integer of variable length.
 #[derive(Clone, Debug)]
 pub struct VarInteger {
-    /// Whether it can be negative.
+    /// Whether it is signed.
     pub signed: bool,
     /// Names of values.
     pub labels: Option<Arc<[Label]>>,
-    /// What it is for.
+    /// Its role.
     pub role: Option<Role>,
     pub(crate) slot: Option<u16>,
 }
@@ -127,33 +127,33 @@ pub struct VarInteger {
 /// A floating-point number of 32 or 64 bits.
 #[derive(Clone, Debug)]
 pub struct Float {
-    /// How many bits.
+    /// Number of bits.
     pub bits: u32,
-    /// The bits it is aligned to.
+    /// Alignment in bits.
     pub align: u32,
     /// Its byte order.
     pub order: ByteOrder,
 }
 
 impl Float {
-    /// The number that the bits are.
+    /// Interprets bits as a number.
     #[must_use]
     pub fn value(&self, bits: u64) -> f64 {
-        // Of a short one there are no more bits than these.
+        // A 32-bit float has only 32 bits.
         if self.bits == 32 { f32::from_bits(bits as u32).into() } else { f64::from_bits(bits) }
     }
 }
 
-/// Bytes up to a NUL.
+/// A NUL-terminated string.
 #[derive(Clone, Debug)]
 pub struct Text;
 
-/// Fields one after another.
+/// A sequence of fields.
 #[derive(Clone, Debug)]
 pub struct Struct {
-    /// In the order in which they are recorded.
+    /// Fields in order of recording.
     pub fields: Vec<Field>,
-    /// The bits that it is aligned to.
+    /// Alignment in bits.
     pub align: u32,
 }
 
@@ -166,45 +166,45 @@ pub struct Field {
     pub field_type: FieldType,
 }
 
-/// The same field many times.
+/// Repetitions of a field.
 #[derive(Clone, Debug)]
 pub struct Array {
-    /// How often.
+    /// Number of elements.
     pub length: Length,
-    /// Its type.
+    /// Type of the elements.
     pub element: Box<FieldType>,
-    /// The bits that it is aligned to.
+    /// Alignment in bits.
     pub align: u32,
-    /// Whether it is a text.
+    /// Whether it is a string.
     pub is_text: bool,
 }
 
-/// How many elements an array has.
+/// The number of elements of an array.
 #[derive(Clone, Debug)]
 pub enum Length {
-    /// As the metadata says.
+    /// A constant.
     Fixed(u64),
-    /// As another field says.
+    /// The value of another field.
     Of(Source),
 }
 
-/// Another field, which was recorded before.
+/// An earlier field.
 #[derive(Clone, Debug)]
 pub enum Source {
-    /// By its name, from within its scope or from outside; found when all is read.
+    /// By its name, relative to its scope or absolute; resolved after parsing.
     Named(Vec<String>),
-    /// By the place where its value is kept.
+    /// By the slot of its value.
     Slot(u16),
 }
 
 /// One of several fields, or none.
 #[derive(Clone, Debug)]
 pub struct Variant {
-    /// The field that says which.
+    /// The field that selects the choice.
     pub tag: Source,
-    /// Them all.
+    /// All choices.
     pub choices: Vec<Choice>,
-    /// Whether it may be none of them.
+    /// Whether it can have no choice.
     pub is_optional: bool,
 }
 
@@ -213,16 +213,16 @@ pub struct Variant {
 pub struct Choice {
     /// Its name.
     pub name: String,
-    /// What the tag's labels call it, until its values are known.
+    /// The tag's label for it, until the label's values are resolved.
     pub(crate) label: String,
-    /// Values of the tag for which it is taken.
+    /// Values of the tag that select it.
     pub ranges: Vec<(i128, i128)>,
     /// Its type.
     pub field_type: FieldType,
 }
 
 impl FieldType {
-    /// The bits that it is aligned to.
+    /// Alignment in bits.
     #[must_use]
     pub fn align(&self) -> u32 {
         match self {
@@ -235,7 +235,7 @@ impl FieldType {
         }
     }
 
-    /// How many types it is made of, itself included.
+    /// The number of types in it, including itself.
     pub(crate) fn nodes(&self) -> usize {
         let below: usize = match self {
             Self::Struct(structure) => {
@@ -250,7 +250,7 @@ impl FieldType {
         below.saturating_add(1)
     }
 
-    /// How deep types lie in it.
+    /// Nesting depth of the types in it.
     pub(crate) fn depth(&self) -> usize {
         let below = match self {
             Self::Struct(structure) => {

@@ -1,4 +1,4 @@
-//! Heads of events: which event it is, and when.
+//! Event headers: the event's id and time.
 
 use raw_bytes::ByteOrder;
 
@@ -7,21 +7,21 @@ use crate::field::{FieldType, Float, Integer, Label, Role, Source, Struct};
 use crate::steps::{self, FixedType, Step};
 use crate::walk::{Visit, Walker};
 
-/// How the head of an event is read.
+/// How to read an event header.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum HeaderPlan {
-    /// There is none.
+    /// There is no header.
     #[default]
     None,
-    /// Fields at known places.
+    /// Fields at fixed positions.
     Fixed(FixedHead),
-    /// A tag, and fields at known places that it says which of: LTTng's.
+    /// A tag that selects fields at fixed positions, as in LTTng.
     Tagged { tag: Integer, heads: Vec<(Vec<(i128, i128)>, FixedHead)> },
-    /// Anything else.
+    /// Any other header.
     Any(Struct),
 }
 
-/// Fields at known places.
+/// Fields at fixed positions.
 #[derive(Clone, Debug)]
 pub(crate) struct FixedHead {
     pub(crate) align: u32,
@@ -34,7 +34,7 @@ pub(crate) struct FixedHead {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Head {
     pub(crate) id: u64,
-    /// The clock: the bits that are recorded of it, and the mask of these.
+    /// The recorded bits of the clock, and their mask.
     pub(crate) time: Option<(u64, u64)>,
 }
 
@@ -65,7 +65,7 @@ impl HeaderPlan {
             _ => None,
         };
         let heads = variant.choices.iter().map(head).collect::<Option<_>>()?;
-        // The structure's own alignment is that of the tag's place.
+        // The structure's alignment applies to the tag, its first field.
         let tag = Integer { align: tag.align.max(header.align), ..tag.clone() };
         Some(Self::Tagged { tag, heads })
     }
@@ -96,7 +96,7 @@ impl HeaderPlan {
 }
 
 impl FixedHead {
-    /// None: fields have lengths of their own, or others depend on them.
+    /// `None` if fields have variable length, or if others depend on them.
     fn new(structure: &Struct) -> Option<Self> {
         let steps = steps::of_struct(structure);
         let [Step::Fixed { align, bits, fields, .. }] = steps.as_slice() else { return None };
@@ -115,7 +115,7 @@ impl FixedHead {
         Some(head)
     }
 
-    /// The byte order of the id or the timestamp, whichever it has.
+    /// The byte order of the id, or of the time stamp if there is no id.
     pub(crate) fn order(&self) -> Option<ByteOrder> {
         self.id.as_ref().or(self.time.as_ref()).map(|(_, integer)| integer.order)
     }
@@ -134,12 +134,12 @@ impl FixedHead {
     }
 }
 
-/// As many ones.
+/// A mask with this many ones.
 pub(crate) fn mask(bits: u32) -> u64 {
     if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
 }
 
-/// What a walk over a head has found.
+/// The values found in a header.
 #[derive(Default)]
 struct HeadReader {
     head: Head,

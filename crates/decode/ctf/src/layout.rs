@@ -1,4 +1,4 @@
-//! What a trace's metadata say: one type for both versions.
+//! The layout of a trace, from the metadata of either version.
 
 use raw_bytes::ByteOrder;
 
@@ -8,27 +8,27 @@ use crate::skim::Skim;
 use crate::steps::Step;
 use crate::{CtfError, metadata};
 
-/// What a trace's metadata say.
+/// The layout of a trace.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// Version of the format: `1.8` or `2`.
     pub version: &'static str,
-    /// Identity of the trace.
+    /// UUID of the trace.
     pub uuid: Option<[u8; 16]>,
-    /// The byte order that the trace calls its own.
+    /// The trace's native byte order.
     pub order: ByteOrder,
-    /// The tracer's description of the machine and of itself.
+    /// Environment: the tracer's description of the machine and of itself.
     pub env: Vec<(String, EnvValue)>,
     /// Its clocks.
     pub clocks: Vec<Clock>,
-    /// The head of each packet.
+    /// The header of each packet.
     pub packet_header: Option<Struct>,
-    /// Its classes of streams, in the order of their ids.
+    /// Stream classes, sorted by id.
     pub streams: Vec<StreamClass>,
     pub(crate) slots: usize,
 }
 
-/// Something that the tracer says.
+/// A value of the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EnvValue {
     /// A text.
@@ -42,50 +42,50 @@ pub enum EnvValue {
 pub struct Clock {
     /// Its name.
     pub name: String,
-    /// What it is, in words.
+    /// Its description.
     pub description: String,
-    /// Cycles in a second.
+    /// Cycles per second.
     pub frequency: u64,
-    /// Where its zero is, in seconds.
+    /// Offset of its zero in seconds.
     pub offset_s: i64,
-    /// And in cycles on top.
+    /// Additional offset in cycles.
     pub offset_cycles: u64,
 }
 
-/// A class of streams: what their packets and events have in common.
+/// A stream class: the common properties of its packets and events.
 #[derive(Clone, Debug, Default)]
 pub struct StreamClass {
     /// Its id.
     pub id: u64,
-    /// The second part of each packet's head.
+    /// The context in each packet header.
     pub packet_context: Option<Struct>,
-    /// The head of each event.
+    /// The header of each event.
     pub event_header: Option<Struct>,
-    /// What each event has, whatever its class.
+    /// The context of each event, independent of its class.
     pub event_context: Option<Struct>,
-    /// Classes of events, in the order of their ids.
+    /// Event classes, sorted by id.
     pub events: Vec<EventClass>,
-    /// The index of its clock.
+    /// Index of its clock.
     pub clock: Option<usize>,
     pub(crate) clock_name: Option<String>,
     pub(crate) header: HeaderPlan,
     pub(crate) skim: Skim,
 }
 
-/// A class of events.
+/// An event class.
 #[derive(Clone, Debug, Default)]
 pub struct EventClass {
-    /// Its id among those of its stream class.
+    /// Its id in its stream class.
     pub id: u64,
     /// Its name.
     pub name: String,
-    /// The class of streams it is of.
+    /// Id of its stream class.
     pub(crate) stream_id: u64,
-    /// The context that only events of this class have before their fields.
+    /// The context of events of this class.
     pub context: Option<Struct>,
     /// Its fields.
     pub payload: Option<Struct>,
-    /// Where all of it lies.
+    /// The layout of all its fields.
     pub steps: Vec<Step>,
 }
 
@@ -102,15 +102,15 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// Where its zero is, in nanoseconds.
+    /// Offset of its zero in nanoseconds.
     #[must_use]
     pub fn offset_ns(&self) -> i128 {
-        // A second of every clock has as many nanoseconds.
+        // `offset_s` is in seconds for a clock of any frequency.
         let seconds = i128::from(self.offset_s) * 1_000_000_000;
         seconds.saturating_add(self.cycles_ns(self.offset_cycles))
     }
 
-    /// How long some cycles take, in nanoseconds.
+    /// Duration of cycles in nanoseconds.
     #[inline]
     #[must_use]
     pub fn cycles_ns(&self, cycles: u64) -> i128 {
@@ -123,15 +123,15 @@ impl Clock {
 }
 
 impl Layout {
-    /// Reads metadata.
+    /// Parses metadata.
     ///
     /// # Errors
-    /// When they are no metadata, are damaged, or describe what can't be.
+    /// If it is not metadata, is damaged, or is invalid.
     pub fn parse(metadata: &[u8]) -> Result<Self, CtfError> {
         metadata::parse(metadata)
     }
 
-    /// What the tracer says under a name, as text.
+    /// An entry of the environment as text.
     #[must_use]
     pub fn env(&self, name: &str) -> Option<&str> {
         self.env.iter().find_map(|(key, value)| match value {
@@ -140,7 +140,7 @@ impl Layout {
         })
     }
 
-    /// The class of streams of an id.
+    /// The stream class with an id, and its index.
     #[must_use]
     pub fn stream(&self, id: u64) -> Option<(usize, &StreamClass)> {
         let at = self.streams.binary_search_by_key(&id, |stream| stream.id).ok()?;
@@ -149,11 +149,11 @@ impl Layout {
 }
 
 impl StreamClass {
-    /// The index of the class of events of an id.
+    /// The index of the event class with an id.
     #[inline]
     #[must_use]
     pub fn event_index(&self, id: u64) -> Option<usize> {
-        // Most tracers number them without gaps.
+        // Most tracers number event classes without gaps.
         let here = usize::try_from(id).ok();
         if let Some(here) =
             here.filter(|&at| self.events.get(at).is_some_and(|event| event.id == id))

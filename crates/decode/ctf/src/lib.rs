@@ -1,14 +1,15 @@
 //! The Common Trace Format, which LTTng, barectf, babeltrace and `perf data convert --to-ctf` write.
 //!
-//! [`Layout::parse`] reads a trace's metadata (CTF 1.8 as text or in packets, CTF 2 as JSON) into one type:
-//! what packets, event headers and events hold. [`Packets`] finds the packets of a data stream file, and
-//! [`Events`] walks over the events of one. An event's fields are available value by value ([`Events::visit`]),
-//! or as [`Step`]s that give their positions, for callers that copy bytes.
+//! [`Layout::parse`] parses a trace's metadata (CTF 1.8 as text or in packets, CTF 2 as JSON) into
+//! one type: the layout of packets, event headers and events. [`Packets`] finds the packets of a
+//! data stream file, and [`Events`] iterates over the events of a packet. An event's fields are
+//! available value by value ([`Events::visit`]), or as [`Step`]s that give their positions, for
+//! callers that copy bytes.
 //!
-//! Which events mean what is not this crate's subject, nor are files: it is given their bytes.
+//! The crate does not interpret events and does not read files: callers pass the bytes.
 //!
-//! Input is not trusted. Sizes are checked against the bytes that are there, before anything is taken by
-//! them; a damaged packet ends its file, and what came before it is given.
+//! Input is not trusted. Sizes are checked against the available bytes before use; a damaged packet
+//! ends its file, and earlier packets are delivered.
 //!
 //! Sources: the specifications of CTF 1.8.3 and CTF 2 (diamon.org/ctf).
 

@@ -1,4 +1,4 @@
-//! Metadata as files have it: text, text in packets of either byte order, or JSON.
+//! Containers of metadata: text, text in packets of either byte order, or JSON.
 
 use raw_bytes::ByteOrder;
 
@@ -8,12 +8,12 @@ use crate::{CtfError, Layout, json, tsdl};
 const METADATA_MAGIC: u32 = 0x75d1_1d57;
 /// The magic number of data packets.
 const STREAM_MAGIC: u32 = 0xc1fc_1fc1;
-/// Bytes of the head of a packet of metadata.
+/// Bytes of a metadata packet header.
 const HEAD_BYTES: usize = 37;
 /// The separator of CTF 2 fragments.
 const RECORD_SEPARATOR: u8 = 0x1e;
 
-/// Whether a file begins as a trace's metadata.
+/// Whether a file starts like metadata.
 #[must_use]
 pub fn is_metadata(file: &[u8]) -> bool {
     let text = file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file).trim_ascii_start();
@@ -22,7 +22,7 @@ pub fn is_metadata(file: &[u8]) -> bool {
         || text.starts_with(b"/* CTF")
 }
 
-/// Whether a file begins as a stream of a trace's data.
+/// Whether a file starts like a data stream.
 #[must_use]
 pub fn is_stream(file: &[u8]) -> bool {
     order_of(file, STREAM_MAGIC).is_some()
@@ -45,7 +45,7 @@ fn is_json(text: &[u8]) -> bool {
     text.first() == Some(&RECORD_SEPARATOR)
 }
 
-/// The comment that should come first is missing in what some tracers wrote.
+/// Some tracers omit the comment that the specification requires first.
 fn is_text(file: &[u8]) -> bool {
     let first = file.get(..4096).unwrap_or(file);
     let is_text = first.iter().all(|&byte| byte >= b' ' || byte.is_ascii_whitespace());
@@ -57,7 +57,7 @@ fn order_of(file: &[u8], magic: u32) -> Option<ByteOrder> {
     [ByteOrder::Little, ByteOrder::Big].into_iter().find(|order| order.u32(first) == magic)
 }
 
-/// The text in packets.
+/// Extracts the text from packets.
 fn unpacked(file: &[u8], order: ByteOrder) -> Result<Vec<u8>, CtfError> {
     let (mut text, mut offset, mut packet) = (Vec::new(), 0, 0);
     while let Some(rest) = file.get(offset..).filter(|rest| !rest.is_empty()) {

@@ -1,4 +1,4 @@
-//! Packets of a stream's file: what their heads say, and where their events are.
+//! Finds the packets in a stream file, and parses their headers.
 
 use raw_bytes::counted;
 
@@ -6,47 +6,47 @@ use crate::field::{Float, Integer, Label, Role};
 use crate::walk::{Visit, Walker};
 use crate::{Cursor, Layout, Short};
 
-/// What each packet begins with, where its head has a place for it.
+/// Magic number at the start of each packet, if its header has a field for it.
 const MAGIC: u64 = 0xc1fc_1fc1;
 
 /// A packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Packet {
-    /// Where it begins in the file.
+    /// Offset in the file.
     pub offset: u64,
-    /// Bytes that it takes.
+    /// Size in bytes.
     pub len: u64,
-    /// The index of its class of streams.
+    /// Index of its stream class.
     pub stream: usize,
-    /// The bit, from its beginning, where its events begin.
+    /// The bit at which its events begin.
     pub events_at: u64,
-    /// The bit where its content ends.
+    /// The bit at which its content ends.
     pub content: u64,
-    /// Which stream of its class it is of.
+    /// Id of the stream in its class.
     pub instance: Option<u64>,
-    /// The CPU it was recorded on.
+    /// The CPU of the packet.
     pub cpu: Option<u64>,
-    /// The clock when it began.
+    /// The clock at its start.
     pub begin: Option<u64>,
-    /// The clock when it ended.
+    /// The clock at its end.
     pub end: Option<u64>,
     /// Events that its stream had lost by its end.
     pub discarded: Option<u64>,
-    /// Bits of that number, which counts round.
+    /// Bits of the counter `discarded`, which wraps.
     pub discarded_bits: u32,
-    /// Its number in its stream.
+    /// Sequence number in its stream.
     pub sequence: Option<u64>,
-    /// Whether the file ends before it does.
+    /// Whether the file truncates it.
     pub is_cut: bool,
 }
 
-/// Why packets end before their file does.
+/// Damage that makes the rest of a file unreadable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct PacketDamage {
-    /// Where the packet begins.
+    /// Offset of the packet.
     pub offset: u64,
-    /// What is wrong with it.
+    /// Description of the damage.
     pub what: String,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Packets<'a> {
         }
         let head = walker.cursor.at();
         let Roles { mut packet, size, content, .. } = roles;
-        // A packet without a size is all that there is.
+        // A packet without a size extends to the end of the file.
         let size = size.or(content).unwrap_or(have);
         packet.content = content.unwrap_or(size);
         if size % 8 != 0 || packet.content > size || packet.content < head {
@@ -124,13 +124,13 @@ impl Iterator for Packets<'_> {
         }
         let packet = self.packet();
         let len = packet.as_ref().ok().and_then(|packet| usize::try_from(packet.len).ok());
-        // Where the next one begins is not known behind a damaged one.
+        // After a damaged packet, the position of the next one is unknown.
         self.offset = len.map_or(self.file.len(), |len| self.offset.saturating_add(len));
         Some(packet)
     }
 }
 
-/// What a packet's head says, by what its fields are for.
+/// Values in a packet header, by role.
 #[derive(Default)]
 struct Roles {
     packet: Packet,
@@ -150,7 +150,7 @@ impl Visit for Roles {
             Some(Role::StreamInstance) => packet.instance = Some(value),
             Some(Role::PacketSize) => self.size = Some(value),
             Some(Role::ContentSize) => self.content = Some(value),
-            // CTF 2 has one role for both, the packet's beginning and an event's time.
+            // CTF 2 has the same role for the packet's start and an event's time.
             Some(Role::Begin | Role::Timestamp) => packet.begin = Some(value),
             Some(Role::End) => packet.end = Some(value),
             Some(Role::Discarded) => {

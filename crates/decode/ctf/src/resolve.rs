@@ -1,5 +1,5 @@
-//! Puts together what metadata say in pieces: events to their streams, lengths and tags to the fields that
-//! have them.
+//! Resolves references in metadata: from events to their streams, from lengths and tags to their
+//! fields.
 
 use crate::field::{Choice, FieldType, Integer, Label, Length, Role, Source, Struct};
 use crate::header::HeaderPlan;
@@ -10,7 +10,7 @@ use crate::{CtfError, steps};
 /// Maximum number of stored values that other fields depend on.
 const MAX_SLOTS: usize = 1 << 16;
 
-/// Names of the scopes, in the order in which they are recorded.
+/// Names of the scopes in order of recording.
 const SCOPES: [&[&str]; 6] = [
     &["trace", "packet", "header"],
     &["stream", "packet", "context"],
@@ -24,7 +24,7 @@ fn broken<T>(what: String) -> Result<T, CtfError> {
     Err(CtfError::Reference { what })
 }
 
-/// Gives each class of streams its events.
+/// Assigns events to their stream classes.
 pub(crate) fn put_events(layout: &mut Layout, events: Vec<EventClass>) -> Result<(), CtfError> {
     layout.streams.sort_by_key(|stream| stream.id);
     if layout.streams.windows(2).any(|two| matches!(two, [a, b] if a.id == b.id)) {
@@ -44,7 +44,7 @@ pub(crate) fn put_events(layout: &mut Layout, events: Vec<EventClass>) -> Result
 }
 
 impl Layout {
-    /// To be called when all is read.
+    /// Resolves all references; called after parsing.
     pub(crate) fn finish(mut self) -> Result<Self, CtfError> {
         if self.version == "1.8" {
             roles_by_name(&mut self);
@@ -107,19 +107,19 @@ fn connect_event(
 
 /// A field's reference to another field.
 struct Need {
-    /// Where the field is in its scope.
+    /// Path of the field in its scope.
     user: Vec<usize>,
     names: Vec<String>,
 }
 
-/// Finds for each field of the scope `at` those that it depends on. A scope whose fields have theirs
-/// already is left as it is.
+/// Resolves the references of each field in the scope `at`. A scope with resolved references
+/// remains unchanged.
 fn connect(
     scopes: &mut [Option<&mut Struct>],
     at: usize,
     slots: &mut usize,
 ) -> Result<(), CtfError> {
-    // The packet's own scopes are looked at together.
+    // The scopes of the packet are processed together.
     let all = if at == 0 { 0..scopes.len() } else { at..at + 1 };
     for at in all {
         let mut needs = Vec::new();
@@ -184,8 +184,8 @@ fn of_type(field_type: &FieldType, path: &mut Vec<usize>, needs: &mut Vec<Need>)
     }
 }
 
-/// The field of a name, as one of `at` at the path `user` sees it: those around it before it, then by the
-/// name of a scope, then in the scopes before.
+/// Finds a field by name as seen from the field at path `user` of scope `at`: first among its
+/// enclosing structures before it, then by scope name, then in earlier scopes.
 fn find(
     scopes: &[Option<&mut Struct>],
     at: usize,
@@ -219,7 +219,7 @@ fn find(
     })
 }
 
-/// The structure at a path; none: something else is there.
+/// The structure at a path; `None` if there is another type.
 fn struct_at<'s>(scope: &'s Struct, path: &[usize]) -> Option<&'s Struct> {
     let Some((&first, rest)) = path.split_first() else { return Some(scope) };
     let mut field_type = &scope.fields.get(first)?.field_type;
@@ -275,7 +275,7 @@ fn node_mut<'s>(scope: &'s mut Struct, path: &[usize]) -> Option<&'s mut FieldTy
     Some(field_type)
 }
 
-/// Has a field's value kept; gives the place, and names of values.
+/// Assigns a slot to a field's value; returns the slot, and the names of values.
 fn keep(target: &mut FieldType, slots: &mut usize) -> Option<(u16, Vec<Label>)> {
     let (slot, labels) = match target {
         FieldType::Integer(integer) => (&mut integer.slot, &integer.labels),
@@ -304,7 +304,8 @@ fn set(user: &mut FieldType, slot: u16, labels: &[Label]) {
 }
 
 impl Choice {
-    /// Values for which it is taken, by the tag's names for them; CTF 2 has them with the choice itself.
+    /// Sets the tag values of the choice from the tag's labels; in CTF 2 the choice has them
+    /// itself.
     fn by_label(&mut self, labels: &[Label]) {
         if self.ranges.is_empty() {
             let mine = labels.iter().filter(|label| label.name == self.label);
@@ -313,7 +314,7 @@ impl Choice {
     }
 }
 
-/// What fields are for in heads, by their names: CTF 1.8 has nothing else.
+/// Derives the roles of header fields from their names, which is the only way in CTF 1.8.
 fn roles_by_name(layout: &mut Layout) {
     let in_header = |name: &str| match name {
         "magic" => Some(Role::Magic),
@@ -365,7 +366,7 @@ fn give_roles(structure: &mut Struct, role: &dyn Fn(&str) -> Option<Role>) {
     }
 }
 
-/// The clock of a stream: the one that its heads read.
+/// The clock of a stream: the clock that its headers read.
 fn clock_of(layout: &Layout, stream: &StreamClass) -> Result<Option<usize>, CtfError> {
     let heads = [&stream.event_header, &stream.packet_context];
     let mut read = None;

@@ -1,8 +1,10 @@
-//! How events are passed over: for each class of streams, where heads have their numbers, and how long what
-//! stands behind a head is. Runs of fields whose places are known are one step, however many they are.
+//! Plans for fast skipping of events: by stream class, the positions of numbers in event headers,
+//! and the length of the data after the header. Fields at fixed positions are one step, however
+//! many they are.
 //!
-//! Layouts without a plan (other header kinds, positions that depend on an alignment) are read field by field.
-//! The same happens to an event that a plan finds too short: the field reader reports exactly what is wrong.
+//! Layouts without a plan (other kinds of headers, positions that depend on an alignment) are read
+//! field by field. The same applies to an event that is too short for its plan: the field reader
+//! reports the exact fault.
 
 use raw_bytes::ByteOrder;
 
@@ -13,31 +15,31 @@ use crate::layout::EventClass;
 use crate::steps::Step;
 use crate::walk::{Nothing, Walker};
 
-/// Ids without an event in the table of events, at most.
+/// Maximum unused ids in the table of events.
 const MAX_GAPS: usize = 1 << 10;
-/// Bits that a head is aligned to, or is long, at most; those of tracers have 128.
+/// Maximum alignment and length of a header in bits; tracers have 128.
 const MAX_HEAD_BITS: u32 = 1 << 12;
 
-/// How the events of a class of streams are passed over.
+/// How to skip the events of a stream class.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Skim {
     pub(crate) head: Option<HeadSkim>,
-    /// By their ids.
+    /// Events by id.
     events: Vec<Option<EventSkim>>,
 }
 
-/// Where heads of events have their numbers, counted from the byte where they begin.
+/// Positions of the numbers in event headers, relative to the byte at which they begin.
 #[derive(Clone, Debug)]
 pub(crate) struct HeadSkim {
-    /// What a head is aligned to, less one, in bits.
+    /// Alignment of a header in bits, minus one.
     below: u64,
     order: ByteOrder,
     tag: Option<(Load, Integer)>,
-    /// By values of the tag: the first and the last of them.
+    /// By range of tag values: the first and last value.
     places: Vec<(u64, u64, HeadPlaces)>,
 }
 
-/// The numbers of one kind of heads.
+/// Positions of the numbers in one kind of header.
 #[derive(Clone, Copy, Debug)]
 struct HeadPlaces {
     bits: u64,
@@ -45,7 +47,7 @@ struct HeadPlaces {
     time: Option<Load>,
 }
 
-/// A number of a head as part of the eight bytes from a byte on.
+/// A number in a header, extracted from the eight bytes at an offset.
 #[derive(Clone, Copy, Debug)]
 struct Load {
     byte: u32,
@@ -53,30 +55,30 @@ struct Load {
     mask: u64,
 }
 
-/// A head of an event.
+/// An event header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Skimmed {
     pub(crate) tag: u64,
     pub(crate) id: u64,
-    /// The clock: the bits that are recorded of it, and the mask of these.
+    /// The recorded bits of the clock, and their mask.
     pub(crate) time: Option<(u64, u64)>,
-    /// The bit behind it.
+    /// The bit after the header.
     pub(crate) end: u64,
 }
 
-/// How all that an event has behind its head is passed over.
+/// How to skip the data of an event after its header.
 #[derive(Clone, Debug)]
 pub(crate) struct EventSkim {
-    /// Its index among the events of its stream.
+    /// Index of the event in its stream class.
     pub(crate) index: usize,
-    /// What begins behind the head is aligned to, less one, and takes, in bits.
+    /// Alignment minus one, and length in bits, of the first run after the header.
     pub(crate) below: u64,
     pub(crate) bits: u64,
-    /// What follows that.
+    /// How to skip the rest.
     pub(crate) rest: Vec<Move>,
 }
 
-/// How a part of an event is passed over.
+/// How to skip a part of an event.
 #[derive(Clone, Debug)]
 pub(crate) enum Move {
     Run { align: u32, bits: u64, slot_fields: Vec<(u32, Integer)> },
@@ -120,7 +122,7 @@ impl EventSkim {
         Self { index, below, bits, rest }
     }
 
-    /// Passes over all of it.
+    /// Skips all data of the event.
     #[inline]
     pub(crate) fn pass(&self, walker: &mut Walker<'_, '_>) -> Result<(), Short> {
         walker.cursor.align_below(self.below)?;
@@ -128,7 +130,7 @@ impl EventSkim {
         self.pass_rest(walker)
     }
 
-    /// Passes over what stands behind its first run.
+    /// Skips the data after the first run.
     pub(crate) fn pass_rest(&self, walker: &mut Walker<'_, '_>) -> Result<(), Short> {
         self.rest.iter().try_for_each(|part| part.pass(walker))
     }
@@ -150,7 +152,7 @@ impl Move {
         }
     }
 
-    /// Passes over the part, and keeps what later ones depend on.
+    /// Skips the part, and stores values that later parts depend on.
     pub(crate) fn pass(&self, walker: &mut Walker<'_, '_>) -> Result<(), Short> {
         match self {
             Self::Run { align, bits, slot_fields } => {
@@ -198,12 +200,12 @@ impl HeadSkim {
         }
     }
 
-    /// The head of the event behind bit `at`; none: it has to be walked over.
+    /// The header of the event after bit `at`; `None` if it needs the field reader.
     #[inline(always)]
     pub(crate) fn read(&self, bytes: &[u8], at: u64) -> Option<Skimmed> {
         let at = at.checked_add(self.below)? & !self.below;
         let rest = bytes.get(usize::try_from(at / 8).ok()?..)?;
-        // Most heads have all their numbers in these eight bytes.
+        // In most headers, these eight bytes contain all numbers.
         let first = self.order.u64(*rest.first_chunk()?);
         let read = |load: &Load| load.read(rest, first, self.order);
         let tag = match &self.tag {
@@ -223,7 +225,7 @@ impl HeadSkim {
         Some(Skimmed { tag, id, time, end: at.checked_add(places.bits)? })
     }
 
-    /// Keeps the tag, if others depend on it.
+    /// Stores the tag if other fields depend on it.
     #[inline]
     pub(crate) fn keep(&self, head: &Skimmed, walker: &mut Walker<'_, '_>) {
         if let Some((_, tag)) = &self.tag {
@@ -232,14 +234,14 @@ impl HeadSkim {
     }
 }
 
-/// What is below an alignment that begins whole bytes.
+/// The alignment minus one, if it is a multiple of bytes.
 fn byte_aligned(align: u32) -> Option<u64> {
     let is_known = align.is_power_of_two() && (8..=MAX_HEAD_BITS).contains(&align);
     is_known.then(|| u64::from(align) - 1)
 }
 
 impl HeadPlaces {
-    /// Of a head behind `before` bits of a place that is aligned to `align`.
+    /// Positions for a header that follows `before` bits of a position with alignment `align`.
     fn new(head: &FixedHead, before: u32, align: u32, order: ByteOrder) -> Option<Self> {
         let is_known = head.align.is_power_of_two() && head.align <= align;
         if !is_known || head.bits > MAX_HEAD_BITS || before > MAX_HEAD_BITS {
@@ -257,7 +259,8 @@ impl HeadPlaces {
 }
 
 impl Load {
-    /// Of a number at a bit; none: it lies in more than eight bytes, or has another byte order.
+    /// The position of a number; `None` if it spans more than eight bytes, or has another byte
+    /// order.
     fn new(at: u32, integer: &Integer, order: ByteOrder) -> Option<Self> {
         let skip = at % 8;
         let above = 64_u32.checked_sub(skip)?.checked_sub(integer.bits)?;
@@ -265,7 +268,7 @@ impl Load {
         (integer.order == order).then_some(Self { byte: at / 8, shift, mask: mask(integer.bits) })
     }
 
-    /// Of a head that begins with `first`.
+    /// Reads the number from a header whose first eight bytes are `first`.
     #[inline(always)]
     fn read(&self, rest: &[u8], first: u64, order: ByteOrder) -> Option<u64> {
         let eight = match self.byte {

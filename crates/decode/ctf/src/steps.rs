@@ -1,64 +1,64 @@
-//! Where an event's fields lie: runs of fields whose places are known before an event is read, and those
-//! between them whose length it says itself.
+//! The layout of an event's fields: runs of fields at fixed positions, and fields of variable
+//! length between them.
 
 use crate::field::{Array, FieldType, Float, Integer, Length, Source, Struct};
 use crate::layout::{EventClass, StreamClass};
 
-/// Bits of a run, at most; what is longer is several.
+/// Maximum bits of a run; longer ones are split.
 const MAX_BITS: u32 = 1 << 24;
-/// Elements of an array in a run, at most.
+/// Maximum array elements in a run.
 const MAX_ELEMENTS: u64 = 1 << 16;
 
-/// Which part of an event a field is in.
+/// The part of an event that contains a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// A part that every event of the stream has.
+    /// The context that every event of the stream has.
     StreamContext,
-    /// A part that events of this class have before their fields.
+    /// The context of events of this class.
     EventContext,
-    /// Its fields.
+    /// The event's fields.
     Payload,
 }
 
-/// Some fields of an event, one after another.
+/// Consecutive fields of an event.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// A run of fields, whose places are counted from its beginning.
+    /// A run of fields, with positions relative to its start.
     Fixed {
-        /// The bits that its beginning is aligned to.
+        /// Alignment of its start in bits.
         align: u32,
-        /// How many bits it has.
+        /// Length in bits.
         bits: u32,
         /// Its fields.
         fields: Vec<FixedField>,
-        /// Those of them that others depend on: where they are, and what.
+        /// Fields that other fields depend on, with their positions.
         slot_fields: Vec<(u32, Integer)>,
     },
-    /// Bytes up to a NUL.
+    /// A NUL-terminated string.
     Text {
         /// Its name.
         name: String,
-        /// Where it is.
+        /// Its scope.
         scope: Scope,
     },
-    /// Integers of whole bytes, as many as another field says.
+    /// Integers of whole bytes, whose number is in another field.
     Sequence {
         /// Its name.
         name: String,
-        /// Where it is.
+        /// Its scope.
         scope: Scope,
-        /// The place of the value that says how many.
+        /// Slot with the number of elements.
         slot: u16,
-        /// What each is.
+        /// Type of the elements.
         element: Integer,
-        /// Whether they are a text.
+        /// Whether they are a string.
         is_text: bool,
     },
     /// Any other field.
     Other {
         /// Its name.
         name: String,
-        /// Where it is.
+        /// Its scope.
         scope: Scope,
         /// Its type.
         field_type: FieldType,
@@ -68,15 +68,15 @@ pub enum Step {
 /// A field of a run.
 #[derive(Clone, Debug)]
 pub struct FixedField {
-    /// Its name; those of structures around it stand before it.
+    /// Its name, prefixed by the names of its enclosing structures.
     pub name: String,
-    /// Where it is.
+    /// Its scope.
     pub scope: Scope,
-    /// The bit where it begins.
+    /// The bit at which it begins.
     pub at: u32,
-    /// How many there are, of an array.
+    /// Number of elements of an array.
     pub count: Option<u32>,
-    /// Its type, or its elements'.
+    /// Its type, or that of its elements.
     pub field_type: FixedType,
 }
 
@@ -90,7 +90,7 @@ pub enum FixedType {
 }
 
 impl FixedType {
-    /// How many bits it has.
+    /// Number of bits.
     #[must_use]
     pub fn bits(&self) -> u32 {
         match self {
@@ -116,7 +116,7 @@ impl FixedType {
     }
 }
 
-/// The steps of all that an event has behind its head.
+/// The steps of the data of an event after its header.
 pub(crate) fn of_event(stream: &StreamClass, event: &EventClass) -> Vec<Step> {
     let scopes = [
         (Scope::StreamContext, &stream.event_context),
@@ -133,7 +133,7 @@ pub(crate) fn of_event(stream: &StreamClass, event: &EventClass) -> Vec<Step> {
     builder.steps
 }
 
-/// The steps of a structure alone.
+/// The steps of a structure.
 pub(crate) fn of_struct(structure: &Struct) -> Vec<Step> {
     let mut builder = Builder::default();
     builder.fields("", structure, Scope::Payload);
@@ -167,13 +167,13 @@ impl Builder {
         }
     }
 
-    /// Aligns what comes next.
+    /// Aligns the next field.
     fn align(&mut self, to: u32) {
         match &mut self.run {
             Some(run) if to <= run.align && run.bits < MAX_BITS => {
                 run.bits = run.bits.next_multiple_of(to.max(1));
             }
-            // Nothing that an alignment of a run's beginning would not have done lies before it.
+            // The run is still empty, so aligning its start has the same effect.
             Some(run) if run.bits == 0 => run.align = run.align.max(to),
             _ => {
                 self.flush();

@@ -1,4 +1,4 @@
-//! Words, numbers, texts and signs of the language that CTF 1.8 describes traces in.
+//! Tokens of TSDL, the metadata language of CTF 1.8: words, numbers, strings and signs.
 
 use crate::CtfError;
 
@@ -11,18 +11,18 @@ pub(crate) enum Token {
     Sign(&'static str),
 }
 
-/// A piece of the text, and the line it is on.
+/// A token with its line.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenAt {
     pub(crate) token: Token,
     pub(crate) line: usize,
 }
 
-/// Longer ones first.
+/// Longer signs come first.
 const SIGNS: [&str; 18] =
     ["...", ":=", "->", "{", "}", "[", "]", "(", ")", "<", ">", ";", ":", ",", "=", ".", "*", "-"];
 
-/// Takes a text apart.
+/// Splits a text into tokens.
 pub(crate) fn tokens(text: &[u8]) -> Result<Vec<TokenAt>, CtfError> {
     let mut lexer = Lexer { rest: text, line: 1 };
     let mut all = Vec::new();
@@ -46,7 +46,7 @@ impl<'t> Lexer<'t> {
         Err(CtfError::Text { line: self.line, what: what.into() })
     }
 
-    /// The next `len` bytes, which are passed over.
+    /// Consumes the next `len` bytes.
     fn take(&mut self, len: usize) -> &'t [u8] {
         let (head, rest) = self.rest.split_at(len.min(self.rest.len()));
         self.rest = rest;
@@ -59,7 +59,7 @@ impl<'t> Lexer<'t> {
         self.take(len)
     }
 
-    /// Passes over blanks and comments. NULs fill what LTTng has not written yet.
+    /// Skips white space and comments. LTTng fills unwritten space with NULs.
     fn skip(&mut self) -> Result<(), CtfError> {
         loop {
             self.take_while(|byte| byte.is_ascii_whitespace() || byte == 0);
@@ -104,7 +104,7 @@ impl<'t> Lexer<'t> {
         let digits = self.take_while(|byte| byte.is_ascii_alphanumeric());
         let text = String::from_utf8_lossy(digits).to_ascii_lowercase();
         let is_hex = text.starts_with("0x");
-        // Suffixes of C: none of them is a digit.
+        // C suffixes, none of which is a digit.
         let plain = text.trim_end_matches(['u', 'l']);
         let parsed = if is_hex {
             i128::from_str_radix(plain.trim_start_matches("0x"), 16)
@@ -143,7 +143,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// What stands for a character behind a backslash.
+    /// The character for an escape sequence.
     fn escaped(&mut self) -> Option<u8> {
         let octal =
             self.rest.iter().take(3).take_while(|byte| (b'0'..=b'7').contains(byte)).count();

@@ -1,11 +1,11 @@
-//! Walks over fields value by value, whatever their types are.
+//! Visits fields of any type, value by value.
 
 use crate::field::{Array, FieldType, Float, Integer, Label, Length, Source, Struct, Variant};
 use crate::{Cursor, Short};
 
-/// Is given the values of fields, in the order in which they are recorded.
+/// Receives the values of fields in order of recording.
 pub trait Visit {
-    /// An integer, and how it is recorded; none: in as many bytes as it takes.
+    /// An integer with its type; `None` if it has variable length.
     fn integer(
         &mut self,
         name: &str,
@@ -15,22 +15,22 @@ pub trait Visit {
     );
     /// A floating-point number.
     fn float(&mut self, name: &str, value: f64, float: &Float);
-    /// A text, as its bytes.
+    /// A string as bytes.
     fn text(&mut self, name: &str, bytes: &[u8]);
-    /// Fields of a structure, or elements of an array, follow.
+    /// Start of a structure or an array.
     fn begin(&mut self, name: &str, is_array: bool);
-    /// They are all there.
+    /// End of a structure or an array.
     fn end(&mut self, is_array: bool);
-    /// A variant has none of its fields.
+    /// A variant without a choice.
     fn nothing(&mut self, _name: &str) {}
 }
 
-/// A place in a packet, and values that later fields depend on.
+/// A position in a packet, and stored values that later fields depend on.
 #[derive(Debug)]
 pub struct Walker<'a, 's> {
-    /// The place.
+    /// The position.
     pub cursor: Cursor<'a>,
-    /// The values.
+    /// The stored values.
     pub slots: &'s mut [i128],
 }
 
@@ -38,7 +38,7 @@ impl Walker<'_, '_> {
     /// Visits the fields of a structure.
     ///
     /// # Errors
-    /// When the content ends within it.
+    /// If the content ends within it.
     pub fn fields(&mut self, structure: &Struct, visit: &mut dyn Visit) -> Result<(), Short> {
         self.cursor.align(structure.align)?;
         structure
@@ -50,7 +50,7 @@ impl Walker<'_, '_> {
     /// Visits a field.
     ///
     /// # Errors
-    /// When the content ends within it.
+    /// If the content ends within it.
     pub fn field(
         &mut self,
         name: &str,
@@ -89,7 +89,7 @@ impl Walker<'_, '_> {
     /// Reads an integer of a fixed number of bits.
     ///
     /// # Errors
-    /// When the content ends within it.
+    /// If the content ends within it.
     #[inline]
     pub fn integer(&mut self, integer: &Integer) -> Result<i128, Short> {
         self.cursor.align(integer.align)?;
@@ -106,7 +106,7 @@ impl Walker<'_, '_> {
         }
     }
 
-    /// Keeps values of a run that begins at a bit.
+    /// Stores the values of a run that begins at a bit.
     #[inline]
     pub(crate) fn keep_all(&mut self, at: u64, slot_fields: &[(u32, Integer)]) {
         for (from, integer) in slot_fields {
@@ -117,7 +117,7 @@ impl Walker<'_, '_> {
         }
     }
 
-    /// How many elements a kept value says.
+    /// A stored value as a number of elements.
     #[inline]
     pub(crate) fn count(&self, slot: u16) -> u64 {
         let count = self.slots.get(usize::from(slot)).copied().unwrap_or(0);
@@ -160,13 +160,14 @@ impl Walker<'_, '_> {
         Ok(float.value(raw))
     }
 
-    /// How many elements an array has; those that take room have it.
+    /// The number of elements of an array, checked against the remaining content.
     fn length(&self, array: &Array) -> Result<u64, Short> {
         let length = match &array.length {
             Length::Fixed(length) => *length,
             Length::Of(source) => u64::try_from(self.value_of(source)).unwrap_or(u64::MAX),
         };
-        // An element without any bits has no value: more of them than there are bits are none.
+        // Elements without bits have no values, so more elements than remaining bits are refused as
+        // well.
         if length > self.cursor.remaining() {
             let what = "an array is longer than the packet's content";
             return Err(Short { at: self.cursor.at(), what });
@@ -213,7 +214,7 @@ fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.split(|&byte| byte == 0).next().unwrap_or(bytes)
 }
 
-/// Looks at nothing.
+/// A visitor that ignores all values.
 #[derive(Clone, Copy, Debug)]
 pub struct Nothing;
 
@@ -225,7 +226,7 @@ impl Visit for Nothing {
     fn end(&mut self, _: bool) {}
 }
 
-/// The text that stands for fields in a record that has no place for them as they are.
+/// The text for fields that have no fixed layout in a record.
 #[derive(Debug, Default)]
 pub(crate) struct Printed {
     pub(crate) text: String,

@@ -1,4 +1,4 @@
-//! Numbers of any number of bits, from words, lowest bit first.
+//! Reads numbers of any bit width from words, lowest bit first.
 
 /// Reads words from their lowest bit on.
 #[derive(Clone, Debug)]
@@ -14,17 +14,17 @@ impl<'w> Bits<'w> {
         Self { words, at: 0, end }
     }
 
-    /// The same, up to `most` bits.
+    /// Limits the reader to `bits` bits.
     pub(crate) fn up_to(self, bits: u32) -> Self {
         Self { end: self.end.min(bits), ..self }
     }
 
-    /// Whether all are taken.
+    /// Whether all bits have been read.
     pub(crate) fn is_over(&self) -> bool {
         self.at == self.end
     }
 
-    /// The next `count` bits, at most 64; `None` after the end.
+    /// The next `count` bits, at most 64; `None` at the end.
     pub(crate) fn take(&mut self, count: u32) -> Option<u64> {
         let (word, shift) = (usize::try_from(self.at / 64).ok()?, self.at % 64);
         let end = self.at.checked_add(count)?;
@@ -36,7 +36,7 @@ impl<'w> Bits<'w> {
             return Some(0);
         }
         let low = self.words.get(word)?.checked_shr(shift)?;
-        // What the word doesn't hold is in the next one, whose lowest bit follows.
+        // The remaining bits are in the next word, starting at its lowest bit.
         let high = match self.words.get(word.checked_add(1)?) {
             Some(next) if shift > 0 => next.checked_shl(64_u32.checked_sub(shift)?)?,
             _ => 0,

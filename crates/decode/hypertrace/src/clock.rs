@@ -1,6 +1,6 @@
-//! Units of a stream to nanoseconds.
+//! Converts a stream's time units to nanoseconds.
 
-/// How long a unit is.
+/// The length of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Clock {
     counter_khz: u32,
@@ -8,22 +8,22 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// `None` for a rate that no processor has.
+    /// `None` if no processor has this rate.
     pub(crate) fn new(counter_khz: u32, shift: u8) -> Option<Self> {
         (1_000..=100_000_000).contains(&counter_khz).then_some(Self { counter_khz, shift })
     }
 
-    /// Cycles that `units` take.
+    /// Converts units to cycles.
     pub(crate) fn cycles(self, units: u64) -> u64 {
         units.checked_shl(self.shift.into()).unwrap_or(u64::MAX)
     }
 
-    /// Nanoseconds that `cycles` take, at the rate that the guest takes them to have.
+    /// Converts cycles to nanoseconds, at the guest's rate.
     pub(crate) fn ns_of_cycles(self, cycles: u64) -> u64 {
         Self { shift: 0, ..self }.ns(cycles)
     }
 
-    /// Nanoseconds that `units` take, to the nearest.
+    /// Converts units to nanoseconds, rounded to the nearest.
     pub(crate) fn ns(self, units: u64) -> u64 {
         let khz = u128::from(self.counter_khz);
         // At most 2^64 * 2^31 * 10^6 < 2^116.

@@ -1,7 +1,8 @@
-//! The file that the BPF collector writes next to a host's recording: entries to bytes and back, and times of
-//! its clock to those of the recording. `docs/formats/collected.md` has the bytes.
+//! The file that the BPF collector writes next to a host's recording: encodes and decodes its
+//! entries, and converts times of its clock to those of the recording. `docs/formats/collected.md`
+//! has the byte layout.
 //!
-//! Each entry has a checksum of its own: a reader leaves a damaged one out and finds those after it.
+//! Each entry has a checksum of its own: a reader skips a damaged entry and finds the next one.
 
 mod clock;
 mod entry;

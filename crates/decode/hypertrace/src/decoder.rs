@@ -1,4 +1,4 @@
-//! The frames of one vCPU, in their order, to events.
+//! Decodes the frames of a vCPU, in order, to events.
 
 use crate::clock::Clock;
 use crate::event::{Event, Interrupt, Kind, Losses, Task, TaskState};
@@ -7,18 +7,18 @@ use crate::frame_words::FrameWords;
 use crate::lateness::Lateness;
 use crate::tables::{Names, Tables};
 
-/// Reads the stream of one vCPU.
+/// The decoder of a vCPU's stream.
 #[derive(Debug, Default)]
 pub struct Decoder {
     stream: Option<Stream>,
     losses: Losses,
-    /// The stream's frames have more words than come here.
+    /// The stream's frames have more words than were recorded.
     cut: bool,
-    /// The last event's stamp.
+    /// Time stamp of the last event.
     last_ns: u64,
 }
 
-/// A stream from its first record on.
+/// A stream since its first record.
 #[derive(Debug)]
 struct Stream {
     hello: Hello,
@@ -28,24 +28,24 @@ struct Stream {
     current: Option<Task>,
     next_number: u8,
     events: u32,
-    /// Whether its first record was seen, so that `events` is all of them.
+    /// Whether its first record was seen, so that `events` counts all events.
     from_start: bool,
-    /// Events are missing before the next one.
+    /// Events are missing before the next event.
     is_missing: bool,
     guest_time: GuestTime,
 }
 
-/// Where a stream is on the guest's counter.
+/// The stream's position on the guest's counter.
 #[derive(Clone, Copy, Debug, Default)]
 struct GuestTime {
-    /// Units from some moment to the last event; `None`: frames are missing since.
+    /// Units from an origin to the last event; `None` if frames were lost since.
     last: Option<u64>,
     lateness: Lateness,
 }
 
-/// How far to trust the host's timestamp of a hypercall.
+/// A time stamp for a hypercall, with its reliability.
 struct Stamped {
-    /// When the guest made it, or, if its age is not known, when the last event was, at the latest.
+    /// Time of the hypercall; if its age is unknown, the latest possible time of the last event.
     host_ns: u64,
     /// See [`Event::at_latest`].
     at_latest: bool,
@@ -54,7 +54,7 @@ struct Stamped {
 }
 
 impl GuestTime {
-    /// Goes on by a frame whose events take `units` from the first to the last.
+    /// Advances to a frame whose events span `units`.
     fn frame(&mut self, frame: &Frame, units: u64, clock: Clock, host_ns: u64) -> Stamped {
         let as_stamped = Stamped { host_ns, at_latest: frame.age.is_none(), late_ns: None };
         let Some(since_before) = frame.since_before else {
@@ -81,13 +81,13 @@ impl GuestTime {
 }
 
 impl Decoder {
-    /// Takes a frame and the host's time of its hypercall; appends its events, in their order.
+    /// Decodes a frame; `host_ns` is the host's time of its hypercall. Appends its events in order.
     ///
-    /// Frames are expected in the order of their times. Stamps are later than the events were by the
-    /// time it took from the guest's last look at its clock to the host's stamp, as it was for the
-    /// hypercalls around this one that took least ([`Event::late_ns`]; streams of versions before 3 don't say
-    /// that), and off by up to one unit more. Where events seem to come before some of the frame before,
-    /// they get the last one's stamp, so that their order stays.
+    /// Frames must arrive in time order. Time stamps are later than the events by the time from the
+    /// guest's last clock reading to the host's time stamp, as for the fastest hypercalls around
+    /// this one ([`Event::late_ns`]; streams of versions before 3 do not have it), and have an
+    /// error of up to one more unit. Events that would precede an event of the previous frame get
+    /// that event's time, to keep their order.
     pub fn frame(&mut self, words: &[u64], host_ns: u64, events: &mut Vec<Event>) {
         let frame = Frame::read(words, self.version());
         if let Some(Record::Hello(hello)) = frame.records.first() {
@@ -96,10 +96,10 @@ impl Decoder {
         self.read(&frame, &Base::Sent { host_ns }, events);
     }
 
-    /// Takes a frame out of shared memory; appends its events, in their order, at the times that
-    /// `clock` makes of the guest's TSC: without one, nanoseconds since that was 0.
+    /// Decodes a frame from shared memory; appends its events in order, at the times that `clock`
+    /// derives from the guest's TSC. Without a clock, times are nanoseconds since TSC 0.
     ///
-    /// Stamps are exact, to a unit.
+    /// Time stamps are exact to a unit.
     pub fn stored(
         &mut self,
         words: &FrameWords,
@@ -111,12 +111,12 @@ impl Decoder {
         self.read(&Frame::stored(words, self.version()), &base, events);
     }
 
-    /// The stream's version; 0 before it has said that.
+    /// The stream's version; 0 before it is known.
     fn version(&self) -> u8 {
         self.stream.as_ref().map_or(0, |stream| stream.hello.version)
     }
 
-    /// `frames` are missing here, according to the program that stored them.
+    /// `frames` are missing here, according to the program that stored the frames.
     pub fn missed(&mut self, frames: u64) {
         count(&mut self.losses.frames_lost, frames);
         if let Some(stream) = &mut self.stream {
@@ -136,7 +136,7 @@ impl Decoder {
                 self.stream = None;
                 count(&mut self.losses.frames_cut, 1);
             }
-            // How it is to be read is not known yet, so neither is whether it makes sense.
+            // The stream's version is unknown, so the frame cannot be validated.
             first if self.stream.is_none() && !matches!(first, Some(Record::Hello(_))) => {
                 count(&mut self.losses.frames_early, 1);
             }
@@ -145,21 +145,21 @@ impl Decoder {
         }
     }
 
-    /// Frames are missing here, as the host's recording says: nothing counts as known that they may
-    /// have changed.
+    /// Frames are missing here, according to the host's recording: state that they could have
+    /// changed becomes unknown.
     pub fn gap(&mut self) {
         if let Some(stream) = &mut self.stream {
             stream.forget();
         }
     }
 
-    /// What was missing so far.
+    /// The losses so far.
     #[must_use]
     pub fn losses(&self) -> Losses {
         self.losses
     }
 
-    /// The guest's CPU, once the stream has named it.
+    /// The guest's CPU, if the stream has named it.
     #[must_use]
     pub fn cpu(&self) -> Option<u16> {
         Some(self.stream.as_ref()?.hello.cpu)
@@ -219,9 +219,9 @@ impl Decoder {
             self.stream = None;
             return;
         };
-        // A new stream's frames have numbers of their own.
+        // The frames of a new stream have their own numbers.
         let before = self.stream.take().filter(|_| hello.again);
-        // A stream goes on from one greeting to the next.
+        // A stream continues after a repeated `Hello`.
         let is_missing = before.as_ref().is_none_or(|before| before.is_missing);
         let (next_number, events, from_start, names, guest_time) = match before {
             Some(Stream { next_number, events, from_start, names, guest_time, .. }) => {
@@ -244,7 +244,7 @@ impl Decoder {
         });
     }
 
-    /// The stream ends; `sent` is how many events it had.
+    /// The stream ends with a total of `sent` events.
     fn bye(&mut self, sent: u32) {
         if let Some(stream) = self.stream.take().filter(|stream| stream.from_start) {
             let missing = sent.wrapping_sub(stream.events);
@@ -253,17 +253,17 @@ impl Decoder {
     }
 }
 
-/// The known bounds of a frame's time.
+/// The reference for a frame's times.
 #[derive(Clone, Copy)]
 enum Base<'c> {
-    /// The host's, when it was sent.
+    /// The host's time of the hypercall.
     Sent { host_ns: u64 },
-    /// The guest's TSC at the last event, and the host's time for each TSC.
+    /// The guest's TSC at the last event, and the conversion from TSC to host time.
     Last { guest_tsc: u64, clock: Option<&'c dyn Fn(u64) -> u64> },
 }
 
 impl Base<'_> {
-    /// The latest time that an event of the frame can have.
+    /// The latest possible time of an event in the frame.
     fn end_ns(&self, clock: Clock) -> u64 {
         match self {
             Self::Sent { host_ns } => *host_ns,
@@ -271,7 +271,7 @@ impl Base<'_> {
         }
     }
 
-    /// The time of an event, `units` before the last one, which was `age` old when it was sent.
+    /// The time of an event, `units` before the last event, which was `age` old at the hypercall.
     fn stamp_ns(&self, clock: Clock, units: u64, age: Option<u64>) -> u64 {
         match *self {
             Self::Sent { host_ns } => {
@@ -286,7 +286,7 @@ impl Base<'_> {
 }
 
 impl Stream {
-    /// Forgets what was sent so far: nothing counts as known.
+    /// Resets the tables: their content becomes unknown.
     fn forget(&mut self) {
         self.tables = Tables::new(self.hello.cpu);
         self.names.forget_pieces();
@@ -295,7 +295,8 @@ impl Stream {
         self.guest_time.last = None;
     }
 
-    /// Appends the events, still without their stamps; units from the frame's first event to each.
+    /// Appends the events without time stamps; returns the units from the frame's first event to
+    /// each.
     fn apply(&mut self, frame: &Frame, losses: &mut Losses, events: &mut Vec<Event>) -> Vec<u64> {
         let mut units = Vec::new();
         let mut since_first = 0_u64;

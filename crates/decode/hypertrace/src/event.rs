@@ -1,19 +1,19 @@
-//! What a guest reports.
+//! Events of a guest.
 
 use std::sync::Arc;
 
-/// A task as `sched_switch` shows it.
+/// A task as in `sched_switch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Task {
     /// Thread id in the guest.
     pub pid: u32,
-    /// The kernel's priority: less is more urgent; -1 for deadline tasks.
+    /// The kernel's priority: lower is more urgent; -1 for deadline tasks.
     pub prio: i16,
     comm: [u8; 16],
 }
 
 impl Task {
-    /// A task with a name, of which 15 bytes are kept.
+    /// A task with a name, which is truncated to 15 bytes.
     #[must_use]
     pub fn new(pid: u32, prio: i16, name: &[u8]) -> Self {
         let mut comm = [0; 16];
@@ -23,19 +23,19 @@ impl Task {
         Self { pid, prio, comm }
     }
 
-    /// Its name, up to 15 bytes.
+    /// Its name, at most 15 bytes.
     #[must_use]
     pub fn comm(&self) -> &[u8] {
         self.comm.split(|&byte| byte == 0).next().unwrap_or_default()
     }
 }
 
-/// Why a task is left, as `prev_state` of `sched_switch` has it.
+/// The state of a task that is switched out, as in `prev_state` of `sched_switch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskState {
-    /// 0: it could go on; else the place of the state's bit, from 1.
+    /// 0: runnable; otherwise the number of the state's bit, counted from 1.
     pub(crate) index: u8,
-    /// The place of the bit for preemption, in the guest's kernel.
+    /// Bit for preemption in the guest's kernel.
     pub(crate) preempted_bit: u8,
 }
 
@@ -43,13 +43,13 @@ pub struct TaskState {
 pub(crate) const PREEMPTED: u8 = 15;
 
 impl TaskState {
-    /// Whether it was made to go.
+    /// Whether it was preempted.
     #[must_use]
     pub fn is_preempted(self) -> bool {
         self.index == PREEMPTED
     }
 
-    /// The number that the guest's own `sched_switch` has in `prev_state`.
+    /// The value of `prev_state` in the guest's own `sched_switch`.
     #[must_use]
     pub fn raw(self) -> u32 {
         let bit = match self.index {
@@ -60,7 +60,7 @@ impl TaskState {
         1_u32.checked_shl(bit).unwrap_or(0)
     }
 
-    /// The state's letter, as the kernel prints it: `R`, `R+`, `S`, …
+    /// The state's letter in the kernel's output: `R`, `R+`, `S`, …
     #[must_use]
     pub fn letter(self) -> &'static str {
         const LETTERS: [&str; 9] = ["R", "S", "D", "T", "t", "X", "Z", "P", "I"];
@@ -71,25 +71,25 @@ impl TaskState {
     }
 }
 
-/// Which of the three events of a wake-up it is.
+/// The three events of a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
     /// `sched_waking`: on the waker's CPU.
     Waking,
-    /// `sched_wakeup`: on the CPU that it is to run on.
+    /// `sched_wakeup`: on the target CPU.
     Wakeup,
-    /// `sched_wakeup_new`: of a new task.
+    /// `sched_wakeup_new`: for a new task.
     New,
 }
 
-/// An interrupt's handler.
+/// An interrupt handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interrupt {
-    /// It begins; with the name of the handler that requested the interrupt, up to 15 bytes.
+    /// Start, with the name of the requesting handler, at most 15 bytes.
     Entry([u8; 16]),
-    /// It ends.
+    /// End.
     Exit {
-        /// Whether the interrupt was for it.
+        /// Whether the handler handled the interrupt.
         handled: bool,
     },
 }
@@ -97,61 +97,61 @@ pub enum Interrupt {
 /// A system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syscall {
-    /// It begins.
+    /// Entry.
     Enter,
-    /// It ends, with this result.
+    /// Return with this result.
     Exit(i64),
 }
 
-/// A function of the guest's kernel.
+/// A call of a function in the guest's kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// It is called.
+    /// Entry.
     Entry,
-    /// It returns.
+    /// Return.
     Exit,
 }
 
-/// What happened.
+/// The type of event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The CPU goes from one task to another: from [`Event::running`] to `next`.
+    /// A switch from [`Event::running`] to `next`.
     Switch {
-        /// Why.
+        /// The state of the previous task.
         state: TaskState,
-        /// The thread that runs from here on; `None` if that was lost.
+        /// The next task; `None` if it was lost.
         next: Option<Task>,
     },
-    /// A task is woken.
+    /// A wake-up of a task.
     Wake {
         /// Which event.
         wake: Wake,
-        /// The thread; `None` if that was lost.
+        /// The woken task; `None` if it was lost.
         task: Option<Task>,
-        /// The CPU that it is to run on.
+        /// The target CPU.
         target_cpu: u16,
     },
-    /// An interrupt's handler.
+    /// An interrupt handler.
     Interrupt {
         /// The interrupt's number.
         irq: u32,
-        /// Beginning or end.
+        /// Start or end.
         what: Interrupt,
     },
     /// A system call.
     Syscall {
-        /// Its number, as the kernel shows it: a return from a signal's handler has -1.
+        /// Its number in the kernel: a return from a signal handler has -1.
         number: i32,
-        /// Beginning or end.
+        /// Entry or return.
         what: Syscall,
     },
     /// A function of the kernel.
     Call {
-        /// Its address in the guest; `None` where that was lost.
+        /// Its address in the guest; `None` if it was lost.
         address: Option<u64>,
-        /// Its name, as far as the guest has sent it.
+        /// Its name, if the guest has sent it.
         name: Option<Arc<str>>,
-        /// Beginning or end.
+        /// Entry or return.
         what: Call,
     },
 }
@@ -159,47 +159,49 @@ pub enum Kind {
 /// An event of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When, on the clock of the host's recording.
+    /// Time on the clock of the host's recording.
     pub stamp_ns: u64,
-    /// The stamp is the hypercall's own, or that less its age: how long before that it was isn't known.
+    /// The time stamp is that of the hypercall, minus its age if known: the event happened at an
+    /// unknown earlier time.
     pub at_latest: bool,
-    /// How much later the host stamped the hypercall than those around it, by the guest's counter: `stamp_ns` has
-    /// this taken off. `None`: not known.
+    /// How much later the host's time stamp of the hypercall was than for neighbouring hypercalls,
+    /// according to the guest's counter. It has been subtracted from `stamp_ns`. `None` if unknown.
     pub late_ns: Option<u64>,
     /// The guest's CPU.
     pub cpu: u16,
-    /// Events of this CPU are missing before it, or may be: its stream begins with it.
+    /// Events of this CPU before it are or may be missing, as at the start of its stream.
     pub after_loss: bool,
-    /// The task that ran; `None` where that was lost.
+    /// The running task; `None` if it was lost.
     pub running: Option<Task>,
-    /// What happened.
+    /// The type of event.
     pub kind: Kind,
 }
 
-/// What of a vCPU's stream is missing.
+/// Losses of a vCPU's stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// Frames that the host didn't record, counted by their numbers.
+    /// Frames that the host did not record, according to their sequence numbers.
     pub frames_lost: u64,
-    /// Frames before the first that says how to read them: the recording began in between.
+    /// Frames before the first `Hello`: the recording began later than the stream.
     pub frames_early: u64,
-    /// Frames that make no sense.
+    /// Invalid frames.
     pub frames_damaged: u64,
-    /// Frames of streams in a version that this program doesn't know.
+    /// Frames of streams with an unknown version.
     pub frames_unknown: u64,
     /// Frames with more words than the host recorded.
     pub frames_cut: u64,
-    /// Events that came while another one was packed, or in an NMI, as the guest counted them.
+    /// Events that occurred in an NMI or while another event was being packed, as counted by the
+    /// guest.
     pub events_dropped: u64,
-    /// Events that the guest sent and that are in no frame, counted where streams begin and end in
+    /// Events that the guest sent but no frame has, counted if the stream's start and end are in
     /// the recording.
     pub events_missing: u64,
-    /// Events whose stamp is only the latest possible.
+    /// Events whose time stamp is an upper bound.
     pub stamps_at_latest: u64,
 }
 
 impl Losses {
-    /// Adds another stream's.
+    /// Adds the losses of another stream.
     pub fn add(&mut self, other: &Self) {
         let pairs = [
             (&mut self.frames_lost, other.frames_lost),

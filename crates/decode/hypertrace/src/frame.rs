@@ -1,14 +1,14 @@
-//! A frame's words to records: what is written, not yet what it means.
+//! Parses a frame's words into records, without interpreting them.
 
 use crate::bits::Bits;
 use crate::event::{Call, Syscall, Task, Wake};
 use crate::frame_words::FrameWords;
 
-/// How a stream is to be read.
+/// The parameters of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hello {
     pub(crate) version: u8,
-    /// Another one came before: the stream goes on.
+    /// A repeated `Hello`: the stream continues.
     pub(crate) again: bool,
     pub(crate) cpu: u16,
     pub(crate) counter_khz: u32,
@@ -17,7 +17,7 @@ pub(crate) struct Hello {
     pub(crate) preempted_bit: u8,
 }
 
-/// An event before its tables are looked up.
+/// An event before table look-ups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Raw {
     Switch { state: u8, slot: u8 },
@@ -31,7 +31,7 @@ pub(crate) enum Raw {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Record {
     Hello(Hello),
-    /// A `Hello` of another version: nothing after it can be read.
+    /// A `Hello` of an unknown version: nothing after it can be parsed.
     Unknown,
     Current(u8),
     Lost(u32),
@@ -39,10 +39,10 @@ pub(crate) enum Record {
         slot: u8,
         address: u64,
     },
-    /// A piece of a function's name.
+    /// A part of a function name.
     Name {
         slot: u8,
-        /// Another piece follows.
+        /// Another part follows.
         more: bool,
         piece: [u8; 16],
     },
@@ -57,42 +57,42 @@ pub(crate) enum Record {
         slot: u8,
         task: Task,
     },
-    /// An event, this many units after the one before it in the frame.
+    /// An event, this many units after the previous one in the frame.
     Event {
         after: u64,
         raw: Raw,
     },
 }
 
-/// What a frame holds.
+/// The content of a frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) number: u8,
     pub(crate) records: Vec<Record>,
-    /// Units from the last event of the frame before to the first of this one; `None`: more than could be said,
-    /// or a version that does not say it.
+    /// Units from the last event of the previous frame to the first of this one; `None` if out of
+    /// range, or if the version does not have it.
     pub(crate) since_before: Option<u64>,
-    /// Units from the last event to the hypercall; `None`: more than could be said.
+    /// Units from the last event to the hypercall; `None` if out of range.
     pub(crate) age: Option<u64>,
-    /// Whether it ends as it should. If not, what was read up to there is in `records`.
+    /// Whether it ends correctly. Otherwise `records` has the content up to the fault.
     pub(crate) is_whole: bool,
 }
 
-/// The versions that this program reads: 2 has names of functions.
+/// The supported versions: function names exist since version 2.
 const VERSIONS: std::ops::RangeInclusive<u8> = 1..=3;
-/// The first version in which the first event of a frame has a time, too.
+/// The first version with a time for the first event of a frame.
 const FIRST_IS_TIMED: u8 = 3;
-/// Units after the frame before that stand for more than can be said.
+/// Value of the units since the previous frame if they are out of range.
 const UNKNOWN_DELTA: u64 = (1 << 30) - 1;
 
 impl Frame {
-    /// Reads a frame of a stream in this version, unless it says another one itself; never fails, see
-    /// [`Frame::is_whole`].
+    /// Parses a frame of a stream with this version, unless the frame states another one. Never
+    /// fails; see [`Frame::is_whole`].
     pub(crate) fn read(words: &[u64], version: u8) -> Self {
         Self::from_bits(Bits::new(words), version, false)
     }
 
-    /// Reads one that was stored, perhaps not to its end.
+    /// Parses a stored frame, which may be unfinished.
     pub(crate) fn stored(frame: &FrameWords, version: u8) -> Self {
         let bits = Bits::new(frame.used()).up_to(frame.used_bits());
         Self::from_bits(bits, version, !frame.is_whole)
@@ -100,7 +100,7 @@ impl Frame {
 
     fn from_bits(mut bits: Bits<'_>, version: u8, is_open: bool) -> Self {
         let mut frame = Self { number: bits.take_u8(8).unwrap_or(0), ..Self::default() };
-        // Each turn takes bits, so there is an end.
+        // Each iteration consumes bits, so the loop ends.
         frame.is_whole = frame.records(&mut bits, version, is_open).is_some();
         frame
     }
@@ -196,14 +196,14 @@ fn raw(kind: u64, bits: &mut Bits<'_>) -> Option<Raw> {
     }
 }
 
-/// Whether it is an end, and its number in few bits or in 32.
+/// Whether it is an end, and its number, in `few` or 32 bits.
 fn numbered(bits: &mut Bits<'_>, few: u32) -> Option<(bool, u32)> {
     let exit = bits.flag()?;
     let count = if bits.flag()? { 32 } else { few };
     Some((exit, bits.take_u32(count)?))
 }
 
-/// What a system call returns.
+/// The return value of a system call.
 fn result(bits: &mut Bits<'_>) -> Option<i64> {
     match bits.take(2)? {
         0 => Some(0),
@@ -235,13 +235,13 @@ fn more(bits: &mut Bits<'_>) -> Option<Record> {
         0 => hello(bits),
         1 => Some(Record::Current(bits.take_u8(6)?)),
         2 => {
-            // docs/formats explains why it was lost.
+            // docs/formats has the reasons of losses.
             let _reason = bits.take(2)?;
             Some(Record::Lost(bits.take_u32(32)?))
         }
         3 => {
             let slot = bits.take_u8(7)?;
-            // Addresses are canonical: bit 47 is that of all above.
+            // Addresses are canonical: the upper bits equal bit 47.
             let address = bits.take(48)?.checked_shl(16)?.cast_signed() >> 16;
             Some(Record::Function { slot, address: address.cast_unsigned() })
         }

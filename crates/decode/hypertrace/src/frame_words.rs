@@ -1,12 +1,12 @@
-//! A frame as a guest stored it in shared memory: words, and how much of them is there.
+//! A frame in shared memory: its words, and how much of them is valid.
 
 use crate::MAX_WORDS;
 
-/// Bits below the time in the word that says how much is there.
+/// Bits below the time in the word with the fill level.
 const FILLED_BITS: u32 = 10;
-/// Bits of the TSC that this word leaves out.
+/// Number of low TSC bits that this word omits.
 const FILLED_SHIFT: u32 = 4;
-/// Bits of the longest frame; fits the bits of its length.
+/// Bits of the longest frame, which fit into the bits of its length.
 const MAX_BITS: u64 = 64 * MAX_WORDS as u64;
 
 /// A frame with the time of its last event.
@@ -14,15 +14,16 @@ const MAX_BITS: u64 = 64 * MAX_WORDS as u64;
 pub struct FrameWords {
     words: [u64; MAX_WORDS],
     used_bits: u16,
-    /// The guest's TSC at the last event, to 2^4 cycles; what it was before, if there is none.
+    /// The guest's TSC at the last event, with a resolution of 2^4 cycles; without events, the
+    /// earlier TSC.
     pub last_tsc: u64,
-    /// Whether the guest has ended it; if not, there is no end in it.
+    /// Whether the guest has finished the frame; otherwise it has no end record.
     pub is_whole: bool,
 }
 
 impl FrameWords {
-    /// A frame out of the word that says what is there, and its words; those that it doesn't
-    /// speak of are left out.
+    /// A frame from the word with the fill level and the frame's words; ignores words beyond the
+    /// fill level.
     pub fn new(filled: u64, words: impl IntoIterator<Item = u64>, is_whole: bool) -> Self {
         let used = (filled & ((1 << FILLED_BITS) - 1)).min(MAX_BITS);
         let mut buffer = [0; MAX_WORDS];
@@ -35,13 +36,13 @@ impl FrameWords {
         Self { words: buffer, used_bits, last_tsc, is_whole }
     }
 
-    /// Whether nothing of it is there.
+    /// Whether it has no content.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.used_bits == 0
     }
 
-    /// The word that says what is there.
+    /// The word with the fill level.
     pub(crate) fn filled(&self) -> u64 {
         (self.last_tsc >> FILLED_SHIFT) << FILLED_BITS | u64::from(self.used_bits)
     }

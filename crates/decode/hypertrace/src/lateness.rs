@@ -1,28 +1,30 @@
-//! How late the host stamped a hypercall: by the guest's own counter, against the hypercalls around it.
+//! Estimates the delay of the host's time stamp of a hypercall, by comparison with neighbouring
+//! hypercalls on the guest's counter.
 //!
-//! A hypercall's time on the host less that on the guest's counter is the distance of the two clocks, and the way
-//! from the guest's look at its counter to the host's look at its clock. The distance changes slowly, the way may
-//! take anything: a vCPU, or its whole host, can be off its CPU in between. So the least of the last differences
-//! is that of a hypercall that was fast, and what lies above it is how late one is.
+//! The difference between a hypercall's host time and its guest time is the offset of the clocks,
+//! plus the delay from the guest's clock reading to the host's. The offset changes slowly; the
+//! delay has no bound, because a vCPU or the whole host can be off CPU in between. So the minimum
+//! of recent differences belongs to a fast hypercall, and the excess over it is the delay.
 
 use std::mem;
 
-/// Frames whose least difference counts: up to this number, and this number before them. That a counter jumps,
-/// as it does when a guest is moved to another host, is forgotten after them.
+/// Window of frames for the minimum: up to this number in the current window and the same number
+/// before. A jump of the counter, as in a migration to another host, has no effect after them.
 const FRAMES: u32 = 64;
 
-/// The clocks' distance may grow by a nanosecond in this many: 500 ppm, the most by which the kernel slews a clock.
-/// What lies within that is not called late.
+/// Slew limit: the offset may grow by a nanosecond in this many, 500 ppm, which is the kernel's
+/// maximum. Growth within this limit is not a delay.
 const SLEW: i128 = 2000;
 
-/// More than this is no hypercall that was late, but a counter that jumped, as far as a reader can know: events
-/// that are put right by more would come after others that are put in order.
+/// A larger excess counts as a jump of the counter instead of a delay: a larger correction could
+/// move events after others that are already in order.
 const MAX_LATE_NS: u64 = 400_000_000;
 
-/// The known facts about a stream's hypercalls.
+/// Statistics of a stream's hypercalls.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lateness {
-    /// The least difference of the frames before these, and of these, each less what its time allows for slewing.
+    /// Minimum differences of the previous and the current window, each minus the slew allowance at
+    /// its time.
     earlier: i128,
     current: i128,
     frames: u32,
@@ -35,8 +37,8 @@ impl Default for Lateness {
 }
 
 impl Lateness {
-    /// How late the host's stamp of a hypercall is that the guest made at `guest_ns` of its counter; `None`: more
-    /// than can be.
+    /// The delay of the host's time stamp of a hypercall, which the guest made at `guest_ns` of its
+    /// counter; `None` if it is implausible.
     pub(crate) fn measure(&mut self, guest_ns: u64, host_ns: u64) -> Option<u64> {
         if self.frames == FRAMES {
             self.earlier = mem::replace(&mut self.current, i128::MAX);
@@ -51,8 +53,8 @@ impl Lateness {
         (late <= MAX_LATE_NS).then_some(late)
     }
 
-    /// The host's time, no later than `host_ns`, of what was at `guest_ns`, as fast hypercalls have it; `None`: there
-    /// were none, or the counter jumped.
+    /// The host time, at most `host_ns`, of the guest time `guest_ns` according to fast hypercalls;
+    /// `None` if there were none, or if the counter jumped.
     pub(crate) fn host_ns(&self, guest_ns: u64, host_ns: u64) -> Option<u64> {
         let guest_ns = i128::from(guest_ns);
         let distance = self.least().saturating_add(slewed_by(guest_ns));
@@ -65,7 +67,7 @@ impl Lateness {
     }
 }
 
-/// By how much the clocks' distance may have grown up to a moment of the guest's counter.
+/// Maximum growth of the offset up to a time of the guest's counter.
 fn slewed_by(guest_ns: i128) -> i128 {
     guest_ns.checked_div(SLEW).unwrap_or(0)
 }
@@ -75,7 +77,8 @@ fn slewed_by(guest_ns: i128) -> i128 {
 mod tests {
     use super::*;
 
-    /// Late by `late(at)`, one each 10 ms, the guest's clock gaining `ppm` on the host's.
+    /// Hypercalls every 10 ms with a delay of `late(at)`, while the guest's clock gains `ppm` on
+    /// the host's.
     fn found(ppm: i64, late: impl Fn(u64) -> u64) -> Vec<Option<u64>> {
         let mut lateness = Lateness::default();
         (0..500_u64)
@@ -93,7 +96,7 @@ mod tests {
         let late = |at| if at % 10 == 3 { 2_000_000 } else { 0 };
         for (at, found) in found(0, late).into_iter().enumerate() {
             let late = late(at as u64);
-            // Up to what slewing allows since the hypercall before.
+            // Up to the slew allowance since the previous hypercall.
             assert!((late.saturating_sub(5_000)..=late).contains(&found.unwrap()), "{at}");
         }
     }

@@ -1,12 +1,12 @@
-//! Events that a guest sent to its host by hypercall, from the hypercalls' arguments.
+//! Decodes events that a guest sends to its host in the arguments of hypercalls.
 //!
 //! A kernel module in the guest (`kmod/hyperscope_guest`) packs events into *frames*, and makes a
-//! hypercall with each: its arguments are the frame's words. The host's own recording of
-//! `kvm:kvm_hypercall` holds them, with the host's times. A [`Decoder`] takes the frames of one vCPU
-//! and gives the guest's events back, on the host's clock. `docs/formats/hypertrace.md` has the bits.
+//! hypercall with each: the arguments are the frame's words. The host's recording of
+//! `kvm:kvm_hypercall` has them, with host times. A [`Decoder`] converts the frames of a vCPU to
+//! the guest's events, on the host's clock. `docs/formats/hypertrace.md` has the bit layout.
 //!
-//! Words to events, nothing else: no file, no clock. A guest is not trusted: what makes no sense is
-//! counted and left out, and all tables are of a size known beforehand.
+//! The crate only converts words to events; it reads no files and no clocks. A guest is not
+//! trusted: invalid frames are counted and skipped, and all tables have a bounded size.
 //!
 //! In the guest's module, `pack.h` is the format, `stream.c` a CPU's stream, `probes.c` and `functions.c` the sources of events, and
 //! `hypercall.c` sends frames through `struct hsg_channel`. `memory.c` stores them in shared memory instead, where the crate
@@ -42,13 +42,13 @@ pub use marks::{MARK_BYTES, Mark, Marks, mark_words};
 pub use relation::ToHost;
 pub use stored::{STORED_MAGIC, Stored, StoredCpu, StoredFrame, StoredWriter};
 
-/// The hypercall that carries frames, unless the module was given another one.
+/// Default hypercall number for frames; a module parameter changes it.
 pub const NUMBER: u64 = 0x4853_0000;
 
-/// The hypercall that carries marks of programs.
+/// Hypercall number for marks of programs.
 pub const MARK_NUMBER: u64 = 0x4853_0001;
 
-/// Words of the shortest frames: the arguments that every host sees.
+/// Words of the shortest frames: the arguments that every host records.
 pub const MIN_WORDS: usize = 4;
 
 /// Words of the longest frames.

@@ -1,26 +1,25 @@
-//! Texts that programs in a guest put among their host's events, a hypercall for each piece.
+//! Texts that programs in a guest add to the host's recording, in one hypercall per piece.
 
 /// Bytes of text in one hypercall.
 const PIECE_BYTES: usize = 28;
-/// Pieces of the longest text.
+/// Maximum pieces of a text.
 const MAX_PIECES: usize = 16;
-/// Texts of which some piece is missing; more than a few are of a guest that plays tricks.
+/// Maximum incomplete texts; only a malicious guest has more than a few.
 const MAX_OPEN: usize = 64;
 
-/// Bytes of the longest text; of longer ones the end is left out.
+/// Maximum bytes of a text; longer ones are truncated.
 pub const MARK_BYTES: usize = PIECE_BYTES * MAX_PIECES;
 
-/// A text, as a guest's program put it.
+/// A text from a program in a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// The time of its first piece, by the host's clock.
+    /// Time of its first piece on the host's clock.
     pub stamp_ns: u64,
-    /// The text, as far as it is one.
+    /// The text; invalid UTF-8 is replaced.
     pub text: String,
 }
 
-/// The arguments of the hypercalls that carry a text. `id` tells texts apart that are put at the
-/// same time.
+/// The arguments of the hypercalls for a text. `id` distinguishes simultaneous texts.
 #[must_use]
 pub fn mark_words(id: u16, text: &str) -> Vec<[u64; 4]> {
     let bytes = text.as_bytes().get(..MARK_BYTES).unwrap_or(text.as_bytes());
@@ -40,17 +39,17 @@ pub fn mark_words(id: u16, text: &str) -> Vec<[u64; 4]> {
     (0..).zip(&pieces).map(words).collect()
 }
 
-/// Puts pieces together.
+/// Reassembles texts from pieces.
 #[derive(Debug, Default)]
 pub struct Marks {
     open: Vec<Open>,
-    /// Pieces that belong to no text, and texts that were given up.
+    /// Pieces without a text, and abandoned texts.
     damaged: u64,
 }
 
 #[derive(Debug)]
 struct Open {
-    /// Whose it is, and which.
+    /// The guest, and the id of the text.
     key: (u64, u16),
     count: u8,
     next: u8,
@@ -59,8 +58,8 @@ struct Open {
 }
 
 impl Marks {
-    /// Takes a hypercall's arguments; the text, if it is whole with these. `guest` tells guests
-    /// apart.
+    /// Adds a hypercall's arguments; returns the text if it is complete. `guest` distinguishes
+    /// guests.
     pub fn piece(&mut self, guest: u64, words: [u64; 4], stamp_ns: u64) -> Option<Mark> {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let [low, high, index, count, text @ ..] = bytes.as_slice() else { return None };
@@ -101,7 +100,7 @@ impl Marks {
         self.open.push(Open { key, count, next: 0, stamp_ns, bytes: Vec::new() });
     }
 
-    /// Pieces that belong to no text, and texts that were given up; those still open, too.
+    /// Pieces without a text, and abandoned or incomplete texts.
     #[must_use]
     pub fn damaged(&self) -> u64 {
         self.damaged.saturating_add(u64::try_from(self.open.len()).unwrap_or(0))
@@ -123,7 +122,7 @@ mod tests {
         assert_eq!(marks.piece(9, long_words[0], 100), None);
         let short = Mark { stamp_ns: 150, text: "short".into() };
         assert_eq!(marks.piece(9, other[0], 150), Some(short));
-        // Another guest's piece with the same number is another text's.
+        // A piece with the same id from another guest belongs to another text.
         assert_eq!(marks.piece(8, long_words[1], 160), None);
         let text = long.to_owned();
         assert_eq!(marks.piece(9, long_words[1], 200), Some(Mark { stamp_ns: 100, text }));

@@ -1,29 +1,29 @@
-//! From a guest's TSC to its host's.
+//! Converts a guest's TSC to its host's.
 
-/// How a vCPU's TSC and the host's are related: `host = (guest * scaling >> fraction) + offset`.
+/// The relation of a vCPU's TSC to the host's: `host = (guest * scaling >> fraction) + offset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToHost {
-    /// The host's cycles for each of the guest's, as a fixed-point number.
+    /// Host cycles per guest cycle, in fixed point.
     pub scaling: u64,
-    /// How many bits of that are its fraction, up to 63.
+    /// Number of fraction bits, at most 63.
     pub fraction: u8,
-    /// What is added then; sums wrap around.
+    /// Offset that is added; sums wrap.
     pub offset: i64,
 }
 
 impl ToHost {
-    /// Of three words; none where they make no sense.
+    /// From three words; `None` if they are invalid.
     pub(crate) fn new(scaling: u64, fraction: u64, offset: u64) -> Option<Self> {
         let fraction = u8::try_from(fraction).ok().filter(|&fraction| fraction < 64)?;
         (scaling > 0).then_some(Self { scaling, fraction, offset: offset.cast_signed() })
     }
 
-    /// The host's TSC at a time of the guest's.
+    /// The host's TSC at a time of the guest's TSC.
     #[must_use]
     pub fn host_tsc(self, guest_tsc: u64) -> u64 {
         let scaled = u128::from(guest_tsc).wrapping_mul(self.scaling.into());
         let scaled = scaled.checked_shr(self.fraction.into()).unwrap_or(0);
-        // As the counter itself does.
+        // Wraps as the counter itself does.
         let low = u64::try_from(scaled & u128::from(u64::MAX)).unwrap_or(u64::MAX);
         low.wrapping_add_signed(self.offset)
     }

@@ -1,17 +1,17 @@
-//! A file of frames that came out of memory shared with a guest: docs/formats/shared-streams.md.
+//! A file of frames from memory that a guest shares: docs/formats/shared-streams.md.
 
 use std::collections::BTreeMap;
 
 use crate::frame_words::FrameWords;
 use crate::relation::ToHost;
 
-/// The first bytes of a file of frames.
+/// Magic bytes of a file of frames.
 pub const STORED_MAGIC: [u8; 8] = *b"HSCFRAME";
-/// The version that is written, and read.
+/// The version of the format.
 const VERSION: u64 = 1;
 /// Bytes of the file's head.
 const HEAD_BYTES: usize = 16;
-/// Most words that a record has after its first.
+/// Maximum words of a record after its first.
 const MAX_RECORD_WORDS: usize = 255;
 
 /// Kinds of records.
@@ -22,7 +22,7 @@ mod kind {
     pub(super) const DAMAGE: u64 = 4;
 }
 
-/// Writes the records of such a file.
+/// Writes records of such a file.
 #[derive(Debug)]
 pub struct StoredWriter {
     bytes: Vec<u8>,
@@ -35,7 +35,7 @@ impl Default for StoredWriter {
 }
 
 impl StoredWriter {
-    /// Begins with the file's head.
+    /// Starts with the file's header.
     #[must_use]
     pub fn new() -> Self {
         let bytes = [STORED_MAGIC, VERSION.to_le_bytes()].concat();
@@ -48,18 +48,19 @@ impl StoredWriter {
         self.record(kind, cpu, [position, frame.filled()].iter().chain(frame.used()));
     }
 
-    /// Adds how the TSC of a CPU of the guest and the host's are related, from here on and before.
+    /// Adds the relation of the TSC of a guest's CPU to the host's; it applies to all frames of the
+    /// CPU.
     pub fn relation(&mut self, cpu: u16, relation: ToHost) {
         let ToHost { scaling, fraction, offset } = relation;
         self.record(kind::RELATION, cpu, &[scaling, fraction.into(), offset.cast_unsigned()]);
     }
 
-    /// Adds how often what stood in a CPU's ring made no sense.
+    /// Adds the number of invalid contents in a CPU's ring.
     pub fn damage(&mut self, cpu: u16, count: u64) {
         self.record(kind::DAMAGE, cpu, &[count]);
     }
 
-    /// What was added since the last call.
+    /// The bytes since the last call.
     #[must_use]
     pub fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
@@ -78,9 +79,9 @@ impl StoredWriter {
 /// A file of frames.
 #[derive(Debug, Default)]
 pub struct Stored<'b> {
-    /// The guest's CPUs that have anything in it.
+    /// The guest's CPUs with data in the file.
     pub cpus: BTreeMap<u16, StoredCpu<'b>>,
-    /// Records that make no sense, and a cut one at the end.
+    /// Number of invalid or truncated records.
     pub damaged: u64,
 }
 
@@ -91,7 +92,7 @@ pub struct StoredCpu<'b> {
     pub relation: Option<ToHost>,
     /// Its frames, in their order.
     pub frames: Vec<StoredFrame<'b>>,
-    /// How often what stood in the ring made no sense.
+    /// Number of invalid contents in its ring.
     pub damage: u64,
 }
 
@@ -103,7 +104,7 @@ pub struct StoredFrame<'b> {
 }
 
 impl<'b> Stored<'b> {
-    /// Reads a file; none where it is no such file, or of another version.
+    /// Parses a file; `None` for other files, or another version.
     #[must_use]
     pub fn read(bytes: &'b [u8]) -> Option<Self> {
         let (head, mut rest) = bytes.split_at_checked(HEAD_BYTES)?;
@@ -111,7 +112,7 @@ impl<'b> Stored<'b> {
             return None;
         }
         let mut stored = Self::default();
-        // Each turn takes a word at least.
+        // Each iteration consumes at least a word.
         while let Some((first, behind)) = rest.split_first_chunk::<8>() {
             let [kind, len, low, high, ..] = *first;
             let Some((words, behind)) = behind.split_at_checked(usize::from(len).saturating_mul(8))
@@ -130,7 +131,7 @@ impl<'b> Stored<'b> {
             kind::WHOLE | kind::OPEN => 16,
             kind::RELATION => 24,
             kind::DAMAGE => 8,
-            // Of a later version, which need not be known.
+            // A record of a later version, which can be ignored.
             _ => return,
         };
         if bytes.len() < min {
@@ -159,7 +160,7 @@ impl<'b> Stored<'b> {
 }
 
 impl StoredFrame<'_> {
-    /// How many frames of its CPU came before it.
+    /// Number of earlier frames of its CPU.
     #[must_use]
     pub fn position(&self) -> u64 {
         word(self.bytes, 0)
@@ -173,7 +174,7 @@ impl StoredFrame<'_> {
     }
 }
 
-/// A word by its index; 0 after the end.
+/// A word by index; 0 past the end.
 fn word(bytes: &[u8], at: usize) -> u64 {
     let bytes = bytes.chunks_exact(8).nth(at).unwrap_or_default();
     u64::from_le_bytes(bytes.try_into().unwrap_or_default())

@@ -1,31 +1,31 @@
-//! What short numbers in a stream stand for.
+//! Tables that resolve short numbers in a stream.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::event::Task;
 
-/// The task that runs when none does, on each CPU.
+/// Slot of the idle task of each CPU.
 const IDLE_SLOT: u8 = 0;
-/// Its priority, as `sched_switch` shows it.
+/// Priority of the idle task in `sched_switch`.
 const IDLE_PRIO: i16 = 120;
 
-/// Bytes of the longest name; more pieces than that are of a guest that plays tricks.
+/// Maximum bytes of a name; only a malicious guest sends more.
 const NAME_BYTES: usize = 120;
-/// Functions whose names are kept.
+/// Maximum functions with names.
 const MAX_NAMES: usize = 1 << 16;
 
-/// Names of functions by their addresses, for as long as a stream goes on.
+/// Function names by address, for the lifetime of a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     known: HashMap<u64, Arc<str>>,
-    /// Pieces so far, of the function with this address.
+    /// Parts of the name of the function at this address.
     open: Vec<u8>,
     open_for: Option<u64>,
 }
 
 impl Names {
-    /// Takes a piece of the name of the function at an address.
+    /// Adds a part of the name of the function at an address.
     pub(crate) fn piece(&mut self, address: u64, piece: &[u8], more: bool) {
         if self.open_for != Some(address) {
             self.open.clear();
@@ -41,7 +41,7 @@ impl Names {
         }
     }
 
-    /// Pieces may be missing from here on.
+    /// Parts may be missing from here on.
     pub(crate) fn forget_pieces(&mut self) {
         self.open.clear();
         self.open_for = None;
@@ -52,7 +52,7 @@ impl Names {
     }
 }
 
-/// The tables of one stream, of fixed size.
+/// The fixed-size tables of a stream.
 #[derive(Debug)]
 pub(crate) struct Tables {
     tasks: [Option<Task>; 64],
@@ -61,7 +61,7 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// The state at the start of a stream, on a CPU: only the idle task is known.
+    /// The state at the start of a stream on a CPU: only the idle task is known.
     pub(crate) fn new(cpu: u16) -> Self {
         let mut tables =
             Self { tasks: [None; 64], functions: [None; 128], irqs: Box::new([[0; 16]; 256]) };
@@ -95,7 +95,7 @@ impl Tables {
         }
     }
 
-    /// Its name, or none.
+    /// The interrupt's name, or zeros.
     pub(crate) fn irq(&self, irq: u32) -> [u8; 16] {
         let name = usize::try_from(irq).ok().and_then(|irq| self.irqs.get(irq));
         name.copied().unwrap_or_default()

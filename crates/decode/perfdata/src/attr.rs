@@ -1,18 +1,18 @@
-//! `struct perf_event_attr`: what an event counts, and what its samples hold.
+//! `struct perf_event_attr`: the event to count, and the fields of its samples.
 
 use raw_bytes::{ByteOrder, Cursor, Truncated};
 
 /// `perf_event_attr::type`.
 pub mod event_type {
-    /// Counters that processors have under common names.
+    /// Generic hardware counters.
     pub const HARDWARE: u32 = 0;
-    /// The kernel's own: clocks, faults, switches.
+    /// Software events of the kernel: clocks, faults, switches.
     pub const SOFTWARE: u32 = 1;
     /// A tracepoint; `config` is its id.
     pub const TRACEPOINT: u32 = 2;
-    /// Caches; `config` says which, and what of them.
+    /// Caches; `config` has the cache, the operation and the result.
     pub const HW_CACHE: u32 = 3;
-    /// Numbers of the processor's manual.
+    /// Raw event numbers from the processor's manual.
     pub const RAW: u32 = 4;
     /// A breakpoint.
     pub const BREAKPOINT: u32 = 5;
@@ -32,31 +32,31 @@ pub mod sample_type {
     pub const READ: u64 = 1 << 4;
     /// Call chain.
     pub const CALLCHAIN: u64 = 1 << 5;
-    /// The event's id; of an inherited one that of its parent.
+    /// The event's id; for an inherited event, that of its parent.
     pub const ID: u64 = 1 << 6;
     /// CPU.
     pub const CPU: u64 = 1 << 7;
-    /// Events since the sample before.
+    /// Event count since the previous sample.
     pub const PERIOD: u64 = 1 << 8;
     /// The event's own id.
     pub const STREAM_ID: u64 = 1 << 9;
-    /// Bytes of the event's own: a tracepoint's record.
+    /// Raw data of the event: a tracepoint's record.
     pub const RAW: u64 = 1 << 10;
-    /// The last branches.
+    /// The branch stack.
     pub const BRANCH_STACK: u64 = 1 << 11;
-    /// Registers of the program.
+    /// Registers of user space.
     pub const REGS_USER: u64 = 1 << 12;
-    /// The top of the program's stack.
+    /// The top of the user stack.
     pub const STACK_USER: u64 = 1 << 13;
-    /// What an access cost.
+    /// Cost of a memory access.
     pub const WEIGHT: u64 = 1 << 14;
-    /// Where data came from.
+    /// Source of the accessed data.
     pub const DATA_SRC: u64 = 1 << 15;
-    /// The event's id, at the beginning of samples and at the end of all else.
+    /// The event's id, as the first field of samples and the last of other records.
     pub const IDENTIFIER: u64 = 1 << 16;
-    /// Why a transaction was aborted.
+    /// Abort reason of a transaction.
     pub const TRANSACTION: u64 = 1 << 17;
-    /// Registers of what was interrupted.
+    /// Registers at the interrupt.
     pub const REGS_INTR: u64 = 1 << 18;
     /// Physical address that was accessed.
     pub const PHYS_ADDR: u64 = 1 << 19;
@@ -68,9 +68,9 @@ pub mod sample_type {
     pub const DATA_PAGE_SIZE: u64 = 1 << 22;
     /// Size of the instruction's page.
     pub const CODE_PAGE_SIZE: u64 = 1 << 23;
-    /// What an access cost, in parts.
+    /// Cost of a memory access, in parts.
     pub const WEIGHT_STRUCT: u64 = 1 << 24;
-    /// All that are known here: what a sample holds past an unknown one can't be read.
+    /// All known bits: a sample cannot be parsed beyond the field of an unknown bit.
     pub(crate) const KNOWN: u64 = (1 << 25) - 1;
 }
 
@@ -80,25 +80,25 @@ pub mod read_format {
     pub const TOTAL_TIME_ENABLED: u64 = 1;
     /// Time for which it counted.
     pub const TOTAL_TIME_RUNNING: u64 = 1 << 1;
-    /// Its id.
+    /// The event's id.
     pub const ID: u64 = 1 << 2;
     /// Counts of all events of its group.
     pub const GROUP: u64 = 1 << 3;
-    /// Samples that it lost.
+    /// Lost samples.
     pub const LOST: u64 = 1 << 4;
 }
 
-/// Bits of `perf_event_attr::branch_sample_type` that change what a sample holds.
+/// Bits of `perf_event_attr::branch_sample_type` that change the layout of a sample.
 pub(crate) mod branch {
-    /// An index comes first.
+    /// The branch stack starts with an index.
     pub(crate) const HW_INDEX: u64 = 1 << 17;
-    /// Counts come last.
+    /// The branch stack ends with counters.
     pub(crate) const COUNTERS: u64 = 1 << 19;
 }
 
-/// Bits of [`Flags`], the first being 0.
+/// Bit numbers of [`Flags`], counted from 0.
 pub mod flag {
-    /// It does not begin to count by itself.
+    /// The event starts disabled.
     pub const DISABLED: u32 = 0;
     /// Mappings of code are recorded.
     pub const MMAP: u32 = 8;
@@ -114,22 +114,22 @@ pub mod flag {
     pub const SAMPLE_ID_ALL: u32 = 18;
     /// Mappings are recorded with device and inode.
     pub const MMAP2: u32 = 23;
-    /// Names by new programs are marked.
+    /// Thread names that come from exec are marked.
     pub const COMM_EXEC: u32 = 24;
     /// Times are those of the clock `clock_id`.
     pub const USE_CLOCK_ID: u32 = 25;
-    /// Symbols that come into being are recorded.
+    /// Symbols that are registered at run time are recorded.
     pub const KSYMBOL: u32 = 29;
-    /// Mappings carry build ids where files have them.
+    /// Mappings have build ids if the files have them.
     pub const BUILD_ID: u32 = 34;
 }
 
-/// The bit-field of an attribute, the first bit lowest whatever the byte order.
+/// The bit-field of an attribute; the first bit is the lowest, independent of the byte order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(u64);
 
 impl Flags {
-    /// A compiler for big-endian machines puts the first of a bit-field into the highest bit.
+    /// On big-endian machines, the first bit of a bit-field is the highest.
     fn new(word: u64, order: ByteOrder) -> Self {
         match order {
             ByteOrder::Little => Self(word),
@@ -137,7 +137,7 @@ impl Flags {
         }
     }
 
-    /// Those with the bits of [`flag`] set.
+    /// Flags with the given bits of [`flag`] set.
     #[must_use]
     pub fn with_bits(bits: &[u32]) -> Self {
         Self(bits.iter().fold(0, |word, &bit| word | 1_u64.wrapping_shl(bit)))
@@ -147,13 +147,13 @@ impl Flags {
         self.0.wrapping_shr(at) & 1 == 1
     }
 
-    /// The user space is left out.
+    /// User space is excluded.
     #[must_use]
     pub const fn exclude_user(self) -> bool {
         self.bit(4)
     }
 
-    /// The kernel is left out.
+    /// The kernel is excluded.
     #[must_use]
     pub const fn exclude_kernel(self) -> bool {
         self.bit(5)
@@ -171,25 +171,25 @@ impl Flags {
         self.bit(18)
     }
 
-    /// The host is left out.
+    /// The host is excluded.
     #[must_use]
     pub const fn exclude_host(self) -> bool {
         self.bit(19)
     }
 
-    /// Guests are left out.
+    /// Guests are excluded.
     #[must_use]
     pub const fn exclude_guest(self) -> bool {
         self.bit(20)
     }
 
-    /// Times are those of the clock `clock_id`; else those of the scheduler's clock.
+    /// Times are those of the clock `clock_id`; otherwise those of the scheduler's clock.
     #[must_use]
     pub const fn use_clock_id(self) -> bool {
         self.bit(25)
     }
 
-    /// Mappings carry build ids where files have them.
+    /// Mappings have build ids if the files have them.
     #[must_use]
     pub const fn build_id(self) -> bool {
         self.bit(34)
@@ -201,35 +201,35 @@ impl Flags {
 pub struct Attr {
     /// The kind of event: [`event_type`], or the number of a PMU.
     pub kind: u32,
-    /// Which of that kind.
+    /// The event of that kind.
     pub config: u64,
-    /// Events from sample to sample; a frequency in Hz where [`Flags::freq`] says so.
+    /// Events per sample; a frequency in Hz if [`Flags::freq`] is set.
     pub sample_period: u64,
     /// The fields of a sample: bits of [`sample_type`].
     pub sample_type: u64,
     /// The format of counts: bits of [`read_format`].
     pub read_format: u64,
-    /// The bit-field.
+    /// The flags.
     pub flags: Flags,
     /// The number of samples after which the reader is woken, or of bytes ([`flag::WATERMARK`]).
     pub wakeup: u32,
-    /// What branches look like.
+    /// Format of the branch stack.
     pub branch_sample_type: u64,
-    /// Registers of the program that a sample holds, a bit each.
+    /// User-space registers in a sample, a bit each.
     pub sample_regs_user: u64,
-    /// Registers of what was interrupted that a sample holds, a bit each.
+    /// Registers at the interrupt in a sample, a bit each.
     pub sample_regs_intr: u64,
-    /// The clock, where [`Flags::use_clock_id`] says so (`CLOCK_…` of the kernel).
+    /// The clock if [`Flags::use_clock_id`] is set (`CLOCK_…` of the kernel).
     pub clock_id: i32,
 }
 
-/// Bytes of the first version of the structure (`PERF_ATTR_SIZE_VER0`), and of the one that is written here,
-/// which has all its fields (`PERF_ATTR_SIZE_VER5`: Linux 4.1).
+/// Size of the first version of the structure (`PERF_ATTR_SIZE_VER0`), and of the version that is
+/// written here and has all fields in use (`PERF_ATTR_SIZE_VER5`: Linux 4.1).
 const MIN_BYTES: usize = 64;
 const WRITTEN_BYTES: usize = 112;
 
 impl Attr {
-    /// Those of records that are of no event.
+    /// Attributes for records without an event.
     pub(crate) const fn none() -> Self {
         Self {
             kind: event_type::SOFTWARE,
@@ -246,10 +246,10 @@ impl Attr {
         }
     }
 
-    /// Reads one of all of `bytes`; fields that an older perf did not have are 0.
+    /// Parses an attribute that fills `bytes`; fields that an older perf did not have are 0.
     ///
     /// # Errors
-    /// When the fields of the first version are not there.
+    /// If the fields of the first version are incomplete.
     pub(crate) fn parse(bytes: &[u8], order: ByteOrder, offset: u64) -> Result<Self, Truncated> {
         Cursor::new(bytes, order, offset).take(MIN_BYTES as u64)?;
         let u32_at = |at| order.u32_at(bytes, at).unwrap_or(0);
@@ -269,7 +269,7 @@ impl Attr {
         })
     }
 
-    /// The structure as the kernel of this machine takes it, in its byte order.
+    /// The structure in this machine's byte order, for the kernel.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; WRITTEN_BYTES] {
         let mut bytes = [0; WRITTEN_BYTES];
@@ -294,16 +294,16 @@ impl Attr {
         bytes
     }
 
-    /// Bytes that the attributes at the beginning of `bytes` say they take.
+    /// Size of the attribute at the start of `bytes`, according to its size field.
     pub(crate) fn size(bytes: &[u8], order: ByteOrder) -> u64 {
-        // The first perf wrote 0 there.
+        // The first version of perf wrote 0 there.
         match order.u32_at(bytes, 4) {
             None | Some(0) => MIN_BYTES as u64,
             Some(size) => size.into(),
         }
     }
 
-    /// Whether samples hold all of `bits` of [`sample_type`].
+    /// Whether samples have all fields of `bits` of [`sample_type`].
     #[must_use]
     pub const fn samples(&self, bits: u64) -> bool {
         self.sample_type & bits == bits

@@ -1,4 +1,4 @@
-//! What records say, by their types.
+//! The content of records, by type.
 
 use raw_bytes::{Cursor, Truncated, slice};
 
@@ -6,47 +6,47 @@ use crate::attr::Attr;
 use crate::words::{Fields, Words};
 use crate::{BuildId, ReadValues, Record, Sample, SampleId, kind, misc};
 
-/// What a record says.
+/// The content of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body<'f> {
-    /// An event's occurrence.
+    /// A sample.
     Sample(Box<Sample<'f>>),
     /// A mapping (MMAP, MMAP2).
     Mapping(Mapping<'f>),
     /// A thread's name.
     Comm(Comm<'f>),
-    /// The beginning of a thread.
+    /// The start of a thread.
     Fork(Task),
     /// The end of a thread.
     Exit(Task),
-    /// Records that found no room (LOST).
+    /// Lost records (LOST).
     Lost(Lost),
-    /// Samples that were lost (LOST_SAMPLES).
+    /// Lost samples (LOST_SAMPLES).
     LostSamples(Lost),
-    /// An event is held back.
+    /// An event is throttled.
     Throttle(Throttle),
-    /// It is no longer.
+    /// An event is no longer throttled.
     Unthrottle(Throttle),
     /// Counts of a thread.
     Read(ReadValues<'f>),
-    /// A thread begins or ends to run.
+    /// A thread is switched in or out.
     Switch(Switch),
-    /// A symbol came or went.
+    /// A symbol was registered or unregistered.
     Ksymbol(Ksymbol<'f>),
-    /// All records that were there by then have been written.
+    /// The end of a round: all records available by then have been written.
     FinishedRound,
     /// Ids of events.
     IdIndex(IdIndexEntries<'f>),
-    /// From time to the processor's counter.
+    /// Conversion from the processor's counter to time.
     TimeConv(TimeConv),
-    /// Something else.
+    /// Another type.
     Other,
 }
 
 /// A mapping of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapping<'f> {
-    /// Process; of the kernel's own -1 as `u32`.
+    /// Process; -1 as `u32` for the kernel.
     pub pid: u32,
     /// Thread.
     pub tid: u32,
@@ -58,7 +58,7 @@ pub struct Mapping<'f> {
     pub file_offset: u64,
     /// The file's build id.
     pub build_id: Option<BuildId>,
-    /// What may be done with it (`PROT_…`), in MMAP2.
+    /// Access protection (`PROT_…`); only in MMAP2.
     pub protection: Option<u32>,
     /// The file.
     pub path: &'f [u8],
@@ -73,38 +73,38 @@ pub struct Comm<'f> {
     pub tid: u32,
     /// The name.
     pub name: &'f [u8],
-    /// Whether it is that of a new program.
+    /// Whether it comes from exec.
     pub exec: bool,
 }
 
-/// The beginning or the end of a thread.
+/// The start or the end of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
     /// Process.
     pub pid: u32,
-    /// Process of the thread that began it.
+    /// Process of the parent thread.
     pub parent_pid: u32,
     /// Thread.
     pub tid: u32,
-    /// Thread that began it.
+    /// Parent thread.
     pub parent_tid: u32,
-    /// When, in nanoseconds.
+    /// Time in nanoseconds.
     pub time: u64,
 }
 
-/// Records or samples that are missing.
+/// Lost records or samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// Id of the event into whose buffer they would have gone; not known of LOST_SAMPLES.
+    /// Id of the event whose buffer was full; unknown for LOST_SAMPLES.
     pub id: Option<u64>,
-    /// How many.
+    /// Number of lost records.
     pub count: u64,
 }
 
-/// An event that came too often.
+/// An event that was throttled because it occurred too often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Throttle {
-    /// When, in nanoseconds.
+    /// Time in nanoseconds.
     pub time: u64,
     /// Id of the event.
     pub id: u64,
@@ -112,52 +112,52 @@ pub struct Throttle {
     pub stream_id: u64,
 }
 
-/// A thread begins or ends to run.
+/// A thread is switched in or out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switch {
-    /// It ends to run.
+    /// It is switched out.
     pub out: bool,
-    /// It would have gone on.
+    /// It was preempted.
     pub preempted: bool,
-    /// Process and thread that ran before or run next, where all threads were recorded.
+    /// The previous or the next process and thread, if all threads were recorded.
     pub other: Option<(u32, u32)>,
 }
 
-/// A symbol of the kernel that came or went while it was recorded: BPF, trampolines.
+/// A kernel symbol that was registered or unregistered during the recording: BPF, trampolines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ksymbol<'f> {
     /// First address.
     pub addr: u64,
     /// Bytes.
     pub len: u32,
-    /// Of what kind (`enum perf_record_ksymbol_type`).
+    /// Kind of symbol (`enum perf_record_ksymbol_type`).
     pub kind: u16,
-    /// It went.
+    /// It was unregistered.
     pub gone: bool,
     /// The symbol.
     pub name: &'f [u8],
 }
 
-/// From time to the processor's counter: ns = `zero` + (counter × `mult`) >> `shift`.
+/// Conversion from the processor's counter to time: ns = `zero` + (counter × `mult`) >> `shift`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeConv {
     /// Bits to shift by.
     pub shift: u64,
     /// Factor.
     pub mult: u64,
-    /// Nanoseconds at which the counter was 0.
+    /// Time of counter 0 in nanoseconds.
     pub zero: u64,
 }
 
-/// Ids of events with where they count.
+/// Ids of events, with their CPUs and threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdIndexEntries<'f> {
     entries: Words<'f>,
-    /// Of each entry the machine and the vCPU, where guests' events were injected.
+    /// Machine and vCPU of each entry, if guests' events were injected.
     guests: Words<'f>,
 }
 
-/// An id of an event with where it counts.
+/// An id of an event, with its CPU and thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdIndexEntry {
     /// The id.
@@ -168,12 +168,12 @@ pub struct IdIndexEntry {
     pub cpu: u64,
     /// Thread; -1 as `u64`: any.
     pub tid: u64,
-    /// Process of the virtual machine it is of, and the vCPU.
+    /// Process of the VM, and the vCPU.
     pub guest: Option<(u64, u64)>,
 }
 
 impl IdIndexEntries<'_> {
-    /// All of them in order.
+    /// All entries in order.
     pub fn iter(&self) -> impl Iterator<Item = IdIndexEntry> {
         (0..self.entries.len()).step_by(4).filter_map(|at| {
             let (mut words, mut guest) = (self.entries.from(at), self.guests.from(at.div_ceil(2)));
@@ -189,10 +189,10 @@ impl IdIndexEntries<'_> {
 }
 
 impl<'f> Body<'f> {
-    /// Reads a record of an event with those attributes.
+    /// Parses a record of an event with these attributes.
     ///
     /// # Errors
-    /// When it ends before all that its type asks for.
+    /// If it ends before the fields of its type.
     pub fn parse(record: &Record<'f>, attr: &Attr) -> Result<Self, Truncated> {
         let mut cursor = own_cursor(record, attr);
         let cursor = &mut cursor;
@@ -228,7 +228,7 @@ impl<'f> Body<'f> {
     }
 }
 
-/// A record's own bytes: without its head and what ends it.
+/// The content of a record, without its header and its sample id.
 fn own_cursor<'f>(record: &Record<'f>, attr: &Attr) -> Cursor<'f> {
     let body = record.body();
     let len = (body.len() as u64).saturating_sub(SampleId::len(record, attr));
@@ -241,7 +241,8 @@ fn mapping<'f>(record: &Record<'f>, cursor: &mut Cursor<'f>) -> Result<Mapping<'
     let mut mapping =
         Mapping { pid, tid, addr, len, file_offset, build_id: None, protection: None, path: &[] };
     if record.kind == kind::MMAP2 {
-        // Device, inode and its generation; or the size of a build id, three bytes, and room for 20.
+        // Device, inode and its generation; or the size of a build id, three bytes, and space for
+        // 20.
         let of_file = cursor.take(24)?;
         if record.misc & misc::MMAP_BUILD_ID != 0 {
             let size = of_file.first().copied().unwrap_or(0).min(20);
@@ -288,7 +289,7 @@ fn ksymbol<'f>(cursor: &mut Cursor<'f>) -> Result<Ksymbol<'f>, Truncated> {
     Ok(Ksymbol { addr, len, kind, gone: flags & 1 == 1, name })
 }
 
-/// Entries, then as many of machine and vCPU where there is room for those.
+/// Entries, then the same number of machines and vCPUs if there is enough data.
 fn id_index<'f>(
     record: &Record<'f>,
     cursor: &mut Cursor<'f>,

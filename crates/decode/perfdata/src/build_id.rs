@@ -1,18 +1,18 @@
-//! Build ids: what names a kernel, program or library whatever its path.
+//! Build ids, which identify a kernel, program or library independent of its path.
 
 use std::fmt;
 
 use raw_bytes::{ByteOrder, slice};
 
-/// `NT_GNU_BUILD_ID`, and whose type that is.
+/// `NT_GNU_BUILD_ID`, and the owner of this note type.
 const NOTE_TYPE: u32 = 3;
 const OWNER: &[u8] = b"GNU\0";
-/// Bytes of a note before its owner: the owner's length, the text's, its type.
+/// Bytes of a note before its owner: length of the owner, length of the content, type.
 const NOTE_HEAD_BYTES: u64 = 12;
-/// What kernels and perf take for one, in bytes.
+/// Maximum bytes of a build id in the kernel and perf.
 const LONGEST: u64 = 20;
 
-/// A build id: 20 bytes, or fewer.
+/// A build id of at most 20 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BuildId {
     bytes: [u8; 20],
@@ -20,7 +20,7 @@ pub struct BuildId {
 }
 
 impl BuildId {
-    /// That of `bytes`, of which the first 20 count.
+    /// The build id in `bytes`; only the first 20 bytes count.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Self {
         let mut id = Self { bytes: [0; 20], len: 0 };
@@ -31,7 +31,7 @@ impl BuildId {
         id
     }
 
-    /// The one among ELF notes, of which each part is filled up to `step` bytes.
+    /// The build id in ELF notes, whose parts are padded to `step` bytes.
     #[must_use]
     pub fn in_notes(notes: &[u8], order: ByteOrder, step: u64) -> Option<Self> {
         let mut at = 0_u64;
@@ -39,7 +39,7 @@ impl BuildId {
             let note = slice::from(notes, at);
             let len = |at| order.u32_at(note, at).map(u64::from);
             let (owner, text, kind) = (len(0)?, len(4)?, order.u32_at(note, 8)?);
-            // Of lengths below 2^32 no sum overflows.
+            // Lengths below 2^32 cannot overflow the sum.
             let text_at = NOTE_HEAD_BYTES.saturating_add(owner).checked_next_multiple_of(step)?;
             if kind == NOTE_TYPE && slice::range(note, NOTE_HEAD_BYTES, owner) == OWNER {
                 let id = slice::range(note, text_at, text);

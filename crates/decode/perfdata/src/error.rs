@@ -1,17 +1,17 @@
-//! The few errors that end reading; damage doesn't.
+//! Errors that prevent reading; damage does not.
 
 use raw_bytes::{Truncated, bytes};
 
-/// The file can't be read as a perf.data at all.
+/// The file cannot be read as a perf.data.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PerfDataError {
-    /// The first eight bytes are those of no perf.data.
+    /// The magic number is wrong.
     #[error(
         "not a perf.data: the file does not begin with PERFILE2; give the file perf record wrote"
     )]
     NotPerfData,
-    /// A file of perf before 2.6.38 (2010), which wrote no byte order.
+    /// A file of perf before 2.6.38 (2010), which has no byte order.
     #[error(
         "a perf.data of a perf from before 2011 (PERFFILE), which is not supported; record again with a \
         newer perf"
@@ -26,13 +26,13 @@ pub enum PerfDataError {
         #[source]
         source: Truncated,
     },
-    /// The size of its header is that of neither form.
+    /// The size of its header matches neither form.
     #[error("its header has {}, but a perf.data file has 104 and a pipe 16", bytes(*size))]
     HeaderSize {
-        /// The size that the file has there, in bytes.
+        /// The header size in the file.
         size: u64,
     },
-    /// One of several files of a recording that is a folder.
+    /// A file of a recording that is a folder with several files.
     #[error(
         "part of a folder that perf record --threads wrote, whose records are in several files; \
          record without --threads, or make one file of it: perf inject -i FOLDER -o perf.data"

@@ -1,4 +1,4 @@
-//! The events of a recording, and which of them a record is of.
+//! The events of a recording, and the event of each record.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,22 +9,22 @@ use crate::attr::{Attr, sample_type};
 use crate::sample_id::IdPlace;
 use crate::{Body, Record, SampleId, kind, names};
 
-/// Events kept, at most: `perf record -e '*:*'` has some two thousand.
+/// Maximum number of events: `perf record -e '*:*'` has about two thousand.
 const MAX_EVENTS: usize = 1 << 16;
 
 /// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What it counts, and what its samples hold.
+    /// The event to count, and the fields of its samples.
     pub attr: Attr,
-    /// Its ids: one for each CPU or thread.
+    /// Its ids: one per CPU or thread.
     pub ids: Vec<u64>,
-    /// The name that the file has for it.
+    /// Its name in the file.
     pub(crate) given: Option<String>,
 }
 
 impl Event {
-    /// Its name: the file's, else one made of its attributes.
+    /// Its name in the file, otherwise a name from its attributes.
     #[must_use]
     pub fn name(&self) -> String {
         self.given.clone().unwrap_or_else(|| names::name(&self.attr))
@@ -36,38 +36,38 @@ impl Event {
 pub struct Events {
     list: Vec<Event>,
     by_id: HashMap<u64, usize>,
-    /// Ids that may still be taken: as many as the file has room for.
+    /// Number of ids that can still be added, which the file's size bounds.
     room: usize,
     order: ByteOrder,
-    /// Where records have the id of their event; `None`: nowhere that is the same for all events.
+    /// Position of the event's id in records; `None` if it is not the same for all events.
     place: Option<IdPlace>,
-    /// All events' samples hold the same.
+    /// Whether all events have the same sample fields.
     alike: bool,
 }
 
 impl Events {
-    /// None yet, of a file with that many bytes.
+    /// An empty list for a file of this size.
     pub(crate) fn new(order: ByteOrder, file_len: usize) -> Self {
         let room = file_len.div_ceil(8);
         Self { list: Vec::new(), by_id: HashMap::new(), room, order, place: None, alike: true }
     }
 
-    /// All of them in the order of the file.
+    /// All events in file order.
     #[must_use]
     pub fn list(&self) -> &[Event] {
         &self.list
     }
 
-    /// The index of the event that has an id.
+    /// The index of the event with an id.
     #[must_use]
     pub fn index_of_id(&self, id: u64) -> Option<usize> {
         self.by_id.get(&id).copied()
     }
 
-    /// The index of the event that a record is of; `None`: that can't be known, or there is no event.
+    /// The index of a record's event; `None` if it is unknown, or if there are no events.
     ///
-    /// Records that an event's id is not in are taken for those of the first event if it makes no
-    /// difference: to records that are no samples, and where all events' samples hold the same.
+    /// A record without an event id is assigned to the first event if that makes no difference: for
+    /// records other than samples, and if all events have the same sample fields.
     #[must_use]
     pub fn index_of(&self, record: &Record<'_>) -> Option<usize> {
         let (first, sampled) = (self.list.first()?, record.kind == kind::SAMPLE);
@@ -84,25 +84,25 @@ impl Events {
         }
     }
 
-    /// What a record says.
+    /// The content of a record.
     ///
     /// # Errors
-    /// When it is of an event that the file doesn't have (nothing is wanted then), or ends before all that
-    /// its type and its event ask for.
+    /// If its event is not in the file (then nothing was `wanted`), or if it ends before the fields
+    /// of its type and its event.
     pub fn body<'f>(&self, record: &Record<'f>) -> Result<Body<'f>, Truncated> {
         Body::parse(record, self.attr(record)?)
     }
 
-    /// What ends a record: which event, where and when.
+    /// The sample id at the end of a record: event, CPU and time.
     ///
     /// # Errors
-    /// As [`Events::body`].
+    /// As for [`Events::body`].
     pub fn sample_id(&self, record: &Record<'_>) -> Result<SampleId, Truncated> {
         SampleId::parse(record, self.attr(record)?)
     }
 
     fn attr(&self, record: &Record<'_>) -> Result<&Attr, Truncated> {
-        // Those of perf's own say the same whatever the events.
+        // perf's own records have the same content for all events.
         static NONE: Attr = Attr::none();
         let event = self.index_of(record).and_then(|at| self.list.get(at));
         let is_of_perf = record.kind >= kind::USER_START;
@@ -122,13 +122,13 @@ impl Events {
         self.list.len().checked_sub(1)
     }
 
-    /// Gives an event ids; the first event that has an id keeps it.
+    /// Adds ids to an event; the first event with an id keeps it.
     pub(crate) fn add_ids(&mut self, index: usize, ids: impl Iterator<Item = u64>) {
         let Some(event) = self.list.get_mut(index) else { return };
         for id in ids {
             let Some(room) = self.room.checked_sub(1) else { return };
             self.room = room;
-            // Lists of ids come twice, in sections and in features.
+            // Lists of ids occur twice: in sections and in features.
             if let Entry::Vacant(free) = self.by_id.entry(id) {
                 free.insert(index);
                 event.ids.push(id);
@@ -142,7 +142,7 @@ impl Events {
         }
     }
 
-    /// Finds what all events have in common; to be called when all are known.
+    /// Determines the common properties of all events; called after all events have been added.
     pub(crate) fn finish(&mut self, damages: &mut Damages) {
         let mut places = self.list.iter().map(|event| IdPlace::for_attr(&event.attr));
         let first = places.next().flatten();

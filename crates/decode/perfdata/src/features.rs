@@ -12,7 +12,7 @@ use crate::{BuildId, Damage, Range, misc};
 pub mod feature {
     /// Formats of tracepoints.
     pub const TRACING_DATA: u32 = 1;
-    /// Build ids of what was executed.
+    /// Build ids of executed files.
     pub const BUILD_ID: u32 = 2;
     /// Name of the host.
     pub const HOSTNAME: u32 = 3;
@@ -20,7 +20,7 @@ pub mod feature {
     pub const OSRELEASE: u32 = 4;
     /// Version of perf.
     pub const VERSION: u32 = 5;
-    /// The machine.
+    /// The architecture.
     pub const ARCH: u32 = 6;
     /// Number of CPUs.
     pub const NRCPUS: u32 = 7;
@@ -30,19 +30,19 @@ pub mod feature {
     pub const EVENT_DESC: u32 = 12;
     /// Times of the first and the last sample.
     pub const SAMPLE_TIME: u32 = 21;
-    /// Step of the clock.
+    /// Resolution of the clock.
     pub const CLOCKID: u32 = 23;
     /// The recording is a folder.
     pub const DIR_FORMAT: u32 = 24;
     /// Records are compressed.
     pub const COMPRESSED: u32 = 27;
-    /// The clock, and the time of day.
+    /// The clock and the wall-clock time.
     pub const CLOCK_DATA: u32 = 29;
 }
 
-/// Build ids kept, at most.
+/// Maximum number of build ids.
 const MAX_BUILD_IDS: usize = 1 << 16;
-/// Arguments of the command line that are kept, at most.
+/// Maximum arguments of the command line.
 const MAX_ARGUMENTS: u32 = 1 << 12;
 
 /// A recording's description of the machine and the recorder; missing facts are `None` or empty.
@@ -54,42 +54,42 @@ pub struct Features {
     pub os_release: Option<String>,
     /// Version of perf.
     pub version: Option<String>,
-    /// The machine, as `uname -m` has it.
+    /// The architecture, as in `uname -m`.
     pub arch: Option<String>,
-    /// CPUs that the machine may have.
+    /// Possible CPUs of the machine.
     pub cpus_available: Option<u32>,
-    /// CPUs that ran.
+    /// Online CPUs.
     pub cpus_online: Option<u32>,
     /// The command line of the recorder.
     pub command: Vec<String>,
     /// Times of the first and the last sample, in nanoseconds.
     pub sample_time: Option<(u64, u64)>,
-    /// Step of the clock in nanoseconds, where a clock was asked for.
+    /// Resolution of the clock in nanoseconds, if a clock was requested.
     pub clock_step_ns: Option<u64>,
-    /// The clock, and the time of day.
+    /// The clock and the wall-clock time.
     pub clock_data: Option<ClockData>,
-    /// Where the formats of tracepoints are.
+    /// Position of the tracepoint formats.
     pub tracing_data: Option<Range>,
-    /// Build ids of what was executed.
+    /// Build ids of executed files.
     pub build_ids: Vec<(BuildId, String)>,
     /// Records are compressed.
     pub compressed: bool,
-    /// The recording is a folder with files for some of the records.
+    /// The recording is a folder; other files have some of the records.
     pub folder: bool,
 }
 
-/// The same moment on two clocks.
+/// Simultaneous readings of two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockData {
     /// The recording's clock (`CLOCK_…` of the kernel).
     pub clock_id: u32,
-    /// Time of day in nanoseconds since 1970.
+    /// Wall-clock time in nanoseconds since 1970.
     pub wall_ns: u64,
-    /// That time on the recording's clock, in nanoseconds.
+    /// The recording's clock at that time, in nanoseconds.
     pub clock_ns: u64,
 }
 
-/// Reads features, of sections or of records.
+/// Reads features from sections or records.
 pub(crate) struct Reader<'p> {
     pub(crate) order: ByteOrder,
     pub(crate) events: &'p mut Events,
@@ -98,7 +98,7 @@ pub(crate) struct Reader<'p> {
 }
 
 impl Reader<'_> {
-    /// Reads the feature of that number, which is at `offset` of the file.
+    /// Reads a feature, which is at `offset` in the file.
     pub(crate) fn read(&mut self, number: u32, bytes: &[u8], offset: u64) {
         let mut cursor = Cursor::new(bytes, self.order, offset);
         let read = self.read_feature(number, &mut cursor);
@@ -143,7 +143,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Records with a head each, one after the other.
+    /// Build id records, one after the other.
     fn build_ids(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Truncated> {
         while !cursor.is_empty() {
             cursor.u32()?;
@@ -154,7 +154,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A build id, without its head: process of a virtual machine, 20 bytes, their number, the file.
+    /// A build id without its record header: process of a VM, 20 bytes, their number, the file.
     pub(crate) fn build_id(&mut self, misc: u16, body: &[u8]) {
         let list = &mut self.features.build_ids;
         if body.len() < 28 || list.len() >= MAX_BUILD_IDS {
@@ -166,7 +166,7 @@ impl Reader<'_> {
         list.push((id, text(range(body, 28, u64::MAX))));
     }
 
-    /// Events as the file describes them again: with names.
+    /// The file's second list of events, which has names.
     fn events(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Truncated> {
         let (count, attr_size) = (cursor.u32()?, cursor.u32()?);
         for index in 0..count as usize {
@@ -192,7 +192,7 @@ impl Reader<'_> {
     }
 }
 
-/// A text of a feature: its size in four bytes, then itself with NULs to fill up.
+/// A text of a feature: its size in four bytes, then the text padded with NULs.
 fn sized_text(cursor: &mut Cursor<'_>) -> Result<String, Truncated> {
     let len = cursor.u32()?;
     cursor.take(len.into()).map(text)

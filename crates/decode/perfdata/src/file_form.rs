@@ -8,7 +8,7 @@ use crate::header::Sections;
 use crate::words::Words;
 use crate::{Damage, Events, Range};
 
-/// Bytes that end an entry of the section of events: where its ids are.
+/// Bytes at the end of an entry in the section of events: the position of its ids.
 const IDS_BYTES: u64 = 16;
 
 /// Reads the section of events.
@@ -46,7 +46,8 @@ pub(crate) fn read_events(
     }
 }
 
-/// Where the records are: up to the end where the recorder was killed before it wrote how many there are.
+/// The position of the records. If the recorder was killed before it wrote their size, they extend
+/// to the end of the file.
 pub(crate) fn data(file: &[u8], sections: &Sections, damages: &mut Damages) -> Range {
     let Range { offset, size } = sections.data;
     let available = (file.len() as u64).saturating_sub(offset);
@@ -68,9 +69,9 @@ pub(crate) fn data(file: &[u8], sections: &Sections, damages: &mut Damages) -> R
     Range { offset, size: size.min(available) }
 }
 
-/// Reads the sections of features, whose places follow the records.
+/// Reads the feature sections, whose table follows the records.
 pub(crate) fn read_features(file: &[u8], sections: &Sections, reader: &mut Reader<'_>) {
-    // A recorder that was killed wrote the bits, and no sections.
+    // A killed recorder has written the feature bits, but no sections.
     if sections.data.size == 0 {
         return;
     }

@@ -1,39 +1,39 @@
-//! The first bytes of a perf.data: its form, its byte order, and where its parts are.
+//! The header of a perf.data: its form, its byte order, and the positions of its sections.
 
 use raw_bytes::{ByteOrder, Cursor, Truncated, slice};
 
 use crate::PerfDataError;
 
-/// Bytes of the file form's header, and of the pipe form's.
+/// Header sizes of the file form and the pipe form.
 const FILE_BYTES: u64 = 104;
 const PIPE_BYTES: u64 = 16;
 
 /// How a recording was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Into a file: events and features are in sections, whose places the header has.
+    /// To a file: events and features are in sections; the header has their positions.
     File,
-    /// Into a pipe: they are records among the others.
+    /// To a pipe: events and features are records.
     Pipe,
 }
 
-/// A part of the file.
+/// A section of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Range {
-    /// Where it begins, in bytes.
+    /// Offset in bytes.
     pub offset: u64,
     /// Its size in bytes.
     pub size: u64,
 }
 
 impl Range {
-    /// Its bytes, without those past the end of the file.
+    /// Its content; bytes past the end of the file are missing.
     #[must_use]
     pub fn bytes_in<'f>(&self, file: &'f [u8]) -> &'f [u8] {
         slice::range(file, self.offset, self.size)
     }
 
-    /// Where it ends, in bytes.
+    /// Offset of its end in bytes.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(self.size)
@@ -48,20 +48,20 @@ impl Range {
 #[derive(Clone, Debug)]
 pub(crate) struct Header {
     pub(crate) order: ByteOrder,
-    /// The sections; `None`: it is a pipe's.
+    /// The sections; `None` for a pipe.
     pub(crate) sections: Option<Sections>,
-    /// Its own size in bytes.
+    /// Size of the header in bytes.
     pub(crate) size: u64,
 }
 
-/// Where the parts of a file are.
+/// Positions of the sections of a file.
 #[derive(Clone, Debug)]
 pub(crate) struct Sections {
-    /// Bytes of an entry of `attrs`.
+    /// Size of an entry in `attrs`.
     pub(crate) attr_size: u64,
     pub(crate) attrs: Range,
     pub(crate) data: Range,
-    /// A bit for each feature that the file has, the first lowest.
+    /// A bit for each feature in the file, lowest first.
     pub(crate) features: [u64; 4],
 }
 
@@ -98,7 +98,7 @@ impl Sections {
         Ok(Self { attr_size, attrs, data, features })
     }
 
-    /// Numbers of the features that the file has, in the order of their sections.
+    /// Numbers of the features in the file, in section order.
     pub(crate) fn features(&self) -> impl Iterator<Item = u32> {
         let words = self.features;
         (0..256_u32).filter(move |&at| {

@@ -1,17 +1,17 @@
-//! The perf.data container: what `perf record` writes, as a file or into a pipe.
+//! The perf.data container: the output of `perf record` to a file or a pipe.
 //!
-//! [`PerfData::parse`] reads what a file says of itself: its events ([`Events`]), where its records are,
-//! and its features ([`Features`]: host name, formats of tracepoints, build ids). [`PerfData::records`]
-//! walks over the records; a [`Sample`] is what an event's occurrence recorded, any other record is one of
-//! [`Body`]. Where `perf record -z` compressed records, [`PerfData::unpacked`] gives them as they were.
-//! Byte order is the file's: either.
+//! [`PerfData::parse`] reads a file's metadata: its events ([`Events`]), the position of its
+//! records, and its features ([`Features`]: host name, tracepoint formats, build ids).
+//! [`PerfData::records`] iterates over the records; a [`Sample`] has the recorded fields of an
+//! event, and other records are variants of [`Body`]. [`PerfData::unpacked`] decompresses the
+//! records of `perf record -z`. Both byte orders are supported.
 //!
-//! What the raw bytes of a tracepoint say is not this crate's subject (see `ftrace::eventfmt`), nor whose time a
-//! sample took: a cpumode is given as the file has it.
+//! The crate does not interpret raw tracepoint data (see `ftrace::eventfmt`), and delivers CPU
+//! modes as they are in the file.
 //!
-//! Input is not trusted. No number in a file is believed before it was checked against the bytes that are
-//! there, and no memory is taken by one; a damaged part is reported in [`PerfData::damage`], or by the
-//! iterator that meets it, and what comes before it is given.
+//! Input is not trusted. Numbers in a file are checked against the available bytes before use, and
+//! do not decide how much memory is allocated. Damage is reported in [`PerfData::damage`], or by
+//! the iterator that finds it after the preceding content.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -28,8 +28,9 @@
 //! # }
 //! ```
 //!
-//! Sources: `include/uapi/linux/perf_event.h` (attributes, records of the kernel),
-//! `tools/perf/Documentation/perf.data-file-format.txt` (header, sections, features, records of perf's own).
+//! Sources: `include/uapi/linux/perf_event.h` (attributes, kernel records),
+//! `tools/perf/Documentation/perf.data-file-format.txt` (header, sections, features, perf's
+//! records).
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,4 +1,4 @@
-//! Names of events that a file doesn't name, as `perf list` has them.
+//! Names of events without a name in the file, as in `perf list`.
 
 use crate::attr::{Attr, event_type};
 
@@ -32,10 +32,10 @@ const HARDWARE: [&str; 10] = [
     "ref-cycles",
 ];
 
-/// The name of an event by its attributes.
+/// The name of an event from its attributes.
 pub(crate) fn name(attr: &Attr) -> String {
     let named = |names: &[&str]| {
-        // What is above says on which of several kinds of processors.
+        // The upper bits select a PMU on hybrid processors.
         let at = usize::try_from(attr.config & 0xffff_ffff).ok()?;
         names.get(at).map(|name| (*name).to_owned())
     };

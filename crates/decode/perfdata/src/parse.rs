@@ -1,4 +1,4 @@
-//! A whole file, read.
+//! Parses a complete file.
 
 use raw_bytes::{ByteOrder, Damages};
 
@@ -9,10 +9,10 @@ use crate::header::Header;
 use crate::{Damage, Events, Features, Form, PerfDataError, Range, Records};
 use crate::{file_form, pipe_form};
 
-/// A recording: all that a perf.data says of itself, and where its records are.
+/// A recording: the metadata of a perf.data, and the position of its records.
 #[derive(Clone, Debug)]
 pub struct PerfData {
-    /// How it was written.
+    /// The form of the file.
     pub form: Form,
     /// Byte order of all numbers: that of the recorded machine.
     pub order: ByteOrder,
@@ -20,17 +20,18 @@ pub struct PerfData {
     pub events: Events,
     /// Its description of the machine and the recorder.
     pub features: Features,
-    /// Where its records are.
+    /// Position of its records.
     pub data: Range,
-    /// What was missing or wrong outside the records; empty for a sound file.
+    /// Missing or damaged data outside the records; empty for an intact file.
     pub damage: Vec<Damage>,
 }
 
 impl PerfData {
-    /// Reads what `file`, the whole content of a perf.data, says of itself.
+    /// Parses the metadata in `file`, the complete content of a perf.data.
     ///
     /// # Errors
-    /// When it is no perf.data, ends within its header, or is part of a recording that is a folder.
+    /// If it is not a perf.data, ends within its header, or is part of a recording that is a
+    /// folder.
     pub fn parse(file: &[u8]) -> Result<Self, PerfDataError> {
         let header = Header::parse(file)?;
         let order = header.order;
@@ -61,17 +62,16 @@ impl PerfData {
         Ok(Self { form, order, events, features, data, damage: damages.into_vec() })
     }
 
-    /// Its records as they lie in `file`: compressed ones are not unpacked.
+    /// Its records as stored in `file`: compressed records are not unpacked.
     #[must_use]
     pub fn records<'f>(&self, file: &'f [u8]) -> Records<'f> {
         Records::new(self.data.bytes_in(file), self.order, self.data.offset)
     }
 
-    /// Its records as they were before some of them were compressed, one after the other, as bytes for
-    /// [`Records::new`].
+    /// Its records after decompression as bytes, for [`Records::new`].
     ///
     /// # Errors
-    /// When there is no memory for a decompressor.
+    /// If a decompressor cannot be allocated.
     #[cfg(feature = "zstd")]
     pub fn unpacked<'f>(&self, file: &'f [u8]) -> std::io::Result<Unpacked<'f>> {
         Unpacked::new(self.records(file), self.order)

@@ -1,4 +1,4 @@
-//! The pipe form: events and features are records among the others.
+//! The pipe form: events and features are records.
 
 use raw_bytes::slice::text;
 use raw_bytes::{ByteOrder, Truncated};
@@ -11,7 +11,7 @@ use crate::{Damage, Range, Record, Records, kind};
 /// `PERF_EVENT_UPDATE__NAME`: the update is the event's name.
 const UPDATE_NAME: u64 = 2;
 
-/// Reads what records say of events and features, wherever they are in the file.
+/// Reads the records with events and features, at any position in the file.
 pub(crate) fn read(records: Records<'_>, reader: &mut Reader<'_>) {
     for record in records {
         // The reader of the records reports the damage.

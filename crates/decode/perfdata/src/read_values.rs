@@ -8,9 +8,9 @@ use crate::words::{Fields, Words};
 /// Counts of an event, or of all events of its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadValues<'f> {
-    /// Nanoseconds for which they were enabled.
+    /// Enabled time in nanoseconds.
     pub time_enabled: Option<u64>,
-    /// Nanoseconds for which they counted.
+    /// Running time in nanoseconds.
     pub time_running: Option<u64>,
     counts: Counts<'f>,
 }
@@ -18,18 +18,18 @@ pub struct ReadValues<'f> {
 /// The count of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// How often it occurred.
+    /// The count.
     pub value: u64,
     /// The event's id.
     pub id: Option<u64>,
-    /// Samples of it that were lost.
+    /// Lost samples.
     pub lost: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Counts<'f> {
     One(Count),
-    /// Of each event its count, then what `format` says.
+    /// By event: its count, then the fields of `format`.
     Group {
         words: Words<'f>,
         format: u64,
@@ -77,7 +77,7 @@ fn count(format: u64, words: &mut impl Iterator<Item = u64>) -> Option<Count> {
     Some(Count { value, id, lost })
 }
 
-/// Words of one event in the counts of a group.
+/// Words per event in the counts of a group.
 const fn words_of_event(format: u64) -> usize {
     let more = format & (read_format::ID | read_format::LOST);
     (more.count_ones() as usize).saturating_add(1)

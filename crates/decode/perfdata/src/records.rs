@@ -1,4 +1,4 @@
-//! Records one after the other: an eight-byte head, and what it says follows.
+//! Iterates over records: each has an eight-byte header with its type and size.
 
 use raw_bytes::{ByteOrder, Cursor, bytes, counted, slice};
 
@@ -8,102 +8,103 @@ use crate::Damage;
 pub mod kind {
     /// A mapping of a file that is executed.
     pub const MMAP: u32 = 1;
-    /// Records that found no room.
+    /// Lost records.
     pub const LOST: u32 = 2;
     /// A thread's name.
     pub const COMM: u32 = 3;
     /// The end of a thread.
     pub const EXIT: u32 = 4;
-    /// An event is held back, since it came too often.
+    /// An event is throttled because it occurred too often.
     pub const THROTTLE: u32 = 5;
-    /// It is no longer.
+    /// An event is no longer throttled.
     pub const UNTHROTTLE: u32 = 6;
-    /// The beginning of a thread.
+    /// The start of a thread.
     pub const FORK: u32 = 7;
     /// Counts.
     pub const READ: u32 = 8;
-    /// An event's occurrence.
+    /// A sample.
     pub const SAMPLE: u32 = 9;
     /// [`MMAP`] with device and inode, or a build id.
     pub const MMAP2: u32 = 10;
     /// Samples that were lost.
     pub const LOST_SAMPLES: u32 = 13;
-    /// A thread of the process begins or ends to run.
+    /// A thread of the process is switched in or out.
     pub const SWITCH: u32 = 14;
-    /// The same with the other thread.
+    /// The same, with the other thread.
     pub const SWITCH_CPU_WIDE: u32 = 15;
-    /// A symbol that came into being, or went, while it was recorded.
+    /// A symbol that was registered or unregistered during the recording.
     pub const KSYMBOL: u32 = 17;
-    /// The user space's part of call chains that went before.
+    /// The user-space part of earlier call chains.
     pub const CALLCHAIN_DEFERRED: u32 = 22;
-    /// The lowest that perf itself writes.
+    /// The lowest type that perf itself writes.
     pub const USER_START: u32 = 64;
-    /// An event, in pipes.
+    /// An event; only in the pipe form.
     pub const HEADER_ATTR: u32 = 64;
-    /// Formats of tracepoints, in pipes; they follow the record.
+    /// Tracepoint formats, which follow the record; only in the pipe form.
     pub const TRACING_DATA: u32 = 66;
-    /// A build id, in pipes.
+    /// A build id; only in the pipe form.
     pub const BUILD_ID: u32 = 67;
-    /// Later records are not earlier than those before the last of these.
+    /// The end of a round: later records are no earlier than those before the previous round's end.
     pub const FINISHED_ROUND: u32 = 68;
     /// Ids of events, with their CPUs.
     pub const ID_INDEX: u32 = 69;
     /// Bytes of a hardware trace; they follow the record.
     pub const AUXTRACE: u32 = 71;
-    /// More of an event, in pipes.
+    /// Further data of an event; only in the pipe form.
     pub const EVENT_UPDATE: u32 = 78;
-    /// From time to the processor's counter.
+    /// Conversion from the processor's counter to time.
     pub const TIME_CONV: u32 = 79;
-    /// A feature, in pipes.
+    /// A feature; only in the pipe form.
     pub const FEATURE: u32 = 80;
     /// Compressed records.
     pub const COMPRESSED: u32 = 81;
-    /// Compressed records, whose size is not that of the record.
+    /// Compressed records whose size field differs from the record's size.
     pub const COMPRESSED2: u32 = 83;
 }
 
 /// Bits of a record's `misc`; bits 0 to 2 are its [`crate::CpuMode`].
 pub mod misc {
-    /// Of [`super::kind::COMM`]: by a new program.
+    /// In [`super::kind::COMM`]: the name comes from exec.
     pub const COMM_EXEC: u16 = 1 << 13;
-    /// Of [`super::kind::FORK`]: made by perf of a process that was there before, whose program is another.
+    /// In [`super::kind::FORK`]: perf synthesized it for an existing process that has executed
+    /// another program.
     pub const FORK_EXEC: u16 = 1 << 13;
-    /// Of [`super::kind::SWITCH`]: the thread ends to run.
+    /// In [`super::kind::SWITCH`]: the thread is switched out.
     pub const SWITCH_OUT: u16 = 1 << 13;
-    /// Of [`super::kind::MMAP`]: not executable.
+    /// In [`super::kind::MMAP`]: not executable.
     pub const MMAP_DATA: u16 = 1 << 13;
-    /// Of samples: the address is that of the instruction that caused it.
+    /// In samples: the address is exactly that of the instruction that caused the event.
     pub const EXACT_IP: u16 = 1 << 14;
-    /// Of [`super::kind::MMAP2`]: a build id in place of device and inode.
+    /// In [`super::kind::MMAP2`]: a build id instead of device and inode.
     pub const MMAP_BUILD_ID: u16 = 1 << 14;
-    /// Of switches: the thread would have gone on.
+    /// In switches: the thread was preempted.
     pub const SWITCH_OUT_PREEMPT: u16 = 1 << 14;
-    /// Of [`super::kind::BUILD_ID`]: the size of the build id follows it.
+    /// In [`super::kind::BUILD_ID`]: the build id has its size.
     pub const BUILD_ID_SIZE: u16 = 1 << 15;
 }
 
-/// Bytes before a record's own.
+/// Bytes of a record's header.
 pub(crate) const HEAD_BYTES: u64 = 8;
 
 /// A record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'f> {
-    /// Where it begins, in bytes from the beginning of the file.
+    /// Offset in the file in bytes.
     pub offset: u64,
     /// Its type: [`kind`].
     pub kind: u32,
     /// Flags whose meaning depends on the type: [`misc`].
     pub misc: u16,
-    /// All of it, with its head.
+    /// The full record including its header.
     pub bytes: &'f [u8],
-    /// Data after it that its size does not include: formats of tracepoints, a hardware trace.
+    /// Data after the record that its size does not include: tracepoint formats, a hardware trace.
     pub payload: &'f [u8],
     /// Byte order of its numbers.
     pub order: ByteOrder,
 }
 
 impl<'f> Record<'f> {
-    /// It without its head.
+    /// Its content without the header.
     #[must_use]
     pub fn body(&self) -> &'f [u8] {
         slice::range(self.bytes, HEAD_BYTES, u64::MAX)
@@ -114,8 +115,8 @@ impl<'f> Record<'f> {
     }
 }
 
-/// The records of a part of a file, in order. After a damage nothing follows: where the next record
-/// begins isn't known any more.
+/// The records of a part of a file, in order. Ends at the first damage, because the position of the
+/// next record is unknown.
 #[derive(Clone, Debug)]
 pub struct Records<'f> {
     cursor: Cursor<'f>,
@@ -124,13 +125,13 @@ pub struct Records<'f> {
 }
 
 impl<'f> Records<'f> {
-    /// Those in `bytes`, which begin at `offset` of their file.
+    /// The records in `bytes`, which begin at `offset` of their file.
     #[must_use]
     pub fn new(bytes: &'f [u8], order: ByteOrder, offset: u64) -> Self {
         Self { cursor: Cursor::new(bytes, order, offset), order, ended: false }
     }
 
-    /// Where the next one begins.
+    /// Offset of the next record.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.cursor.offset()
@@ -172,7 +173,7 @@ impl<'f> Records<'f> {
     }
 }
 
-/// Bytes that follow a record beyond its size.
+/// Size of the data that follows a record beyond its size.
 fn payload_len(record: &Record<'_>) -> u64 {
     match record.kind {
         kind::AUXTRACE => record.order.u64_at(record.body(), 0).unwrap_or(0),

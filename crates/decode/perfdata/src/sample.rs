@@ -1,4 +1,4 @@
-//! Samples: the recorded data of one occurrence of an event, in the kernel's order of fields.
+//! Samples: the recorded fields of an event, in the kernel's order.
 
 use raw_bytes::Truncated;
 
@@ -6,10 +6,10 @@ use crate::attr::{Attr, branch, sample_type};
 use crate::words::{Fields, Words};
 use crate::{CpuMode, ReadValues, Record, misc};
 
-/// The recorded data of one occurrence of an event; fields that the event does not record are `None`.
+/// The recorded fields of an event; fields that the event does not record are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sample<'f> {
-    /// What ran, as the kernel says.
+    /// The CPU mode according to the kernel.
     pub cpu_mode: CpuMode,
     /// Whether `ip` is exactly the instruction that caused it.
     pub exact_ip: bool,
@@ -21,45 +21,45 @@ pub struct Sample<'f> {
     pub pid: Option<u32>,
     /// Thread.
     pub tid: Option<u32>,
-    /// Time in nanoseconds of the file's clock.
+    /// Time on the file's clock in nanoseconds.
     pub time: Option<u64>,
     /// Address that was accessed.
     pub addr: Option<u64>,
-    /// Its event's own id, where that was inherited.
+    /// Its event's own id, if the event was inherited.
     pub stream_id: Option<u64>,
     /// CPU.
     pub cpu: Option<u32>,
-    /// Events since the sample before.
+    /// Event count since the previous sample.
     pub period: Option<u64>,
     /// Counts.
     pub read: Option<ReadValues<'f>>,
     /// Call chain, innermost first, with markers ([`crate::marker`]) between addresses.
     pub callchain: Option<Words<'f>>,
-    /// Bytes of the event's own: a tracepoint's record, and up to 7 bytes to fill up.
+    /// Raw data of the event: a tracepoint's record, with up to 7 bytes of padding.
     pub raw: Option<&'f [u8]>,
-    /// Where those lie, counted as [`Record::offset`].
+    /// Offset of the raw data, in the terms of [`Record::offset`].
     pub raw_offset: u64,
-    /// The last branches.
+    /// The branch stack.
     pub branches: Option<BranchStack<'f>>,
-    /// Registers of the program.
+    /// User-space registers.
     pub regs_user: Option<Registers<'f>>,
-    /// The top of the program's stack, as far as it could be read.
+    /// The readable part of the top of the user stack.
     pub stack_user: Option<&'f [u8]>,
-    /// What an access cost, in one number or in parts.
+    /// Cost of a memory access, in one number or in parts.
     pub weight: Option<u64>,
-    /// Where data came from.
+    /// Source of the accessed data.
     pub data_src: Option<u64>,
-    /// Why a transaction was aborted.
+    /// Abort reason of a transaction.
     pub transaction: Option<u64>,
-    /// Registers of what was interrupted.
+    /// Registers at the interrupt.
     pub regs_intr: Option<Registers<'f>>,
     /// Physical address that was accessed.
     pub phys_addr: Option<u64>,
     /// Control group.
     pub cgroup: Option<u64>,
-    /// Bytes of the page that was accessed.
+    /// Size of the accessed page in bytes.
     pub data_page_size: Option<u64>,
-    /// Bytes of the instruction's page.
+    /// Size of the instruction's page in bytes.
     pub code_page_size: Option<u64>,
     /// Part of a hardware trace.
     pub aux: Option<&'f [u8]>,
@@ -68,19 +68,19 @@ pub struct Sample<'f> {
 /// The last branches before a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BranchStack<'f> {
-    /// Index of the first in the processor's own list.
+    /// Index of the first entry in the processor's branch records.
     pub hw_index: Option<u64>,
     entries: Words<'f>,
-    /// A number for each branch, made of counts of events.
+    /// Encoded event counters of each branch.
     pub counters: Option<Words<'f>>,
 }
 
 /// A branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Branch {
-    /// Where from.
+    /// Source address.
     pub from: u64,
-    /// Where to.
+    /// Target address.
     pub to: u64,
     /// Its flags (`struct perf_branch_entry`).
     pub flags: u64,
@@ -90,7 +90,7 @@ pub struct Branch {
 const BRANCH_WORDS: u64 = 3;
 
 impl BranchStack<'_> {
-    /// The branches, the last first.
+    /// The branches, most recent first.
     pub fn iter(&self) -> impl Iterator<Item = Branch> {
         (0..self.entries.len()).step_by(3).filter_map(|at| {
             let mut words = self.entries.from(at);
@@ -102,19 +102,19 @@ impl BranchStack<'_> {
 /// Registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Registers<'f> {
-    /// Which kind of program (`enum perf_sample_regs_abi`): 0 none, 1 of 32 bits, 2 of 64.
+    /// ABI of the registers (`enum perf_sample_regs_abi`): 0 none, 1 32-bit, 2 64-bit.
     pub abi: u64,
-    /// Which registers, a bit each.
+    /// A bit for each register.
     pub mask: u64,
-    /// One for each bit of `mask`, the lowest first; none where `abi` is 0.
+    /// A value for each bit of `mask`, lowest first; empty if `abi` is 0.
     pub values: Words<'f>,
 }
 
 impl<'f> Sample<'f> {
-    /// Reads a record of type [`crate::kind::SAMPLE`] of an event with those attributes.
+    /// Parses a record of type [`crate::kind::SAMPLE`] of an event with these attributes.
     ///
     /// # Errors
-    /// When it ends before all that the attributes ask for.
+    /// If it ends before the fields that the attributes select.
     pub fn parse(record: &Record<'f>, attr: &Attr) -> Result<Self, Truncated> {
         let mut fields = Fields::new(record.cursor(), record.order);
         let mut sample = Self {
@@ -128,7 +128,7 @@ impl<'f> Sample<'f> {
         Ok(sample)
     }
 
-    /// Which event, where and when.
+    /// Event, CPU, thread and time.
     fn identity(&mut self, attr: &Attr, fields: &mut Fields<'f>) -> Result<(), Truncated> {
         let has = |bits| attr.samples(bits);
         self.id = fields.word_if(has(sample_type::IDENTIFIER))?;
@@ -143,7 +143,7 @@ impl<'f> Sample<'f> {
         Ok(())
     }
 
-    /// What is of any length.
+    /// Fields of variable length.
     fn contents(&mut self, attr: &Attr, fields: &mut Fields<'f>) -> Result<(), Truncated> {
         let has = |bits| attr.samples(bits);
         if has(sample_type::READ) {
@@ -169,7 +169,7 @@ impl<'f> Sample<'f> {
         Ok(())
     }
 
-    /// What is of the processor and of memory.
+    /// Fields about the processor and memory.
     fn machine(&mut self, attr: &Attr, fields: &mut Fields<'f>) -> Result<(), Truncated> {
         let has = |bits| attr.samples(bits);
         let weight = has(sample_type::WEIGHT) || has(sample_type::WEIGHT_STRUCT);
@@ -205,7 +205,7 @@ fn registers<'f>(mask: u64, fields: &mut Fields<'f>) -> Result<Registers<'f>, Tr
     Ok(Registers { abi, mask, values: fields.words(count.into())? })
 }
 
-/// A copy of a stack has room for as much as was asked for; how much of it was read comes last.
+/// A stack copy has the requested size; the number of bytes that could be read follows it.
 fn stack<'f>(fields: &mut Fields<'f>) -> Result<&'f [u8], Truncated> {
     let room = fields.sized()?;
     if room.is_empty() {

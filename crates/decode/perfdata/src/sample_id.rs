@@ -1,4 +1,5 @@
-//! What ends records other than samples: which event, where and when (`sample_id_all`).
+//! The sample id at the end of records other than samples: event, CPU, thread and time
+//! (`sample_id_all`).
 
 use raw_bytes::{ByteOrder, Truncated, slice};
 
@@ -6,24 +7,24 @@ use crate::attr::{Attr, sample_type};
 use crate::words::Fields;
 use crate::{Record, kind};
 
-/// Which event, where and when; what the event's samples don't hold is `None`.
+/// Event, CPU, thread and time; fields that the event's samples do not have are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleId {
     /// Process.
     pub pid: Option<u32>,
     /// Thread.
     pub tid: Option<u32>,
-    /// Time in nanoseconds of the file's clock.
+    /// Time on the file's clock in nanoseconds.
     pub time: Option<u64>,
     /// Id of the event.
     pub id: Option<u64>,
-    /// The event's own id, where it was inherited.
+    /// The event's own id, if it was inherited.
     pub stream_id: Option<u64>,
     /// CPU.
     pub cpu: Option<u32>,
 }
 
-/// Bits of a sample's type that are in it, too, each of eight bytes.
+/// Bits of the sample type that also select fields here, of eight bytes each.
 const BITS: u64 = sample_type::TID
     | sample_type::TIME
     | sample_type::ID
@@ -32,11 +33,11 @@ const BITS: u64 = sample_type::TID
     | sample_type::IDENTIFIER;
 
 impl SampleId {
-    /// Reads the end of a record, of an event with those attributes. All is `None` for samples, records
-    /// of perf's own, and events that don't ask for it.
+    /// Parses the end of a record of an event with these attributes. All fields are `None` for
+    /// samples, perf's own records, and events without this flag.
     ///
     /// # Errors
-    /// When the record is too short for it.
+    /// If the record is too short.
     pub fn parse(record: &Record<'_>, attr: &Attr) -> Result<Self, Truncated> {
         let (body, len) = (record.body(), Self::len(record, attr));
         let mut cursor = record.cursor();
@@ -59,7 +60,7 @@ impl SampleId {
         Ok(Self { pid, tid, time, id, stream_id, cpu })
     }
 
-    /// Bytes that it takes at the end of a record.
+    /// Its size at the end of a record.
     pub(crate) fn len(record: &Record<'_>, attr: &Attr) -> u64 {
         let of_kernel = record.kind < kind::USER_START && record.kind != kind::SAMPLE;
         if !of_kernel || !attr.flags.sample_id_all() {
@@ -69,18 +70,18 @@ impl SampleId {
     }
 }
 
-/// Where the id of its event stands in a record: the same in all records of a file, so that it can be
+/// Position of the event's id in a record: the same in all records of a file, so that it can be
 /// read before the event is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IdPlace {
-    /// Words before it in a sample's body.
+    /// Number of words before it in a sample's body.
     in_samples: u64,
-    /// Words from it, it included, to the end of any other record.
+    /// Number of words from it (inclusive) to the end of any other record.
     in_others: u64,
 }
 
 impl IdPlace {
-    /// Where records of an event with those attributes have it; `None`: nowhere.
+    /// The position in records of events with these attributes; `None` if they have no id.
     pub(crate) fn for_attr(attr: &Attr) -> Option<Self> {
         let count = |bits: u64| u64::from((attr.sample_type & bits).count_ones());
         if attr.samples(sample_type::IDENTIFIER) {

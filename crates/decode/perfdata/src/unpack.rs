@@ -1,8 +1,8 @@
-//! Unpacks compressed records: one zstd stream runs through all of them.
+//! Decompresses records: a single zstd stream continues through all compressed records.
 //!
-//! A record of type COMPRESSED holds the next bytes of the stream. What they unpack to are records, of
-//! which one may begin in a compressed record and end in the next; records that were never compressed lie
-//! between. A compressed record that is damaged has all of the stream that follows lost.
+//! A record of type COMPRESSED has the next bytes of the stream. They decompress to records, which
+//! can cross the boundaries of compressed records; uncompressed records can be in between. After a
+//! damaged compressed record, the rest of the stream is lost.
 
 use std::io::{self, Read};
 
@@ -11,43 +11,44 @@ use zstd::stream::raw::{DParameter, Decoder, Operation};
 
 use crate::{Damage, Record, Records, kind};
 
-/// The largest window of the stream, as a power of two: 128 MiB, which unpacking holds in memory. perf uses at
-/// most 8 MiB.
+/// Maximum window of the stream, as a power of two: 128 MiB, which decompression holds in memory.
+/// perf uses at most 8 MiB.
 const MAX_WINDOW_LOG: u32 = 27;
-/// Bytes that are unpacked at a time.
+/// Bytes per decompression step.
 const STEP_BYTES: usize = 64 << 10;
-/// Unpacked bytes between two places that are kept.
+/// Minimum distance between two stored origins, in unpacked bytes.
 const PLACE_STEP: u64 = 4096;
 
-/// Where unpacked records come from.
+/// The origin of unpacked records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Bytes of unpacked records before it.
     pub unpacked: u64,
-    /// Where the record that holds them begins in the file, in bytes.
+    /// File offset of the record that contains them.
     pub offset: u64,
 }
 
-/// Unpacks the records of a file as it is read. What follows records (formats, hardware traces) is left
-/// out, and so are the records that it follows.
+/// Decompresses the records of a file during reading. Records with data after them (formats,
+/// hardware traces) are skipped together with that data.
 pub struct Unpacked<'f> {
     records: Records<'f>,
     order: ByteOrder,
     decoder: Decoder<'static>,
     /// The unread rest of a compressed record.
     input: &'f [u8],
-    /// Where that record begins.
+    /// Offset of that record.
     input_at: u64,
-    /// Unpacked bytes of a record whose end is still to come.
+    /// The start of a record whose end has not been decompressed.
     partial_record: Vec<u8>,
-    /// Whole records that are still to be read, and how far they were.
+    /// Complete records to read, and the read position.
     out: Vec<u8>,
     out_at: usize,
     scratch: Vec<u8>,
     written: u64,
     places: Vec<Place>,
     damage: Vec<Damage>,
-    /// The stream is damaged: offset where, compressed records and their bytes since.
+    /// The stream is damaged: offset of the damage, number of lost compressed records, and their
+    /// bytes.
     lost: Option<(u64, u64, u64)>,
     ended: bool,
 }
@@ -81,13 +82,13 @@ impl<'f> Unpacked<'f> {
         })
     }
 
-    /// Where what was read came from, and what was lost on the way; when all has been read.
+    /// The origins of the records and the damage, after everything has been read.
     #[must_use]
     pub fn finish(self) -> (Vec<Place>, Vec<Damage>) {
         (self.places, self.damage)
     }
 
-    /// Puts the next records into `out`, if there are more.
+    /// Decompresses the next records to `out`, if there are more.
     fn step(&mut self) {
         if !self.input.is_empty() {
             return self.unpack();
@@ -121,7 +122,7 @@ impl<'f> Unpacked<'f> {
         }
     }
 
-    /// Unpacks some of the input.
+    /// Decompresses a part of the input.
     fn unpack(&mut self) {
         let run = self.decoder.run_on_buffers(self.input, &mut self.scratch);
         let status = match run {
@@ -132,14 +133,14 @@ impl<'f> Unpacked<'f> {
         self.input = self.input.get(status.bytes_read..).unwrap_or_default();
         self.partial_record
             .extend_from_slice(self.scratch.get(..status.bytes_written).unwrap_or_default());
-        // A full step may leave more in the decompressor than was read of the input.
+        // After a full step, the decompressor may have more output for the input that it has read.
         if self.input.is_empty() && status.bytes_written == self.scratch.len() {
             self.drain();
         }
         self.take_whole();
     }
 
-    /// Input that the decompressor has read but not yet unpacked.
+    /// Decompresses input that the decompressor has read but not yet unpacked.
     fn drain(&mut self) {
         while let Ok(status) = self.decoder.run_on_buffers(&[], &mut self.scratch) {
             let bytes = self.scratch.get(..status.bytes_written).unwrap_or_default();
@@ -151,7 +152,7 @@ impl<'f> Unpacked<'f> {
         }
     }
 
-    /// Moves whole records from what was unpacked to what can be read.
+    /// Moves complete records from the unpacked bytes to `out`.
     fn take_whole(&mut self) {
         self.place(self.input_at);
         let mut at = 0_usize;
@@ -171,7 +172,7 @@ impl<'f> Unpacked<'f> {
         self.partial_record.drain(..at);
     }
 
-    /// Notes where what comes next is from, if it is far enough from the place before.
+    /// Stores an origin if it is far enough from the previous one.
     fn place(&mut self, offset: u64) {
         let unread = self.out.len().saturating_sub(self.out_at);
         let unpacked = self.written.saturating_add(unread as u64);

@@ -1,8 +1,8 @@
-//! Numbers of eight bytes one after the other, read where they lie; and fields of a record made of them.
+//! Sequences of eight-byte numbers, read in place; and fields of a record made of them.
 
 use raw_bytes::{ByteOrder, Cursor, Truncated};
 
-/// Numbers of eight bytes in the file's byte order.
+/// A sequence of eight-byte numbers in the file's byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Words<'f> {
     bytes: &'f [u8],
@@ -16,18 +16,18 @@ impl Default for Words<'_> {
 }
 
 impl<'f> Words<'f> {
-    /// Those in `bytes`; what is left over at the end is none.
+    /// The numbers in `bytes`; ignores a partial number at the end.
     pub(crate) fn new(bytes: &'f [u8], order: ByteOrder) -> Self {
         Self { bytes, order }
     }
 
-    /// How many there are.
+    /// The number of words.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len().checked_div(8).unwrap_or(0)
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -39,12 +39,12 @@ impl<'f> Words<'f> {
         self.order.u64_at(self.bytes, index.checked_mul(8)?)
     }
 
-    /// All of them in order.
+    /// All numbers in order.
     pub fn iter(&self) -> impl Iterator<Item = u64> + use<'f> {
         self.from(0)
     }
 
-    /// Those from an index on.
+    /// The numbers from an index on.
     pub(crate) fn from(&self, index: usize) -> impl Iterator<Item = u64> + use<'f> {
         let order = self.order;
         let words = self.bytes.chunks_exact(8).skip(index);
@@ -52,7 +52,7 @@ impl<'f> Words<'f> {
     }
 }
 
-/// The fields of a record, most of which are there only if a bit says so.
+/// The fields of a record, most of which are optional.
 #[derive(Debug)]
 pub(crate) struct Fields<'f> {
     pub(crate) cursor: Cursor<'f>,
@@ -84,13 +84,13 @@ impl<'f> Fields<'f> {
         Ok(Words::new(self.cursor.take(count.saturating_mul(8))?, self.order))
     }
 
-    /// Numbers with how many there are before them.
+    /// A count, followed by that many numbers.
     pub(crate) fn counted_words(&mut self) -> Result<Words<'f>, Truncated> {
         let count = self.cursor.u64()?;
         self.words(count)
     }
 
-    /// Bytes with their number before them, in eight bytes.
+    /// A size in eight bytes, followed by that many bytes.
     pub(crate) fn sized(&mut self) -> Result<&'f [u8], Truncated> {
         let size = self.cursor.u64()?;
         self.cursor.take(size)

@@ -1,6 +1,7 @@
-//! A perf.data in the form of a pipe, record by record: what a recorder adds to the records of the kernel.
+//! Writes a perf.data in its pipe form, record by record: the records that a recorder adds to those
+//! of the kernel.
 //!
-//! All numbers are in the byte order of this machine, as the kernel's own records are.
+//! All numbers are in this machine's byte order, like the kernel's records.
 
 use crate::attr::{Attr, sample_type};
 use crate::{BuildId, kind, misc};
@@ -9,27 +10,27 @@ use crate::{BuildId, kind, misc};
 const MAGIC: u64 = 0x3245_4c49_4652_4550;
 /// Bytes of a pipe's header.
 const HEADER_BYTES: u64 = 16;
-/// Ids in a record: each takes 32 bytes.
+/// Maximum ids in a record: each takes 32 bytes.
 const MAX_INDEXED: usize = 1024;
-/// A record's size has 16 bits.
+/// Maximum size of a record: the size field has 16 bits.
 const MAX_RECORD_BYTES: usize = (1 << 16) - 8;
 
-/// A mapping that was there before recording began.
+/// A mapping from before the start of the recording.
 #[derive(Clone, Copy, Debug)]
 pub struct EarlierMapping<'n> {
-    /// Process; `None`: the kernel.
+    /// Process; `None` for the kernel.
     pub pid: Option<u32>,
     /// First address.
     pub addr: u64,
     /// Bytes.
     pub len: u64,
-    /// Offset in the file, in bytes; of the kernel's own the address again.
+    /// Offset in the file in bytes; for the kernel, the address.
     pub file_offset: u64,
-    /// Device, and the file's number on it.
+    /// Device and inode of the file.
     pub device: (u32, u32),
     /// See `device`.
     pub inode: u64,
-    /// The file's build id, which is written in place of its device and number.
+    /// The file's build id, which replaces device and inode.
     pub build_id: Option<BuildId>,
     /// The file.
     pub path: &'n [u8],
@@ -38,22 +39,22 @@ pub struct EarlierMapping<'n> {
 /// An event on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuEvent {
-    /// The number by which records name it.
+    /// The id in records.
     pub id: u64,
     /// The CPU.
     pub cpu: u32,
 }
 
-/// Writes records to the end of bytes.
+/// Appends records to a byte vector.
 #[derive(Debug)]
 pub struct PipeWriter<'o> {
     out: &'o mut Vec<u8>,
-    /// What ends records that are no samples.
+    /// The sample id at the end of other records.
     sample_id: Vec<u64>,
 }
 
 impl<'o> PipeWriter<'o> {
-    /// Writes to the end of `out`, records of an event with those attributes.
+    /// Appends to `out`, for records of an event with these attributes.
     pub fn new(out: &'o mut Vec<u8>, attr: &Attr) -> Self {
         let bits = [
             sample_type::TID,
@@ -68,8 +69,8 @@ impl<'o> PipeWriter<'o> {
         Self { out, sample_id }
     }
 
-    /// The header, the event and its ids, and features that are texts: numbers of [`crate::feature`] and
-    /// those.
+    /// Writes the header, the event with its ids, and text features by their numbers
+    /// ([`crate::feature`]).
     pub fn head(&mut self, attr: &Attr, events: &[CpuEvent], features: &[(u32, &str)]) {
         self.words(&[MAGIC, HEADER_BYTES]);
         let mut body = attr.to_bytes().to_vec();
@@ -77,7 +78,7 @@ impl<'o> PipeWriter<'o> {
         self.record(kind::HEADER_ATTR, 0, &body);
         let places: Vec<(u64, &CpuEvent)> = (0..).zip(events).collect();
         for some in places.chunks(MAX_INDEXED) {
-            // Ids, their places, CPUs, and no thread: -1.
+            // Ids, their indices, CPUs, and no thread (-1).
             let entries = some
                 .iter()
                 .flat_map(|&(place, event)| [event.id, place, event.cpu.into(), u64::MAX]);
@@ -87,19 +88,19 @@ impl<'o> PipeWriter<'o> {
         features.iter().for_each(|&(feature, text)| self.feature(feature, text));
     }
 
-    /// A feature that is a text.
+    /// A text feature.
     fn feature(&mut self, feature: u32, text: &str) {
         let len = text.len().saturating_add(1).next_multiple_of(64);
         let mut body = u64::from(feature).to_ne_bytes().to_vec();
         body.extend(u32::try_from(len).unwrap_or(u32::MAX).to_ne_bytes());
         body.extend(text.as_bytes());
-        // Records are multiples of eight bytes, which this length is not.
+        // Records have a multiple of eight bytes; this length does not.
         body.resize(len.saturating_add(12), 0);
         body.resize(body.len().next_multiple_of(8), 0);
         self.record(kind::FEATURE, 0, &body);
     }
 
-    /// A thread that was there before.
+    /// A thread from before the start of the recording.
     pub fn thread(&mut self, pid: u32, tid: u32, name: &[u8]) {
         let mut body: Vec<u8> = [pid, tid].into_iter().flat_map(u32::to_ne_bytes).collect();
         text(&mut body, name);
@@ -107,7 +108,7 @@ impl<'o> PipeWriter<'o> {
         self.record(kind::COMM, 0, &body);
     }
 
-    /// A mapping that was there before, of code.
+    /// A code mapping from before the start of the recording.
     pub fn mapping(&mut self, mapping: &EarlierMapping<'_>) {
         /// `PROT_READ | PROT_EXEC` and `MAP_PRIVATE`.
         const CODE: [u32; 2] = [5, 2];
@@ -130,12 +131,12 @@ impl<'o> PipeWriter<'o> {
         self.record(kind, misc, &body);
     }
 
-    /// All that was in the rings by now has been written.
+    /// The end of a round: all records in the rings have been written.
     pub fn finished_round(&mut self) {
         self.record(kind::FINISHED_ROUND, 0, &[]);
     }
 
-    /// Samples that an event lost, in all.
+    /// Total number of samples that an event lost.
     pub fn lost_samples(&mut self, event: CpuEvent, count: u64) {
         let mut body = count.to_ne_bytes().to_vec();
         let id = self.sample_id.last().copied();
@@ -158,7 +159,7 @@ impl<'o> PipeWriter<'o> {
         self.out.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
     }
 
-    /// A record; one that is too long is left out.
+    /// Writes a record; skips it if it is too long.
     fn record(&mut self, kind: u32, misc: u16, body: &[u8]) {
         debug_assert!(body.len().is_multiple_of(8), "{kind}: {} bytes", body.len());
         if body.len() > MAX_RECORD_BYTES {
@@ -172,8 +173,8 @@ impl<'o> PipeWriter<'o> {
     }
 }
 
-/// Which file it is, in 24 bytes: the build id behind its length and three bytes, else device, number and no
-/// generation.
+/// The file identity in 24 bytes: the build id after its length and three bytes; otherwise device,
+/// inode and generation 0.
 fn of_file(mapping: &EarlierMapping<'_>) -> Vec<u8> {
     if let Some(build_id) = &mapping.build_id {
         let len = u8::try_from(build_id.bytes().len()).unwrap_or(0);
@@ -186,7 +187,7 @@ fn of_file(mapping: &EarlierMapping<'_>) -> Vec<u8> {
     device.chain([mapping.inode, 0].into_iter().flat_map(u64::to_ne_bytes)).collect()
 }
 
-/// A text with its end, filled up to eight bytes.
+/// A NUL-terminated text, padded to eight bytes.
 fn text(body: &mut Vec<u8>, text: &[u8]) {
     body.extend(text.iter().copied().take_while(|&byte| byte != 0).take(4095));
     body.push(0);

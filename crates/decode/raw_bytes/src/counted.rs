@@ -13,7 +13,7 @@ pub fn counted<N: Display + PartialEq + From<u8>>(
     format!("{number} {noun}")
 }
 
-/// Bytes by their number, as [`counted`].
+/// A number of bytes with its noun, as [`counted`].
 #[must_use]
 pub fn bytes<N: Display + PartialEq + From<u8>>(number: N) -> String {
     counted(number, "byte", "bytes")

@@ -1,17 +1,17 @@
-//! A reading position in untrusted bytes: every read is checked, every error says where.
+//! A read position in untrusted bytes: every read is checked, and every error has an offset.
 
 use crate::ByteOrder;
 use crate::counted::bytes;
 
-/// Bytes ended before what was to be read.
+/// The bytes ended within a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} needed at offset {offset:#x}, {have} left", bytes(*wanted))]
 pub struct Truncated {
-    /// Where the read began: an offset in the file or section the cursor was made for.
+    /// Offset of the read in the file or section of the cursor.
     pub offset: u64,
-    /// Bytes the read needed.
+    /// Bytes needed by the read.
     pub wanted: u64,
-    /// Bytes that were left.
+    /// Remaining bytes.
     pub have: u64,
 }
 
@@ -24,7 +24,8 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Reads `bytes` in `order`; `offset` is where they lie in their file, for error messages.
+    /// A cursor over `bytes` in byte order `order`; `offset` is their position in the file, for
+    /// error messages.
     #[must_use]
     pub fn new(bytes: &'a [u8], order: ByteOrder, offset: u64) -> Self {
         Self { rest: bytes, order, offset }
@@ -36,13 +37,13 @@ impl<'a> Cursor<'a> {
         self.offset
     }
 
-    /// What has not been read yet.
+    /// The unread bytes.
     #[must_use]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Whether all has been read.
+    /// Whether all bytes have been read.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
@@ -51,7 +52,7 @@ impl<'a> Cursor<'a> {
     /// The next `len` bytes.
     ///
     /// # Errors
-    /// When fewer are left; the cursor then stays where it was.
+    /// If fewer remain; the position then does not change.
     pub fn take(&mut self, len: u64) -> Result<&'a [u8], Truncated> {
         let split = usize::try_from(len).ok().and_then(|at| self.rest.split_at_checked(at));
         let (head, tail) = split.ok_or(Truncated {
@@ -78,7 +79,7 @@ impl<'a> Cursor<'a> {
     /// The next byte.
     ///
     /// # Errors
-    /// When none is left.
+    /// If none remains.
     pub fn u8(&mut self) -> Result<u8, Truncated> {
         self.chunk().map(|[byte]| byte)
     }
@@ -86,7 +87,7 @@ impl<'a> Cursor<'a> {
     /// The next two-byte number.
     ///
     /// # Errors
-    /// When fewer bytes are left.
+    /// If fewer bytes remain.
     pub fn u16(&mut self) -> Result<u16, Truncated> {
         self.chunk().map(|bytes| self.order.u16(bytes))
     }
@@ -94,7 +95,7 @@ impl<'a> Cursor<'a> {
     /// The next four-byte number.
     ///
     /// # Errors
-    /// When fewer bytes are left.
+    /// If fewer bytes remain.
     pub fn u32(&mut self) -> Result<u32, Truncated> {
         self.chunk().map(|bytes| self.order.u32(bytes))
     }
@@ -102,15 +103,15 @@ impl<'a> Cursor<'a> {
     /// The next eight-byte number.
     ///
     /// # Errors
-    /// When fewer bytes are left.
+    /// If fewer bytes remain.
     pub fn u64(&mut self) -> Result<u64, Truncated> {
         self.chunk().map(|bytes| self.order.u64(bytes))
     }
 
-    /// The bytes up to the next NUL, which is read too.
+    /// Consumes a NUL-terminated string; returns it without the NUL.
     ///
     /// # Errors
-    /// When no NUL follows.
+    /// If no NUL follows.
     pub fn c_str(&mut self) -> Result<&'a [u8], Truncated> {
         let len = self.rest.iter().position(|&byte| byte == 0);
         let have = self.rest.len() as u64;

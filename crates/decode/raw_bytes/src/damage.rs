@@ -1,29 +1,29 @@
-//! What is wrong with a file that is read all the same, and where.
+//! Damage in a file that does not prevent reading the rest.
 
 use crate::Truncated;
 use crate::counted::{bytes, counted};
 
-/// A part of the file that is missing or wrong; the rest is given as if nothing had happened.
+/// A missing or damaged part of a file; the rest is read normally.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at offset {offset:#x}: {what}")]
 pub struct Damage {
-    /// Where in the file, in bytes.
+    /// Offset in the file in bytes.
     pub offset: u64,
-    /// What is wrong there and what was done about it.
+    /// Description of the damage and its effect.
     pub what: String,
-    /// Where bytes ended, if that is what is wrong.
+    /// The truncated read, if the damage is a truncation.
     pub cut: Option<Truncated>,
 }
 
-/// A length that damaged bytes claim is believed up to here: no recording is longer.
+/// Maximum plausible length in damaged bytes: no recording is longer.
 const MAX_CLAIMED: u64 = 1 << 48;
 
-/// The length of a file by what it says of its parts, where it ends earlier: the greatest that one of its
-/// damages shows. None: nothing shows that bytes are missing at its end.
+/// The original length of a truncated file: the maximum that its damages imply. `None` if no damage
+/// is a truncation at the end of the file.
 #[must_use]
 pub fn claimed_len<'d>(damages: impl IntoIterator<Item = &'d Damage>, len: u64) -> Option<u64> {
     let claim = |cut: Truncated| {
-        // Offsets in what was unpacked are others: those bytes do not end where the file does.
+        // Ignores offsets in decompressed data, which does not end with the file.
         let is_at_end = cut.offset >= len || cut.offset.saturating_add(cut.have) == len;
         let end = cut.offset.saturating_add(cut.wanted);
         (is_at_end && end > len && end <= MAX_CLAIMED).then_some(end)
@@ -37,24 +37,24 @@ impl Damage {
         Self { offset, what: what.into(), cut: None }
     }
 
-    /// Bytes that ended within `what`.
+    /// A truncation within `what`.
     #[must_use]
     pub fn short(what: &str, cut: Truncated) -> Self {
         let Truncated { offset, wanted, have } = cut;
         Self::new(offset, format!("{what}: {} needed, {have} left", bytes(wanted))).of_cut(cut)
     }
 
-    /// The same, where it is that bytes ended.
+    /// Marks the damage as a truncation.
     #[must_use]
     pub fn of_cut(self, cut: Truncated) -> Self {
         Self { cut: Some(cut), ..self }
     }
 }
 
-/// Damages past this many are counted, not kept: a hostile file must not fill memory with them.
+/// Maximum stored damages; more are only counted, so that a hostile file cannot fill memory.
 const MAX_KEPT: usize = 1000;
 
-/// The damages of one file, in the order they were found.
+/// The damages of a file in order of detection.
 #[derive(Clone, Debug, Default)]
 pub struct Damages {
     list: Vec<Damage>,
@@ -62,7 +62,7 @@ pub struct Damages {
 }
 
 impl Damages {
-    /// Takes one more.
+    /// Adds a damage.
     pub fn add(&mut self, damage: Damage) {
         if self.list.len() < MAX_KEPT {
             self.list.push(damage);
@@ -71,17 +71,17 @@ impl Damages {
         }
     }
 
-    /// Takes one more, by what is wrong at an offset.
+    /// Adds a damage from its offset and description.
     pub fn note(&mut self, offset: u64, what: impl Into<String>) {
         self.add(Damage::new(offset, what));
     }
 
-    /// The value, or `None` with its damage noted.
+    /// The value; records the damage and returns `None` on an error.
     pub fn keep<T>(&mut self, result: Result<T, Damage>) -> Option<T> {
         result.map_err(|damage| self.add(damage)).ok()
     }
 
-    /// Those that are kept, and at last how many more there were.
+    /// The stored damages, and a final one with the number of the others.
     #[must_use]
     pub fn into_vec(mut self) -> Vec<Damage> {
         if self.more > 0 {
@@ -112,7 +112,7 @@ mod tests {
         let cut = |offset, wanted, have| Damage::short("part", Truncated { offset, wanted, have });
         let claimed = |damages: &[Damage]| claimed_len(damages, 100);
         assert_eq!(claimed(&[cut(90, 20, 10), cut(400, 16, 0)]), Some(416));
-        // Within what was unpacked; longer than anything; no cut at all.
+        // Within decompressed data; implausible length; no truncation.
         assert_eq!(claimed(&[cut(10, 200, 5)]), None);
         assert_eq!(claimed(&[cut(90, u64::MAX, 10)]), None);
         assert_eq!(claimed(&[Damage::new(100, "bad")]), None);

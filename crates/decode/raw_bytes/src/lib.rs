@@ -1,8 +1,8 @@
-//! Byte order, long size, bounds-checked reading of recorded bytes, and what is wrong with them.
+//! Byte order, size of `long`, bounds-checked reading of recorded bytes, and damage.
 //!
-//! A recording may come from a machine of another byte order and word size than the one that reads
-//! it. Every reader of the workspace goes through this crate, so that no offset or length taken
-//! from a file reaches a slice unchecked.
+//! The recorded machine can have another byte order and word size than the machine that reads the
+//! recording. Every reader of the workspace uses this crate, so that no offset or length from a
+//! file reaches a slice unchecked.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,4 +1,4 @@
-//! How the recorded machine lays out numbers: byte order and size of a C `long`.
+//! Number formats of the recorded machine: byte order and size of a C `long`.
 
 /// Byte order of the recorded machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,7 +28,7 @@ impl LongSize {
         }
     }
 
-    /// The long size of `bytes` bytes; `None` when it is neither 4 nor 8.
+    /// The `long` of this size; `None` if it is neither 4 nor 8.
     #[must_use]
     pub const fn from_bytes(bytes: u64) -> Option<Self> {
         match bytes {
@@ -39,7 +39,7 @@ impl LongSize {
     }
 }
 
-/// Byte order and long size together: what it takes to read a recorded number.
+/// Byte order and size of `long`, which are needed to read a recorded number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Abi {
     /// Byte order of the recorded machine.
@@ -105,8 +105,8 @@ impl ByteOrder {
     #[inline]
     #[must_use]
     pub fn uint_at(self, bytes: &[u8], offset: usize, size: usize) -> Option<u64> {
-        // Where eight bytes can be loaded no branch depends on the size, which changes from field
-        // to field.
+        // If eight bytes can be loaded, no branch depends on the size, which changes from field to
+        // field.
         match bytes.get(offset..offset.saturating_add(8)).and_then(<[u8]>::first_chunk) {
             Some(eight) if matches!(size, 1 | 2 | 4 | 8) => {
                 let unused = 64u32.wrapping_sub((size as u32).wrapping_mul(8));

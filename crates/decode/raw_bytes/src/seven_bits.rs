@@ -1,11 +1,12 @@
-//! Numbers in few bytes: seven bits a byte, the lowest first, the eighth says that more follow (LEB128, protobuf's varint).
+//! Variable-length numbers: seven bits per byte, lowest first; the eighth bit means that more bytes
+//! follow (LEB128, protobuf's varint).
 
-/// Bytes of a number at most.
+/// Maximum bytes of a number.
 pub const NUMBER_BYTES: usize = 10;
 
-/// Bytes that are made at once.
+/// Maximum bytes of the fast path.
 const AT_ONCE: usize = 8;
-/// Of each byte, what says that more follow.
+/// The continuation bit of each byte.
 const MARKS: u64 = 0x8080_8080_8080_8080;
 
 /// Appends a number.
@@ -38,7 +39,7 @@ pub fn put_after(out: &mut Vec<u8>, before: u8, value: u64) {
     }
 }
 
-/// Bytes that a number takes.
+/// Encoded size of a number in bytes.
 #[inline]
 #[must_use]
 pub fn length(value: u64) -> usize {
@@ -50,7 +51,7 @@ fn bits(value: u64) -> u32 {
     64u32.saturating_sub((value | 1).leading_zeros())
 }
 
-/// Appends the first `count` bytes of `before`, of up to eight, and a number.
+/// Appends the first `count` bytes of `before` (at most eight), and a number.
 #[inline]
 pub fn put_after_some(out: &mut Vec<u8>, before: [u8; 8], count: usize, value: u64) {
     match short(value) {
@@ -68,7 +69,7 @@ pub fn put_after_some(out: &mut Vec<u8>, before: [u8; 8], count: usize, value: u
     }
 }
 
-/// Appends the first `count` bytes: a copy of a size known in advance, and what is too much is cut off.
+/// Appends the first `count` bytes: copies a constant size, and truncates the excess.
 #[inline]
 fn append_first<const N: usize>(out: &mut Vec<u8>, bytes: [u8; N], count: usize) {
     let end = out.len().saturating_add(count);
@@ -76,7 +77,7 @@ fn append_first<const N: usize>(out: &mut Vec<u8>, bytes: [u8; N], count: usize)
     out.truncate(end);
 }
 
-/// The bytes of a number of up to 56 bits, the first the lowest, and how many they are.
+/// The encoding of a number of up to 56 bits, first byte lowest, and its size.
 #[inline]
 fn short(value: u64) -> Option<(u64, usize)> {
     let used = bits(value).div_ceil(7);
@@ -99,7 +100,7 @@ fn put_long(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Takes a byte off the front; `None` at the end.
+/// Consumes a byte; `None` at the end.
 #[inline]
 pub fn take_byte(bytes: &mut &[u8]) -> Option<u8> {
     let (&first, rest) = bytes.split_first()?;
@@ -107,7 +108,7 @@ pub fn take_byte(bytes: &mut &[u8]) -> Option<u8> {
     Some(first)
 }
 
-/// Takes a number off the front; `None` if it does not end.
+/// Consumes a number; `None` if it has no end.
 #[inline]
 pub fn take(bytes: &mut &[u8]) -> Option<u64> {
     if let Some((first, rest)) = bytes.split_first()
@@ -123,7 +124,7 @@ pub fn take(bytes: &mut &[u8]) -> Option<u64> {
     if ends == 0 {
         return take_each(bytes);
     }
-    // The bits up to the first mark that is not set.
+    // The bits up to the first byte without a continuation bit.
     let eights = word & (ends ^ ends.wrapping_sub(1)) & !MARKS;
     *bytes = bytes.get((ends.trailing_zeros() / 8).saturating_add(1) as usize..)?;
     let fours = eights & 0x007f_007f_007f_007f | (eights & 0x7f00_7f00_7f00_7f00) >> 1;
@@ -131,7 +132,7 @@ pub fn take(bytes: &mut &[u8]) -> Option<u64> {
     Some(twos & 0x0fff_ffff | (twos & 0x0fff_ffff_0000_0000) >> 4)
 }
 
-/// As [`take`], near the end, and for long numbers.
+/// As [`take`], for the end of the input and for long numbers.
 fn take_each(bytes: &mut &[u8]) -> Option<u64> {
     let (mut value, mut shift) = (0u64, 0u32);
     loop {
@@ -187,7 +188,7 @@ mod tests {
     fn numbers_of_too_many_bytes_are_none() {
         assert_eq!(take(&mut [0xff; 30].as_slice()), None);
         assert_eq!(take(&mut [&[0x80; 10], [1].as_slice()].concat().as_slice()), None);
-        // More bytes than are needed are no mistake.
+        // Redundant bytes are valid.
         assert_eq!(take(&mut [0x85, 0x80, 0x80, 0, 9, 9, 9, 9, 9].as_slice()), Some(5));
     }
 }

@@ -1,4 +1,4 @@
-//! Buffers: which CPUs' trace pages lie where in the file.
+//! Buffers, and the positions of their CPUs' pages in the file.
 
 use crate::Damage;
 use crate::compression::Compression;
@@ -7,46 +7,46 @@ use crate::options::{RawOption, SectionHeader, id};
 use raw_bytes::{ByteOrder, Cursor, Damages, Truncated, counted, slice};
 use std::collections::HashSet;
 
-/// A ring buffer of the recording: the top one or an instance.
+/// A ring buffer of the recording: the top-level buffer or an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Buffer {
-    /// Name of the instance; empty for the top buffer.
+    /// Name of the instance; empty for the top-level buffer.
     pub name: String,
-    /// Its trace clock, such as `local`, when the file has it.
+    /// Its trace clock, such as `local`, if the file has it.
     pub clock: Option<String>,
     /// Size of its pages (the kernel's sub-buffers) in bytes: a power of two.
     pub page_size: u32,
-    /// CPUs with an entry in the file. CPUs without pages may be listed or not.
+    /// CPUs with an entry in the file; CPUs without pages can be missing.
     pub cpus: Vec<CpuData>,
-    /// Text of a latency tracer in place of pages.
+    /// Text of a latency tracer instead of pages.
     pub latency: Option<DataRange>,
 }
 
-/// One CPU's pages.
+/// The pages of a CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuData {
     /// The CPU's number.
     pub cpu: u32,
-    /// Where its pages are in the file.
+    /// Position of its pages in the file.
     pub data: DataRange,
 }
 
 /// A range of the file that holds trace data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataRange {
-    /// Where it begins in the file, in bytes.
+    /// Offset in the file in bytes.
     pub offset: u64,
-    /// How long it is in the file, in bytes; never past the end.
+    /// Size in the file in bytes; never extends past the end of the file.
     pub len: u64,
-    /// It is shorter than the file says: what came after that is lost.
+    /// The file truncates it: data after the end is lost.
     pub cut: bool,
-    /// How it is compressed; then it is a list of chunks.
+    /// Its compression; compressed data is a list of chunks.
     pub compression: Compression,
     pub(crate) order: ByteOrder,
     pub(crate) page_size: u32,
 }
 
-/// Facts about the file that its buffers need.
+/// Facts about the file for parsing buffers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FileFacts<'a> {
     pub(crate) file: &'a [u8],
@@ -66,7 +66,7 @@ impl<'a> FileFacts<'a> {
         DataRange { offset, len, cut: false, compression, order: self.order, page_size: page }
     }
 
-    /// The range cut at the end of the file.
+    /// The range, truncated at the end of the file.
     fn clipped(&self, what: &str, range: DataRange, damages: &mut Damages) -> DataRange {
         let end = self.file.len() as u64;
         let have = end.saturating_sub(range.offset).min(range.len);
@@ -83,7 +83,7 @@ impl<'a> FileFacts<'a> {
 }
 
 impl Buffer {
-    /// Reads a BUFFER or BUFFER_TEXT option of version 7; CPUs before a cut are kept.
+    /// Reads a BUFFER or BUFFER_TEXT option of version 7; after truncation, CPUs before it remain.
     pub(crate) fn parse_v7(
         option: &RawOption,
         facts: &FileFacts<'_>,
@@ -142,7 +142,7 @@ impl Buffer {
         self.cpus.push(CpuData { cpu, data });
     }
 
-    /// Reads the table of version 6 that follows "flyrecord": a pair of numbers per CPU.
+    /// Reads the table of version 6 after "flyrecord": a pair of numbers per CPU.
     pub(crate) fn parse_v6(
         name: String,
         cpus: u32,
@@ -169,13 +169,13 @@ impl Buffer {
     }
 }
 
-/// Text has no pages: any length of it is whole.
+/// Text has no pages: any length is valid.
 pub(crate) const TEXT_PAGE: u32 = 1;
 
-/// Takes away what two CPUs both claim: no page belongs to two.
+/// Removes overlaps between CPUs: a page belongs to at most one CPU.
 ///
-/// The range that begins first ends where the next begins, so that a hostile file can't make its
-/// readers read the same bytes over and over.
+/// The range that begins first ends where the next begins, so that a hostile file cannot make
+/// readers read the same bytes repeatedly.
 pub(crate) fn part_overlaps(buffers: &mut [Buffer], damages: &mut Damages) {
     let mut ranges: Vec<(&String, &mut CpuData)> = buffers
         .iter_mut()
@@ -198,8 +198,8 @@ pub(crate) fn part_overlaps(buffers: &mut [Buffer], damages: &mut Damages) {
     }
 }
 
-/// Buffers of one name, and two entries for one CPU of a buffer: all are kept, which the reader of
-/// pages must know.
+/// Records buffers with the same name, and duplicate entries for a CPU of a buffer. All remain, and
+/// readers of pages must expect them.
 pub(crate) fn note_repetitions(buffers: &[Buffer], damages: &mut Damages) {
     let mut names = HashSet::new();
     for Buffer { name, cpus, .. } in buffers {

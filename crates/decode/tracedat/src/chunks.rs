@@ -1,24 +1,24 @@
-//! Trace data in pieces that can be read by themselves, and in parallel.
+//! Splits trace data into chunks that can be read independently and in parallel.
 
 use crate::Damage;
 use crate::buffers::{CpuData, DataRange};
 use crate::compression::{Compression, Inflate};
 use raw_bytes::{Cursor, bytes, counted, slice};
 
-/// Some consecutive pages of one CPU.
+/// Consecutive pages of a CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// Where its bytes begin in the file.
+    /// Offset in the file.
     pub offset: u64,
-    /// Bytes it takes in the file.
+    /// Size in the file in bytes.
     pub stored: u32,
-    /// Bytes it holds: whole pages, unless damage says otherwise.
+    /// Decompressed size in bytes: whole pages, unless it is damaged.
     pub size: u32,
-    /// How it is compressed.
+    /// Its compression.
     pub compression: Compression,
 }
 
-/// The chunks of one CPU in order, and what is wrong with their list.
+/// The chunks of a CPU in order, and damage in their list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chunks {
     /// Chunks that can be read.
@@ -28,31 +28,31 @@ pub struct Chunks {
 }
 
 impl CpuData {
-    /// The index of this CPU's chunks; uncompressed data are parted into chunks too.
+    /// The index of this CPU's chunks; uncompressed data is split into chunks, too.
     #[must_use]
     pub fn chunks(&self, file: &[u8]) -> Chunks {
         self.data.chunks(file)
     }
 
-    /// This CPU's bytes as they are in the file: pages, when not compressed.
+    /// This CPU's bytes as stored in the file: pages if not compressed.
     #[must_use]
     pub fn bytes<'a>(&self, file: &'a [u8]) -> &'a [u8] {
         self.data.bytes(file)
     }
 }
 
-/// Largest chunk taken for real; trace-cmd writes chunks of ten pages, which are 64 KiB at most on all
-/// architectures unless the buffer's own were made larger.
+/// Maximum plausible chunk size; trace-cmd writes chunks of ten pages, at most 64 KiB each on all
+/// architectures unless the user enlarged the buffer's pages.
 const MAX_IN_CHUNK: u32 = 8 << 20;
-/// Size of the chunks that uncompressed data are parted into, unless pages are larger.
+/// Chunk size for uncompressed data, unless pages are larger.
 const STORED_CHUNK: u32 = 256 << 10;
 
-/// trace-cmd 3.1.6 leaves the chunk count out of the length it writes for compressed data, so
-/// the last chunk of each CPU ends four bytes past it (all recordings in `fixtures/`).
+/// trace-cmd 3.1.6 omits the chunk count from the length of compressed data, so the last chunk of
+/// each CPU ends four bytes past it (all recordings in `fixtures/`).
 const LENGTH_SHORT: u64 = 4;
 
 impl DataRange {
-    /// The bytes as they are in the file.
+    /// The bytes as stored in the file.
     #[must_use]
     pub fn bytes<'a>(&self, file: &'a [u8]) -> &'a [u8] {
         slice::range(file, self.offset, self.len)
@@ -103,12 +103,12 @@ impl DataRange {
 
     fn walk(&self, cursor: &mut Cursor<'_>, chunks: &mut Chunks) -> Result<(), Damage> {
         let cut = |cut| Damage::short("chunk cut off", cut);
-        // Each chunk takes eight bytes at least, so the loop ends with the bytes that are there.
+        // Each chunk takes at least eight bytes, so the loop ends with the available bytes.
         for _ in 0..cursor.u32().map_err(cut)? {
             let (stored, size) = (cursor.u32().map_err(cut)?, cursor.u32().map_err(cut)?);
             let offset = cursor.offset();
             cursor.take(stored.into()).map_err(cut)?;
-            // An implausible size keeps its place in the list: reading it fails, and what it held
+            // A chunk of implausible size stays in the list: reading it fails, and its content
             // counts as lost between its neighbours.
             if size > MAX_IN_CHUNK {
                 chunks.note(offset, format!("a chunk of {} is implausible", bytes(size)));
@@ -127,7 +127,7 @@ impl DataRange {
     }
 }
 
-/// Damages kept per CPU; a hostile file could have one for every eight bytes.
+/// Maximum damages per CPU; a hostile file could have one for every eight bytes.
 const MAX_DAMAGE: usize = 100;
 
 impl Chunks {
@@ -137,7 +137,7 @@ impl Chunks {
         }
     }
 
-    /// Bytes all chunks of plausible size hold together.
+    /// Total decompressed size of all chunks with plausible size.
     #[must_use]
     pub fn size(&self) -> u64 {
         let plausible = self.list.iter().filter(|chunk| chunk.size <= MAX_IN_CHUNK);
@@ -145,7 +145,7 @@ impl Chunks {
     }
 }
 
-/// Reads chunks one after the other; one per thread.
+/// Reads chunks; one per thread.
 pub struct ChunkReader {
     inflate: Inflate,
     space: Vec<u8>,
@@ -164,16 +164,16 @@ impl Default for ChunkReader {
 }
 
 impl ChunkReader {
-    /// A reader without memory of its own until it has read a compressed chunk.
+    /// A reader that allocates memory on the first compressed chunk.
     #[must_use]
     pub fn new() -> Self {
         Self { inflate: Inflate::new(), space: Vec::new() }
     }
 
-    /// The chunk's pages: a part of `file` when stored, else decompressed into this reader.
+    /// The chunk's pages: a part of `file` if stored, otherwise decompressed into this reader.
     ///
     /// # Errors
-    /// When the chunk does not decompress to the size it declares.
+    /// If the chunk does not decompress to its declared size.
     pub fn read<'a>(&'a mut self, file: &'a [u8], chunk: &Chunk) -> Result<&'a [u8], Damage> {
         if chunk.compression == Compression::None {
             return Ok(slice::range(file, chunk.offset, chunk.stored.into()));
@@ -182,10 +182,10 @@ impl ChunkReader {
         Ok(&self.space)
     }
 
-    /// Puts the chunk's pages into `out`, in place of what it held.
+    /// Replaces the content of `out` by the chunk's pages.
     ///
     /// # Errors
-    /// When the chunk does not decompress to the size it declares.
+    /// If the chunk does not decompress to its declared size.
     pub fn read_into(
         &mut self,
         file: &[u8],

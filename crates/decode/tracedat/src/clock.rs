@@ -1,4 +1,4 @@
-//! From recorded times to those of one clock, the way `trace-cmd report` counts them.
+//! Converts recorded times to times on one clock, as `trace-cmd report` does.
 
 use crate::TraceDat;
 use crate::buffers::Buffer;
@@ -9,47 +9,46 @@ pub use pieces::{ClockPiece, ClockPieces};
 
 mod pieces;
 
-/// Whose clock the times of a recording are brought to.
+/// The clock to which a recording's times are converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// The recording's own: TIME_SHIFT is not applied.
+    /// The recording's own clock: ignores TIME_SHIFT.
     Own,
-    /// That of the recording with this trace id, if a TIME_SHIFT option names it.
+    /// The clock of the recording with this trace id, if a TIME_SHIFT option refers to it.
     ToPeer(u64),
-    /// That of whatever peer the last TIME_SHIFT option names. trace-cmd does so always, also when
-    /// it shows the guest's file alone (`tracecmd_enable_tsync` where the option is read), so this
-    /// is what compares with `trace-cmd report`.
+    /// The clock of the peer in the last TIME_SHIFT option. trace-cmd always uses it, even for a
+    /// guest's file alone (`tracecmd_enable_tsync`), so comparisons with `trace-cmd report` need
+    /// this variant.
     ToAnyPeer,
 }
 
-/// What a corrected time counts.
+/// The unit of a corrected time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeUnit {
     /// Nanoseconds.
     Nanoseconds,
-    /// Something else: ticks of a counter of unknown speed, jiffies, or events.
+    /// Other units: ticks of a counter with unknown frequency, jiffies, or events.
     Ticks,
 }
 
-/// Clocks whose values are nanoseconds: `in_ns` of `trace_clocks[]` in `kernel/trace/trace.c`, and
-/// trace-cmd's name for a TSC that its TSC2NSEC option turns into them. `uptime` is not among them
-/// (it counts clock ticks), though trace-cmd prints it as if it were.
+/// Clocks in nanoseconds: `in_ns` of `trace_clocks[]` in `kernel/trace/trace.c`, and trace-cmd's
+/// name for a TSC with a TSC2NSEC conversion. `uptime` counts clock ticks, although trace-cmd
+/// prints it like nanoseconds.
 const NANOSECOND_CLOCKS: [&str; 8] =
     ["local", "global", "perf", "mono", "mono_raw", "boot", "tai", "tsc2nsec"];
 
-/// The correction of one buffer's times: TIME_SHIFT, then TSC2NSEC, then DATE and OFFSET; or, in
-/// place of TIME_SHIFT and after the others, pieces that were worked out from events.
+/// The correction of a buffer's times: TIME_SHIFT, then TSC2NSEC, then DATE and OFFSET; or instead
+/// of TIME_SHIFT and after the others, pieces that were derived from events.
 ///
-/// This is the order of `timestamp_calc()` in trace-cmd. Where trace-cmd's 64-bit products
-/// overflow (a guest with TSC scaling has 48 fraction bits, so any real time does), the exact
-/// value is given here.
+/// This is the order of `timestamp_calc()` in trace-cmd. If trace-cmd's 64-bit products overflow (a
+/// guest with TSC scaling has 48 fraction bits, so any real time does), the result here is exact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Correction {
     shift: Option<TimeShift>,
     tsc: Option<Tsc2Nsec>,
     added: i64,
     unit: TimeUnit,
-    /// Whether the buffer runs on the recording's own clock.
+    /// Whether the buffer uses the recording's own clock.
     on_recording_clock: bool,
     pieces: Option<ClockPieces>,
 }
@@ -57,9 +56,9 @@ pub struct Correction {
 impl Correction {
     /// The correction for a buffer of a recording.
     ///
-    /// An instance may run on another clock than the recording's own; then the options, which
-    /// were measured on that, do not apply to it but for DATE and OFFSET. (trace-cmd applies
-    /// TSC2NSEC to all instances, TIME_SHIFT to none.)
+    /// An instance can use another clock than the recording. Then only DATE and OFFSET apply to it,
+    /// because the other options refer to the recording's clock. (trace-cmd applies TSC2NSEC to all
+    /// instances, TIME_SHIFT to none.)
     #[must_use]
     pub fn new(recording: &TraceDat, buffer: &Buffer, align: Align) -> Self {
         let metadata = &recording.metadata;
@@ -81,7 +80,7 @@ impl Correction {
         Self { shift, tsc, added, unit, on_recording_clock: applies, pieces: None }
     }
 
-    /// A correction that changes nothing, of nanoseconds.
+    /// A correction that does not change times, in nanoseconds.
     #[must_use]
     pub const fn identity() -> Self {
         Self {
@@ -94,16 +93,16 @@ impl Correction {
         }
     }
 
-    /// A correction that changes nothing, of times of the clock so called.
+    /// A correction that does not change times, for a clock with this name.
     #[must_use]
     pub fn of_clock(clock: Option<&str>) -> Self {
         Self { unit: TimeUnit::for_clock(clock), ..Self::identity() }
     }
 
-    /// The corrected time of a raw one, recorded on `cpu`: in nanoseconds, where
-    /// [`unit`](Self::unit) says so.
+    /// The corrected time of a raw time that was recorded on `cpu`, in units of
+    /// [`unit`](Self::unit).
     ///
-    /// Sums wrap around in 64 bits, as trace-cmd's do.
+    /// Sums wrap at 64 bits, as in trace-cmd.
     #[inline]
     #[must_use]
     pub fn ns(&self, raw: u64, cpu: u32) -> u64 {
@@ -121,14 +120,14 @@ impl Correction {
         time
     }
 
-    /// The same without TIME_SHIFT and pieces: on the recording's own clock.
+    /// The same correction without TIME_SHIFT and pieces, for the recording's own clock.
     #[must_use]
     pub fn on_own_clock(&self) -> Self {
         Self { shift: None, pieces: None, ..self.clone() }
     }
 
-    /// The correction by `pieces` in place of TIME_SHIFT; a buffer on another clock than the
-    /// recording's is left as it is.
+    /// The correction with `pieces` instead of TIME_SHIFT; does not change a buffer on another
+    /// clock than the recording's.
     #[must_use]
     pub fn by(&self, pieces: &ClockPieces) -> Self {
         if !self.on_recording_clock {
@@ -137,25 +136,25 @@ impl Correction {
         Self { pieces: Some(pieces.clone()), ..self.on_own_clock() }
     }
 
-    /// Whether the buffer runs on the clock of the recording's top buffer.
+    /// Whether the buffer uses the clock of the recording's top-level buffer.
     #[must_use]
     pub fn is_on_recording_clock(&self) -> bool {
         self.on_recording_clock
     }
 
-    /// Whether raw times stay as they are.
+    /// Whether raw times are not changed.
     #[must_use]
     pub fn is_identity(&self) -> bool {
         self.shift.is_none() && self.tsc.is_none() && self.added == 0 && self.pieces.is_none()
     }
 
-    /// What corrected times count.
+    /// The unit of corrected times.
     #[must_use]
     pub fn unit(&self) -> TimeUnit {
         self.unit
     }
 
-    /// Trace id of the recording whose clock times are brought to; `None` on the own clock.
+    /// Trace id of the recording to whose clock times are converted; `None` for the own clock.
     #[must_use]
     pub fn peer(&self) -> Option<u64> {
         self.shift.as_ref().map(|shift| shift.peer)
@@ -163,33 +162,33 @@ impl Correction {
 }
 
 impl TimeUnit {
-    /// What a clock counts; nanoseconds, as most do, where its name is not known.
+    /// The unit of a clock; nanoseconds if its name is unknown, as for most clocks.
     fn for_clock(clock: Option<&str>) -> Self {
         let in_ns = clock.is_none_or(|clock| NANOSECOND_CLOCKS.contains(&clock));
         if in_ns { Self::Nanoseconds } else { Self::Ticks }
     }
 }
 
-/// trace-cmd records `x86-tsc` in TRACECLOCK and calls it `tsc2nsec` in the buffer option when it
-/// wrote TSC2NSEC too.
+/// trace-cmd calls the same clock `x86-tsc` in TRACECLOCK and `tsc2nsec` in the buffer option if it
+/// also writes TSC2NSEC.
 fn same_clock(first: &str, other: &str) -> bool {
     let name = |clock| if clock == "tsc2nsec" { "x86-tsc" } else { clock };
     name(first) == name(other)
 }
 
-/// `time * factor >> bits`, exactly; the highest time when that is more than 64 bits.
+/// `time * factor >> bits`, exactly; the maximum if it exceeds 64 bits.
 fn scaled(time: u64, factor: u64, bits: u32) -> u64 {
     let product = u128::from(time).wrapping_mul(factor.into());
     u64::try_from(product.checked_shr(bits).unwrap_or(0)).unwrap_or(u64::MAX)
 }
 
 impl TimeShift {
-    /// The time on the peer's clock; unchanged on a CPU without samples.
+    /// The time on the peer's clock; unchanged for a CPU without samples.
     fn apply(&self, time: u64, cpu: u32) -> u64 {
         let samples = usize::try_from(cpu).ok().and_then(|cpu| self.cpus.get(cpu));
         match samples.map(Vec::as_slice).unwrap_or_default() {
             [] => time,
-            // trace-cmd leaves the scaling of a lone sample out.
+            // trace-cmd ignores the scaling of a single sample.
             [only] => time.wrapping_add_signed(only.offset),
             many => {
                 let (low, high) = around(many, time);
@@ -203,8 +202,7 @@ impl TimeShift {
     }
 }
 
-/// The two samples whose line a time lies on; before the first and after the last sample, the line
-/// of the nearest two goes on.
+/// The two samples around a time; before the first and after the last sample, the nearest two.
 fn around(samples: &[ShiftSample], time: u64) -> (&ShiftSample, Option<&ShiftSample>) {
     let not_after = samples.partition_point(|sample| sample.time <= time);
     let last_pair = samples.len().saturating_sub(2);
@@ -219,8 +217,8 @@ fn around(samples: &[ShiftSample], time: u64) -> (&ShiftSample, Option<&ShiftSam
 
 /// The offset at `time` on the line through two samples.
 ///
-/// Rounded as trace-cmd does it: half a step is added, then the division cuts towards zero, which
-/// gives one too much where the line is below its start.
+/// Rounds as trace-cmd does: it adds half a step and truncates towards zero, which gives one too
+/// much below the start of the line.
 fn interpolated(low: &ShiftSample, high: &ShiftSample, time: u64) -> i64 {
     let exact = || {
         let delta = i128::from(high.time).checked_sub(low.time.into())?;
@@ -235,8 +233,8 @@ fn interpolated(low: &ShiftSample, high: &ShiftSample, time: u64) -> i64 {
 impl ShiftSample {
     /// The time multiplied by the ratio of the clocks.
     ///
-    /// A ratio of zero, or of more fraction bits than a time has, was not measured: no protocol
-    /// gives one. It is left out.
+    /// A ratio of zero, or with more fraction bits than a time has, is not a measurement, and is
+    /// ignored.
     fn scale(&self, time: u64) -> u64 {
         match u32::try_from(self.fraction) {
             Ok(bits) if bits < u64::BITS && self.scaling != 0 => scaled(time, self.scaling, bits),

@@ -1,20 +1,19 @@
-//! Names of threads: the kernel's `saved_cmdlines`.
+//! Thread names from the kernel's `saved_cmdlines`.
 
 use std::collections::HashMap;
 
-/// Thread names by thread id, as the kernel knew them when the recording ended.
+/// Thread names by thread id, as known to the kernel at the end of the recording.
 ///
-/// The kernel keeps one name per thread and forgets the oldest (`saved_cmdlines_size`, 128 by
-/// default), so a thread that was recorded may have none, and one that changed its name has the
-/// last.
+/// The kernel stores one name per thread and forgets the oldest (`saved_cmdlines_size`, 128 by
+/// default), so a recorded thread can lack a name, and a renamed thread has its last name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cmdlines {
     names: HashMap<u32, String>,
 }
 
 impl Cmdlines {
-    /// Reads lines of a thread id, a space, and a name that may hold spaces; other lines are left
-    /// out. Of several lines with one id the last counts.
+    /// Parses lines of a thread id, a space, and a name that may contain spaces; skips other lines.
+    /// Of several lines with the same id, the last counts.
     #[must_use]
     pub fn parse(text: &[u8]) -> Self {
         let names = text.split(|&byte| byte == b'\n' || byte == 0).filter_map(line).collect();
@@ -27,7 +26,7 @@ impl Cmdlines {
         self.names.get(&pid).map(String::as_str)
     }
 
-    /// All threads and their names, in no order.
+    /// All threads and their names, unordered.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &str)> {
         self.names.iter().map(|(&pid, name)| (pid, name.as_str()))
     }

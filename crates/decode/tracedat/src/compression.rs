@@ -1,4 +1,4 @@
-//! Compression of sections and chunks, with every size bounded before memory is taken.
+//! Compression of sections and chunks; every size is bounded before memory is allocated.
 
 use raw_bytes::bytes;
 
@@ -10,17 +10,17 @@ use flate2::{Decompress, FlushDecompress, Status};
 /// How sections and trace data of a file are compressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// Stored as they are; always so in version 6.
+    /// Uncompressed; always the case in version 6.
     None,
     /// Deflate with a zlib header.
     Zlib,
     /// Zstandard frames; trace-cmd writes them without a content size.
     Zstd,
-    /// A compressor this reader does not have: compressed parts stay unread.
+    /// An unsupported compression format: compressed parts cannot be read.
     Other(String),
 }
 
-/// Bytes of an unknown compressor's name that are kept.
+/// Maximum stored bytes of an unknown compressor's name.
 const MAX_NAME: usize = 32;
 
 impl Compression {
@@ -30,7 +30,7 @@ impl Compression {
             b"zlib" => Self::Zlib,
             b"zstd" => Self::Zstd,
             other => {
-                // The name is cloned with every chunk, and a hostile one has no end.
+                // The name is cloned with every chunk, and a hostile one could be very long.
                 let start = other.get(..MAX_NAME).unwrap_or(other);
                 Self::Other(String::from_utf8_lossy(start).into_owned())
             }
@@ -49,7 +49,7 @@ impl Compression {
     }
 }
 
-/// Decompresses pieces one after the other, keeping the decompressor's own memory between them.
+/// Decompresses pieces, and keeps the decompressor's memory between them.
 pub(crate) struct Inflate {
     zstd: Zstandard,
 }
@@ -59,11 +59,11 @@ impl Inflate {
         Self { zstd: Zstandard::new() }
     }
 
-    /// Replaces `out` by what `input` decompresses to, exactly `declared` bytes.
+    /// Replaces `out` by the decompressed `input`, which must have exactly `declared` bytes.
     ///
-    /// `declared` comes from the file and may be a lie, so memory grows with what the
-    /// decompressor really produces: from a guess at the ratio, doubled while it does not do.
-    /// What `out` held and has room for makes no difference to the result.
+    /// `declared` comes from the file and can be wrong, so memory grows with the actual output: it
+    /// starts with a guess of the ratio, and doubles as needed. Earlier content of `out` does not
+    /// affect the result.
     pub(crate) fn run(
         &mut self,
         how: &Compression,
@@ -89,7 +89,7 @@ impl Inflate {
     }
 }
 
-/// Unpacks to the beginning of `out`, at most `declared` bytes; how many.
+/// Decompresses to the beginning of `out`, at most `declared` bytes; returns the number of bytes.
 fn zlib(input: &[u8], declared: usize, out: &mut Vec<u8>) -> Result<usize, String> {
     let mut inflate = Decompress::new(true);
     let mut room = first_room(input.len(), declared);
@@ -99,7 +99,7 @@ fn zlib(input: &[u8], declared: usize, out: &mut Vec<u8>) -> Result<usize, Strin
         let (input_used, given) = (place(inflate.total_in()), place(inflate.total_out()));
         let rest = input.get(input_used..).unwrap_or_default();
         let space = out.get_mut(given..).unwrap_or_default();
-        // `Finish` would have to give all at once: a second call with more room fails.
+        // `Finish` needs the full output in one call: a second call with more space fails.
         let status = inflate.decompress(rest, space, FlushDecompress::None);
         let status = status.map_err(|error| format!("zlib: {error}"))?;
         let now_given = place(inflate.total_out());
@@ -110,7 +110,7 @@ fn zlib(input: &[u8], declared: usize, out: &mut Vec<u8>) -> Result<usize, Strin
             return Err("zlib: the compressed data ends early".into());
         }
         if room == declared {
-            // The checksum comes after the last byte: without the end nothing is known to be right.
+            // The checksum follows the last byte: without it the data is not verified.
             return Err(format!("zlib: the data is longer than the declared {}", bytes(declared)));
         }
         room = room.saturating_mul(2).min(declared);
@@ -133,5 +133,5 @@ pub(crate) fn inflate_section(
     Ok(out)
 }
 
-/// Largest section taken for real; kallsyms of big kernels with all modules stay under 32 MiB.
+/// Maximum plausible section; kallsyms of large kernels with all modules have less than 32 MiB.
 const MAX_IN_SECTION: u32 = 256 << 20;

@@ -1,10 +1,10 @@
-//! What the kernel counted per CPU while recording: CPUSTAT options.
+//! The kernel's per-CPU counts at the end of a recording: CPUSTAT options.
 
 use raw_bytes::slice;
 use std::sync::Arc;
 
-/// Reads CPUSTAT options one after the other: those of an instance follow one that holds
-/// "\nBuffer: NAME\n\n" in place of counts (`add_buffer_stat()` of trace-cmd).
+/// Reads CPUSTAT options in order: those of an instance follow an option with "\nBuffer: NAME\n\n"
+/// instead of counts (`add_buffer_stat()` of trace-cmd).
 #[derive(Debug, Default)]
 pub(crate) struct CpuStats {
     buffer: Arc<str>,
@@ -12,7 +12,7 @@ pub(crate) struct CpuStats {
 }
 
 impl CpuStats {
-    /// Takes the next option's data; false when it is neither counts nor a name.
+    /// Reads the next option's data; false if it has neither counts nor a name.
     pub(crate) fn take(&mut self, data: &[u8]) -> bool {
         let text = slice::text(data);
         if let Some(name) = text.trim().strip_prefix("Buffer:") {
@@ -26,26 +26,26 @@ impl CpuStats {
     }
 }
 
-/// One CPU's `per_cpu/cpuN/stats` at the end of the recording.
+/// A CPU's `per_cpu/cpuN/stats` at the end of the recording.
 ///
-/// A count the kernel did not write is `None`.
+/// A count that the kernel did not write is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuStat {
-    /// Name of the buffer; empty for the top one.
+    /// Name of the buffer; empty for the top-level buffer.
     pub buffer: Arc<str>,
     /// The CPU's number.
     pub cpu: u32,
-    /// Records left in the ring buffer.
+    /// Records that remained in the ring buffer.
     pub entries: Option<u64>,
-    /// Records overwritten by newer ones before they were read: lost.
+    /// Records that newer ones overwrote before they were read: lost.
     pub overrun: Option<u64>,
     /// Records lost because a nested writer would have wrapped the buffer.
     pub commit_overrun: Option<u64>,
     /// Bytes not read from the ring buffer.
     pub bytes: Option<u64>,
-    /// Records dropped because the buffer was full and not overwriting: lost.
+    /// Records dropped because the buffer was full and not in overwrite mode: lost.
     pub dropped_events: Option<u64>,
-    /// Records read out.
+    /// Records that were read.
     pub read_events: Option<u64>,
     /// Time of the oldest record, as the kernel printed it.
     pub oldest_event_ts: Option<String>,
@@ -54,14 +54,14 @@ pub struct CpuStat {
 }
 
 impl CpuStat {
-    /// Records known to be lost; `None` when nothing was counted.
+    /// Records known to be lost; `None` if nothing was counted.
     #[must_use]
     pub fn lost(&self) -> Option<u64> {
         let counts = [self.overrun, self.commit_overrun, self.dropped_events];
         counts.into_iter().flatten().reduce(u64::saturating_add)
     }
 
-    /// Reads the kernel's own text of a CPU of the top buffer.
+    /// Parses the kernel's text for a CPU of the top-level buffer.
     #[must_use]
     pub fn of_cpu(cpu: u32, text: &str) -> Self {
         let mut stat = Self { cpu, ..Self::default() };
@@ -76,7 +76,7 @@ impl CpuStat {
         Some(Self { cpu: cpu?, ..stat })
     }
 
-    /// Takes what each line says; the CPU that one of them names.
+    /// Reads the counts in each line; returns the CPU if a line has it.
     fn take_counts(&mut self, text: &str) -> Option<u32> {
         let mut cpu = None;
         for (key, value) in text.lines().filter_map(|line| line.split_once(':')) {

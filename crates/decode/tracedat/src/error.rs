@@ -1,12 +1,12 @@
-//! The few errors that end reading; damage doesn't.
+//! Errors that prevent reading; damage does not.
 
 use raw_bytes::Truncated;
 
-/// The file can't be read as a trace.dat at all.
+/// The file cannot be read as a trace.dat.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceDatError {
-    /// The first ten bytes are not those of a trace.dat.
+    /// The magic number is wrong.
     #[error(
         "not a trace.dat: the file does not begin with 17 08 44 \"tracing\"; \
              give the file trace-cmd record wrote"
@@ -18,23 +18,23 @@ pub enum TraceDatError {
              convert the file with trace-cmd convert --file-version 7"
     )]
     Version {
-        /// Where the version text lies in the file.
+        /// Offset of the version text in the file.
         offset: u64,
-        /// The version as written.
+        /// The version text.
         version: String,
     },
-    /// The byte for the byte order is neither 0 nor 1.
+    /// The byte order mark is neither 0 nor 1.
     #[error(
         "byte order mark {mark} at offset {offset:#x} is neither 0 nor 1; \
              the file is damaged, copy it again from where it was recorded"
     )]
     ByteOrder {
-        /// Where the mark lies in the file.
+        /// Offset of the mark in the file.
         offset: u64,
         /// The mark found.
         mark: u8,
     },
-    /// The file ends within the part every reader needs.
+    /// The file ends within a part that every reader needs.
     #[error(
         "the file ends inside its {what}; \
              the recording or its copy was cut short, copy it again"
@@ -46,15 +46,15 @@ pub enum TraceDatError {
         #[source]
         source: Truncated,
     },
-    /// The header of a version 6 file holds something else than it must.
+    /// A required text is missing in the header of a version 6 file.
     #[error(
         "\"{expected}\" is missing at offset {offset:#x}; \
              the file is damaged, copy it again from where it was recorded"
     )]
     Missing {
-        /// Where the text should be.
+        /// Expected offset of the text.
         offset: u64,
-        /// The text that should be there.
+        /// The expected text.
         expected: &'static str,
     },
 }

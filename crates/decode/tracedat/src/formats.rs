@@ -18,7 +18,7 @@ pub struct EventFormat {
 pub struct Formats {
     /// `events/header_page`: the fields of a page of the ring buffer.
     pub header_page: String,
-    /// `events/header_event`: how records are laid out.
+    /// `events/header_event`: the layout of records.
     pub header_event: String,
     /// `events/ftrace/*/format`.
     pub ftrace: Vec<String>,
@@ -26,7 +26,7 @@ pub struct Formats {
     pub events: Vec<EventFormat>,
 }
 
-/// Reads `name` with its NUL, then a text with its eight-byte size.
+/// Reads `name` with its NUL, then a text preceded by its eight-byte size.
 fn named(cursor: &mut Cursor<'_>, name: &'static str) -> Result<String, Damage> {
     let offset = cursor.offset();
     let short = |cut| Damage::short(name, cut);
@@ -42,7 +42,7 @@ fn sized(cursor: &mut Cursor<'_>) -> Result<String, Truncated> {
     cursor.take(len).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
 }
 
-/// Formats kept at most: records name their event by a 16-bit id.
+/// Maximum number of formats: records have 16-bit event ids.
 const MAX_FORMATS: usize = 1 << 16;
 
 fn check_count(so_far: usize, offset: u64) -> Result<(), Damage> {
@@ -56,14 +56,14 @@ fn check_count(so_far: usize, offset: u64) -> Result<(), Damage> {
 }
 
 impl Formats {
-    /// Reads the header info section; what follows it is left in `cursor`.
+    /// Reads the header info section; `cursor` then is at the data after it.
     pub(crate) fn read_header(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Damage> {
         self.header_page = named(cursor, "header_page")?;
         self.header_event = named(cursor, "header_event")?;
         Ok(())
     }
 
-    /// Reads the ftrace event formats; those before a cut are kept.
+    /// Reads the ftrace event formats; after truncation, those before it remain.
     pub(crate) fn read_ftrace(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Damage> {
         let short = |cut| Damage::short("ftrace event formats", cut);
         let count = cursor.u32().map_err(short)?;
@@ -75,7 +75,7 @@ impl Formats {
         Ok(())
     }
 
-    /// Reads the event formats of all systems; those before a cut are kept.
+    /// Reads the event formats of all systems; after truncation, those before it remain.
     pub(crate) fn read_events(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Damage> {
         let short = |cut| Damage::short("event formats", cut);
         let systems = cursor.u32().map_err(short)?;

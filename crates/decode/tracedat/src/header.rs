@@ -1,18 +1,18 @@
-//! The first bytes of the file: version, how numbers are written, how it is compressed.
+//! The first bytes of the file: version, number format, compression.
 
 use crate::TraceDatError;
 use crate::compression::Compression;
 use raw_bytes::{ByteOrder, Cursor, Damages, LongSize, Truncated, bytes};
 
-/// What every trace.dat begins with.
+/// Magic number of a trace.dat.
 pub(crate) const MAGIC: [u8; 10] = *b"\x17\x08\x44tracing";
 
 /// Version of the container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
-    /// One part after the other; trace-cmd before 3.0.
+    /// Consecutive parts; trace-cmd before 3.0.
     V6,
-    /// Sections, found through options, and compression.
+    /// Sections that options refer to, and compression.
     V7,
 }
 
@@ -34,22 +34,22 @@ pub struct Header {
     pub version: Version,
     /// Byte order of all numbers: that of the recorded machine.
     pub order: ByteOrder,
-    /// Size of a `long` in the recording program, which may be a 32-bit one on a 64-bit kernel:
+    /// Size of a `long` in the recording program, which can be a 32-bit program on a 64-bit kernel:
     /// the kernel's is [`Formats::kernel_long`](crate::Formats::kernel_long).
     pub user_long: LongSize,
     /// Page size of the recorded machine in bytes: a power of two.
     pub page_size: u32,
-    /// How sections may be compressed; each says whether it is.
+    /// Compression of compressed sections; each section states whether it is compressed.
     pub compression: Compression,
     /// Version text of the compressor, empty in version 6.
     pub compression_version: String,
 }
 
-/// The page size taken when the file's is absurd.
+/// Page size if the file's is implausible.
 const DEFAULT_PAGE_SIZE: u32 = 4096;
 
 impl Header {
-    /// Reads the start of the file; what follows is left in the cursor that is returned.
+    /// Reads the start of the file; the returned cursor is at the data after it.
     pub(crate) fn parse<'a>(
         file: &'a [u8],
         damages: &mut Damages,
@@ -83,7 +83,7 @@ impl Header {
     }
 }
 
-/// A file of fewer bytes than the mark may have been cut there.
+/// A file shorter than the magic number may be a truncated trace.dat.
 fn not_begun(file: &[u8]) -> TraceDatError {
     let have = file.len() as u64;
     let source = Truncated { offset: 0, wanted: MAGIC.len() as u64, have };
@@ -114,7 +114,7 @@ fn user_long(size: u8, after: u64, damages: &mut Damages) -> LongSize {
     })
 }
 
-/// Sub-buffers are powers of two; the kernel's `buffer_subbuf_size_kb` ends below 16 MiB.
+/// Sub-buffer sizes are powers of two; the kernel's `buffer_subbuf_size_kb` ends below 16 MiB.
 const PAGE_SIZES: std::ops::RangeInclusive<u32> = 64..=(16 << 20);
 
 pub(crate) fn sane_page_size(found: u32, instead: u32, at: u64, damages: &mut Damages) -> u32 {

@@ -1,16 +1,16 @@
-//! The trace.dat container, versions 6 and 7: what `trace-cmd record` writes.
+//! The trace.dat container, versions 6 and 7: the output of `trace-cmd record`.
 //!
-//! [`TraceDat::parse`] reads a file's metadata and says where each CPU's trace pages are; it keeps
-//! nothing of the file itself, so the caller decides whether that is a mapping or memory, and gives
-//! it again to whatever reads more: [`Section::read`] for kallsyms and its like, [`CpuData::chunks`]
-//! and [`ChunkReader`] for pages. [`Correction`] turns recorded times into those of one clock.
-//! [`TraceDatWriter`] writes files that trace-cmd reads.
+//! [`TraceDat::parse`] reads a file's metadata and the positions of each CPU's trace pages. It
+//! stores no file content, so the caller decides between a mapping and memory, and passes the file
+//! again for further reads: [`Section::read`] for kallsyms and similar sections,
+//! [`CpuData::chunks`] and [`ChunkReader`] for pages. [`Correction`] converts recorded times to one
+//! clock. [`TraceDatWriter`] writes files that trace-cmd can read.
 //!
-//! What is in the pages is not this crate's subject (see `ringbuf`), nor what the event formats
-//! say (see `ftrace::eventfmt`).
+//! The crate interprets neither pages (see `ftrace::ringbuf`) nor event formats (see
+//! `ftrace::eventfmt`).
 //!
-//! Input is not trusted. No number in a file is believed before it was checked against the bytes
-//! that are there; a damaged part is reported in [`TraceDat::damage`] and the rest is given.
+//! Input is not trusted. Numbers in a file are checked against the available bytes before use;
+//! damage is reported in [`TraceDat::damage`], and the rest is read.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {

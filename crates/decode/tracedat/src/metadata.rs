@@ -1,4 +1,4 @@
-//! Options as their meaning: clock, host and guest ties, loss counts, machine.
+//! The meaning of options: clock, host and guest relations, loss counts, machine.
 
 use crate::Damage;
 use crate::cpustat::{CpuStat, CpuStats};
@@ -9,8 +9,8 @@ use raw_bytes::{ByteOrder, Damages};
 
 /// The content of a recording's options.
 ///
-/// An option that may be there once counts with its last value, except DATE and OFFSET, which add
-/// up: both as in trace-cmd.
+/// If an option occurs several times, its last value counts, except for DATE and OFFSET, which are
+/// added: both as in trace-cmd.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     /// Sum of the DATE options in nanoseconds (the file has microseconds): added to all times.
@@ -31,17 +31,17 @@ pub struct Metadata {
     pub cpu_count: Option<u32>,
     /// Memory maps of traced processes, one text per process.
     pub procmaps: Vec<String>,
-    /// Identity of this recording, named by those of its peers.
+    /// Trace id of this recording, by which peers refer to it.
     pub trace_id: Option<u64>,
-    /// How to bring times to a peer's clock; a recording with several peers has several.
+    /// Conversions of times to a peer's clock, one per peer.
     pub time_shifts: Vec<TimeShift>,
     /// Guests recorded at the same time.
     pub guests: Vec<Guest>,
-    /// How to turn TSC ticks into nanoseconds.
+    /// Conversion from TSC ticks to nanoseconds.
     pub tsc2nsec: Option<Tsc2Nsec>,
-    /// Texts on the boot before, of persistent buffers.
+    /// Texts about the previous boot, from persistent buffers.
     pub last_boot_info: Vec<String>,
-    /// Numbers of options that are not known here, in the order of the file.
+    /// Numbers of unknown options in file order.
     pub unknown: Vec<u16>,
 }
 
@@ -70,7 +70,7 @@ impl Metadata {
         match option.id {
             id::DATE => add(&mut self.date_ns, number(option)?.saturating_mul(1000)),
             id::OFFSET => add(&mut self.offset_ns, number(option)?),
-            // trace-cmd writes this option without text when it can't read the file.
+            // trace-cmd writes this option without text if it cannot read the file.
             id::TRACECLOCK if !option.data.is_empty() => self.trace_clock = Some(option.text()),
             id::UNAME => self.uname = Some(option.text()),
             id::VERSION => self.recorder_version = Some(option.text()),
@@ -96,20 +96,20 @@ impl Metadata {
         Ok(())
     }
 
-    /// Name of the clock selected in [`trace_clock`](Self::trace_clock): the one in brackets.
+    /// Name of the selected clock in [`trace_clock`](Self::trace_clock): the one in brackets.
     #[must_use]
     pub fn selected_clock(&self) -> Option<&str> {
         selected(self.trace_clock.as_deref()?)
     }
 
-    /// Nanoseconds added to all times: DATE and OFFSET together.
+    /// Nanoseconds to add to all times: the sum of DATE and OFFSET.
     #[must_use]
     pub fn added_ns(&self) -> i64 {
         self.date_ns.unwrap_or(0).wrapping_add(self.offset_ns.unwrap_or(0))
     }
 }
 
-/// The name in brackets of a text like `local [global] counter`.
+/// The name in brackets in a text like `local [global] counter`.
 pub(crate) fn selected(line: &str) -> Option<&str> {
     let (_, from) = line.split_once('[')?;
     from.split_once(']').map(|(name, _)| name.trim()).filter(|name| !name.is_empty())
@@ -127,7 +127,7 @@ fn trace_id(option: &RawOption, order: ByteOrder) -> Result<u64, Damage> {
     option.cursor(order).u64().map_err(|cut| Damage::short("TRACEID option", cut))
 }
 
-/// A number as `strtoll` of base 0 reads it: decimal, 0x hexadecimal or 0 octal, signed.
+/// A number as `strtoll` with base 0 parses it: decimal, 0x hexadecimal or 0 octal, signed.
 fn number(option: &RawOption) -> Result<i64, Damage> {
     let text = option.text();
     let text = text.trim_start();

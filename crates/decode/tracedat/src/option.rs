@@ -1,4 +1,4 @@
-//! Data of options that hold numbers, for files to be written.
+//! Encodes options with numbers, for writing files.
 
 use crate::peers::{Guest, Tsc2Nsec};
 use crate::time_shift::TimeShift;
@@ -17,7 +17,7 @@ pub fn cpu_count(order: ByteOrder, value: u32) -> Vec<u8> {
     Encoder::new(order).u32(value).to_vec()
 }
 
-/// TSC2NSEC: how to turn TSC ticks into nanoseconds.
+/// TSC2NSEC: conversion from TSC ticks to nanoseconds.
 #[must_use]
 pub fn tsc2nsec(order: ByteOrder, value: &Tsc2Nsec) -> Vec<u8> {
     let encoder = Encoder::new(order);
@@ -40,7 +40,7 @@ pub fn guest(order: ByteOrder, value: &Guest) -> Vec<u8> {
     data
 }
 
-/// TIME_SHIFT: how to bring times to a peer's clock; every CPU with its own count of samples.
+/// TIME_SHIFT: conversion of times to a peer's clock; every CPU has its own number of samples.
 #[must_use]
 pub fn time_shift(order: ByteOrder, value: &TimeShift) -> Vec<u8> {
     let encoder = Encoder::new(order);
@@ -58,7 +58,7 @@ pub fn time_shift(order: ByteOrder, value: &TimeShift) -> Vec<u8> {
     data
 }
 
-/// A count as the file has it; more than 32 bits of things do not fit into memory here.
+/// A count as stored in the file; more than 2^32 items do not fit into memory.
 fn count(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }

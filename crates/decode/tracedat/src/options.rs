@@ -1,4 +1,4 @@
-//! The option list: every option as its bytes, found along a chain that may be damaged.
+//! Reads the list of options as raw bytes, along a chain that can be damaged.
 
 use crate::Damage;
 use crate::compression::Compression;
@@ -7,15 +7,15 @@ use raw_bytes::{ByteOrder, Cursor, Damages, Truncated, slice};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Numbers of the options (and sections) trace-cmd knows.
+/// Numbers of the options and sections of trace-cmd.
 pub mod id {
-    /// End of a list; in version 7 with the offset of the next one.
+    /// End of a list; in version 7 with the offset of the next list.
     pub const DONE: u16 = 0;
     /// Text: microseconds to add to all times.
     pub const DATE: u16 = 1;
     /// Text: `per_cpu/cpuN/stats`.
     pub const CPUSTAT: u16 = 2;
-    /// A buffer and where its pages are.
+    /// A buffer and the position of its pages.
     pub const BUFFER: u16 = 3;
     /// Text: the file `trace_clock`.
     pub const TRACECLOCK: u16 = 4;
@@ -33,11 +33,11 @@ pub mod id {
     pub const PROCMAPS: u16 = 10;
     /// Identity of the recording.
     pub const TRACEID: u16 = 11;
-    /// How to bring times to the clock of a peer, such as the host.
+    /// Conversion of times to the clock of a peer, such as the host.
     pub const TIME_SHIFT: u16 = 12;
     /// A guest recorded at the same time.
     pub const GUEST: u16 = 13;
-    /// How to turn TSC ticks into nanoseconds.
+    /// Conversion from TSC ticks to nanoseconds.
     pub const TSC2NSEC: u16 = 14;
     /// Section names.
     pub const STRINGS: u16 = 15;
@@ -63,12 +63,12 @@ pub mod id {
     pub const MODULES_FILE: u16 = 25;
 }
 
-/// One option as it stands in the file; unknown ones are kept too.
+/// An option as stored in the file, including unknown ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawOption {
     /// Its number: see [`id`].
     pub id: u16,
-    /// Where its data begin in the file; within a compressed list, where the list begins.
+    /// Offset of its data in the file; for a compressed list, the offset of the list.
     pub offset: u64,
     /// Its data.
     pub data: Vec<u8>,
@@ -86,12 +86,12 @@ impl RawOption {
     }
 }
 
-/// Option memory per byte of file: an option of no data takes 6 bytes there and 40 here.
+/// Memory limit for options per byte of file: an empty option takes 6 bytes there and 40 here.
 const MEMORY_PER_BYTE: u64 = 8;
-/// Option memory any file may take, in bytes.
+/// Memory limit for options of any file, in bytes.
 const MAX_MEMORY: u64 = 64 << 20;
 
-/// Reads option lists into one `Vec`, stopping where data repeat themselves.
+/// Reads option lists into a `Vec`; stops if lists overlap.
 pub(crate) struct OptionReader<'a> {
     file: &'a [u8],
     order: ByteOrder,
@@ -122,7 +122,7 @@ impl<'a> OptionReader<'a> {
         }
     }
 
-    /// Reads one option section; returns the offset of the next, 0 after the last.
+    /// Reads an option section; returns the offset of the next one, 0 after the last.
     fn section(&mut self, at: u64) -> Result<u64, Damage> {
         let header = SectionHeader::read(self.file, self.order, at)?;
         if header.id != id::DONE {
@@ -146,7 +146,7 @@ impl<'a> OptionReader<'a> {
         }
     }
 
-    /// Reads the version 6 list, which ends with a bare id 0.
+    /// Reads the version 6 list, which ends with an id 0 without data.
     pub(crate) fn list(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Damage> {
         loop {
             let mut ahead = cursor.clone();
@@ -174,7 +174,7 @@ impl<'a> OptionReader<'a> {
         Ok(RawOption { id, offset, data: data.to_vec() })
     }
 
-    /// Lists that overlap in a hostile file would repeat the same bytes without end.
+    /// Overlapping lists in a hostile file would repeat the same bytes without end.
     fn spend(&mut self, memory: u64, offset: u64) -> Result<(), Damage> {
         self.budget = self.budget.checked_sub(memory).ok_or_else(|| {
             Damage::new(offset, "option lists hold implausibly much data; reading stopped here")
@@ -189,13 +189,13 @@ pub(crate) struct SectionHeader {
     pub(crate) id: u16,
     pub(crate) compressed: bool,
     pub(crate) size: u64,
-    /// Where the section's data begin in the file.
+    /// Offset of the section's data in the file.
     pub(crate) data: u64,
 }
 
 impl SectionHeader {
     pub(crate) fn read(file: &[u8], order: ByteOrder, at: u64) -> Result<Self, Damage> {
-        // Of a section past the end nothing is known but where it begins.
+        // Of a section past the end of the file, only the offset is known.
         let is_past_end = at > file.len() as u64;
         let short = |cut: Truncated| match Damage::short("section header", cut) {
             damage if is_past_end => damage.of_cut(Truncated { wanted: 0, ..cut }),

@@ -1,11 +1,12 @@
-//! Buffer space for an unpacked chunk, based on the size of its input and not on the size that it declares.
+//! Buffer space for a decompressed chunk, based on the size of its input and not on its declared
+//! size.
 
-/// First guess at how much a compressed byte grows; real kallsyms grow 4 times, trace pages 10.
+/// First guess of the compression ratio; real kallsyms have 4, trace pages 10.
 const FIRST_RATIO: usize = 32;
-/// Output memory taken at first, however little the input.
+/// Minimum initial output size.
 const MIN_OUTPUT: usize = 256 << 10;
 
-/// Makes `out` exactly `room` bytes long; memory is taken for no more than that.
+/// Sets the length of `out` to exactly `room` bytes, without larger allocations.
 pub(crate) fn give_room(out: &mut Vec<u8>, room: usize) {
     out.reserve_exact(room.saturating_sub(out.len()));
     out.resize(room, 0);

@@ -1,4 +1,4 @@
-//! A whole file to a recording, by its version.
+//! Parses a complete file according to its version.
 
 use raw_bytes::Damages;
 
@@ -10,10 +10,10 @@ use crate::recording::TraceDat;
 use crate::{TraceDatError, v6, v7};
 
 impl TraceDat {
-    /// Reads the metadata of `file`, the whole content of a trace.dat.
+    /// Parses the metadata of `file`, the complete content of a trace.dat.
     ///
     /// # Errors
-    /// When the file is no trace.dat of version 6 or 7, or ends before any of it can be used.
+    /// If the file is not a trace.dat of version 6 or 7, or ends before its first usable part.
     pub fn parse(file: &[u8]) -> Result<Self, TraceDatError> {
         let mut damages = Damages::default();
         let (header, cursor) = Header::parse(file, &mut damages)?;
@@ -29,7 +29,7 @@ impl TraceDat {
 
     fn finish(&mut self, mut damages: Damages) {
         self.formats.check(&mut damages);
-        // A file may have instances first.
+        // Instances can come first in a file.
         self.buffers.sort_by_key(|buffer| !buffer.name.is_empty());
         part_overlaps(&mut self.buffers, &mut damages);
         note_repetitions(&self.buffers, &mut damages);

@@ -1,4 +1,4 @@
-//! Options that tie a host's recording to those of its guests.
+//! Options that relate a host's recording to those of its guests.
 
 use crate::Damage;
 use crate::options::RawOption;
@@ -7,11 +7,11 @@ use raw_bytes::{ByteOrder, Cursor, Truncated, slice};
 /// A guest recorded together with this host: a GUEST option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guest {
-    /// Its name, such as that of the libvirt domain.
+    /// Its name, such as the name of the libvirt domain.
     pub name: String,
     /// Trace id of the guest's own recording.
     pub trace_id: u64,
-    /// Per guest CPU the host thread that runs it.
+    /// The host thread of each guest CPU.
     pub vcpus: Vec<GuestCpu>,
 }
 
@@ -20,12 +20,12 @@ pub struct Guest {
 pub struct GuestCpu {
     /// Number of the CPU in the guest.
     pub cpu: u32,
-    /// Host thread id; 0 when the recorder did not find it.
+    /// Host thread id; 0 if the recorder did not find it.
     pub pid: u32,
 }
 
 impl Guest {
-    /// Reads the option; CPUs before a cut are kept.
+    /// Parses the option; after truncation, CPUs before it remain.
     pub(crate) fn parse(option: &RawOption, order: ByteOrder) -> (Option<Self>, Option<Damage>) {
         let mut cursor = option.cursor(order);
         let mut guest = None;
@@ -44,14 +44,14 @@ impl Guest {
     }
 }
 
-/// How to turn TSC ticks into nanoseconds: `ns = ticks * mult >> shift`.
+/// Conversion from TSC ticks to nanoseconds: `ns = ticks * mult >> shift`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tsc2Nsec {
     /// Multiplier; 0 means no conversion.
     pub mult: u32,
     /// Bits to shift right after multiplying.
     pub shift: u32,
-    /// The TSC's start, in nanoseconds; kept, but not applied, as in trace-cmd.
+    /// The TSC's start in nanoseconds; stored but not applied, as in trace-cmd.
     pub offset: u64,
 }
 

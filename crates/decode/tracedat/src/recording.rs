@@ -1,4 +1,4 @@
-//! A whole file, read.
+//! A parsed file.
 
 use crate::Damage;
 use crate::buffers::Buffer;
@@ -9,7 +9,8 @@ use crate::options::RawOption;
 use crate::section::Section;
 use raw_bytes::Abi;
 
-/// A recording: all of a trace.dat but the pages and the large texts, of which it knows the place.
+/// A recording: the content of a trace.dat except the pages and the large texts, for which it has
+/// the positions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceDat {
     /// The fixed part at the start.
@@ -26,26 +27,27 @@ pub struct TraceDat {
     pub btf: Option<Section>,
     /// `/proc/modules`.
     pub modules: Option<Section>,
-    /// All options in the order of the file, also those not known here.
+    /// All options in file order, including unknown ones.
     pub options: Vec<RawOption>,
-    /// What the options say.
+    /// The meaning of the options.
     pub metadata: Metadata,
-    /// The top buffer, where there is one, then instances.
+    /// The top-level buffer, if it exists, then instances.
     pub buffers: Vec<Buffer>,
-    /// What was missing or wrong; empty for a sound file.
+    /// Missing or damaged data; empty for an intact file.
     pub damage: Vec<Damage>,
 }
 
 impl TraceDat {
-    /// Byte order and `long` of the recorded kernel; where its page header does not give it, `long`
-    /// is that of the recording program.
+    /// Byte order and `long` of the recorded kernel; if its page header does not have it, `long` is
+    /// that of the recording program.
     #[must_use]
     pub fn abi(&self) -> Abi {
         let long = self.formats.kernel_long().unwrap_or(self.header.user_long);
         Abi { order: self.header.order, long }
     }
 
-    /// Name of the top buffer's clock: the selected one of TRACECLOCK, else the buffer's own.
+    /// Name of the top-level buffer's clock: the selected clock in TRACECLOCK, otherwise the
+    /// buffer's own.
     #[must_use]
     pub fn clock(&self) -> Option<&str> {
         let top = self.buffers.iter().find(|buffer| buffer.name.is_empty());

@@ -1,22 +1,22 @@
-//! Parts of the file that are read only when asked for, because they can be megabytes.
+//! Sections that are read on demand, because they can have megabytes.
 
 use crate::Damage;
 use crate::compression::{Compression, inflate_section};
 use raw_bytes::{ByteOrder, Cursor, slice};
 use std::borrow::Cow;
 
-/// How the text of a section says where it ends.
+/// How the size of a section's text is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// A four-byte size goes before it (kallsyms, printk).
+    /// In four bytes before it (kallsyms, printk).
     Size4,
-    /// An eight-byte size goes before it (cmdlines).
+    /// In eight bytes before it (cmdlines).
     Size8,
-    /// The section is the text (BTF, modules, header info, formats).
+    /// The text fills the section (BTF, modules, header info, formats).
     Whole,
 }
 
-/// A section of the file: where it is, not what it holds.
+/// The position of a section in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
     /// Where its bytes begin in the file, after the section header.
@@ -35,10 +35,10 @@ pub struct Section {
 impl Section {
     /// The section's text, decompressed.
     ///
-    /// `file` is the whole file that was parsed.
+    /// `file` is the complete parsed file.
     ///
     /// # Errors
-    /// When the section is cut short, does not decompress, or declares an implausible size.
+    /// If the section is truncated, does not decompress, or declares an implausible size.
     pub fn read<'a>(&self, file: &'a [u8]) -> Result<Cow<'a, [u8]>, Damage> {
         let bytes = self.bytes(file)?;
         let range = self.payload(&bytes)?;
@@ -52,7 +52,7 @@ impl Section {
         })
     }
 
-    /// All bytes of the section, with the size that goes before the text.
+    /// All bytes of the section, including the size before the text.
     pub(crate) fn bytes<'a>(&self, file: &'a [u8]) -> Result<Cow<'a, [u8]>, Damage> {
         let rest = slice::from(file, self.offset);
         if self.compression != Compression::None {

@@ -1,13 +1,13 @@
-//! TIME_SHIFT options: how a guest's times are brought to its host's clock.
+//! TIME_SHIFT options: conversion of a guest's times to its host's clock.
 
 use crate::Damage;
 use crate::options::RawOption;
 use raw_bytes::{ByteOrder, Cursor, Truncated};
 
-/// How to bring a guest's times to its host's clock: a TIME_SHIFT option.
+/// A TIME_SHIFT option: converts a guest's times to its host's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeShift {
-    /// Trace id of the recording whose clock is aimed at.
+    /// Trace id of the recording with the target clock.
     pub peer: u64,
     /// Flags of the synchronisation protocol: see [`TimeShift::interpolates`].
     pub flags: u32,
@@ -15,35 +15,35 @@ pub struct TimeShift {
     pub cpus: Vec<Vec<ShiftSample>>,
 }
 
-/// The relation of two clocks, measured once.
+/// A measurement of the relation of two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShiftSample {
-    /// When it was measured, in the recording's own clock.
+    /// Time of the measurement on the recording's own clock.
     pub time: u64,
-    /// What to add.
+    /// Offset to add.
     pub offset: i64,
-    /// What to multiply by before adding.
+    /// Factor to multiply by before adding.
     pub scaling: u64,
-    /// Bits to shift right after multiplying.
+    /// Bits to shift right after multiplication.
     pub fraction: u64,
 }
 
-/// CPUs a recording has at most; Linux stops at 8192.
+/// Maximum CPUs of a recording; Linux supports up to 8192.
 const MAX_CPUS: u32 = 1 << 16;
 
 impl TimeShift {
-    /// Whether offsets between two samples lie on a line; else each holds until the next.
+    /// Whether offsets between two samples are interpolated; otherwise each holds until the next.
     #[must_use]
     pub fn interpolates(&self) -> bool {
         self.flags & 1 != 0
     }
 
-    /// Reads the option; damage with a value says how the value was rescued.
+    /// Parses the option. A result with both a value and damage means that the value was repaired.
     ///
     /// trace-cmd's writer (`tracecmd_write_guest_time_shift`) lets the count fields of all CPUs
-    /// point to one variable: every CPU gets the last one's count, while the arrays keep their own
-    /// lengths. Such an option is read by looking for the lengths that fit it exactly. An option
-    /// that fits in no way is dropped: no shift is better than a shift made of misplaced numbers.
+    /// point to one variable: every CPU gets the last CPU's count, while the arrays have their own
+    /// lengths. The reader searches for lengths that fit such an option exactly. An option that
+    /// does not fit is dropped: no shift is better than a wrong shift.
     pub(crate) fn parse(option: &RawOption, order: ByteOrder) -> (Option<Self>, Option<Damage>) {
         let mut cursor = option.cursor(order);
         match Self::as_declared(&mut cursor) {
@@ -71,7 +71,7 @@ impl TimeShift {
             shift.cpus.push(samples(cursor, count.into())?);
         }
         if !cursor.is_empty() {
-            // trace-cmd 2.9 wrote none of these.
+            // trace-cmd 2.9 did not write fractions.
             for sample in shift.cpus.iter_mut().flatten() {
                 sample.fraction = cursor.u64()?;
             }
@@ -111,7 +111,7 @@ fn samples(cursor: &mut Cursor<'_>, count: u64) -> Result<Vec<ShiftSample>, Trun
     (0..count).map(|_| sample()).collect()
 }
 
-/// The search for array lengths in an option whose counts are all the last CPU's.
+/// The search for array lengths in an option in which all counts are those of the last CPU.
 struct Rescue<'a> {
     cursor: Cursor<'a>,
     cpus: u32,
@@ -131,8 +131,8 @@ impl Rescue<'_> {
         Some(shift)
     }
 
-    /// Reads one CPU's arrays: the fewest samples that are in order and followed by what must
-    /// follow them, the next CPU's count.
+    /// Reads a CPU's arrays: the smallest number of sorted samples that the next CPU's count
+    /// follows.
     fn cpu(&mut self, last: bool) -> Option<Vec<ShiftSample>> {
         if self.cursor.u32().ok()? != self.count {
             return None;
@@ -157,8 +157,8 @@ impl Rescue<'_> {
         None
     }
 
-    /// Each CPU has as many fractions as the last one has samples; one for all samples of a CPU
-    /// would do, as the protocols never change it.
+    /// Each CPU has as many fractions as the last CPU has samples; a single one for all samples of
+    /// a CPU is sufficient, because the protocols never change it.
     fn fractions(&mut self, shift: &mut TimeShift) -> Option<()> {
         let expected = u64::from(self.cpus).checked_mul(u64::from(self.count).checked_mul(8)?)?;
         if self.cursor.rest().len() as u64 != expected {

@@ -1,35 +1,36 @@
-//! The formats that a perf.data holds: the beginning of a trace.dat of version 6, and no more.
+//! The tracepoint formats in a perf.data: the same bytes as the beginning of a trace.dat of version
+//! 6.
 //!
-//! Written by `record_data` of `tools/perf/util/trace-event-info.c`. Kernel's symbols are left out there since
-//! perf has other ways to them.
+//! `record_data` of `tools/perf/util/trace-event-info.c` writes them. It omits the kernel's
+//! symbols, because perf obtains them in other ways.
 
 use raw_bytes::{Abi, ByteOrder, Cursor, Damages, LongSize};
 
 use crate::header::MAGIC;
 use crate::{Damage, Formats, TraceDatError};
 
-/// What perf's recorder copied from tracefs.
+/// The data that perf copies from tracefs.
 #[derive(Clone, Debug)]
 pub struct TracingData {
     /// Byte order and long size of the recorded kernel.
     pub abi: Abi,
     /// Formats of events.
     pub formats: Formats,
-    /// `/proc/kallsyms`; empty where it was left out.
+    /// `/proc/kallsyms`; empty if omitted.
     pub kallsyms: Vec<u8>,
     /// `printk_formats`.
     pub printk: Vec<u8>,
-    /// `saved_cmdlines`; since its version 0.6.
+    /// `saved_cmdlines`; since version 0.6 of this data.
     pub cmdlines: Vec<u8>,
-    /// What is missing or wrong.
+    /// Missing or damaged data.
     pub damage: Vec<Damage>,
 }
 
 impl TracingData {
-    /// Reads such a part of a file, which begins at `offset` there.
+    /// Parses this part of a file, which begins at `offset`.
     ///
     /// # Errors
-    /// When it doesn't begin as one.
+    /// If its first bytes are wrong.
     pub fn parse(bytes: &[u8], offset: u64) -> Result<Self, TraceDatError> {
         let rest = bytes.strip_prefix(&MAGIC).ok_or(TraceDatError::NotTraceDat)?;
         let offset = offset.saturating_add(MAGIC.len() as u64);
@@ -68,7 +69,7 @@ impl TracingData {
         self.kallsyms = cursor.take(len.into()).map_err(short)?.to_vec();
         let len = cursor.u32().map_err(short)?;
         self.printk = cursor.take(len.into()).map_err(short)?.to_vec();
-        // Before 0.6 there is nothing more.
+        // Versions before 0.6 end here.
         if let Ok(len) = cursor.u64() {
             self.cmdlines = cursor.take(len).map_err(short)?.to_vec();
         }

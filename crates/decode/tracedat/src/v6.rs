@@ -1,4 +1,4 @@
-//! Version 6: one part after the other, options and tables of CPUs last.
+//! Version 6: consecutive parts; options and the tables of CPUs come last.
 
 use crate::buffers::{Buffer, FileFacts, TEXT_PAGE};
 use crate::metadata::{Metadata, selected};
@@ -7,11 +7,11 @@ use crate::section::{Framing, Section};
 use crate::{Compression, Damage, TraceDat, TraceDatError};
 use raw_bytes::{ByteOrder, Cursor, Damages, slice};
 
-/// What follows the header.
+/// The text after the header.
 const FIRST: &[u8] = b"header_page\0";
 
-/// Reads what follows the header into `out`. There is no way past a damaged part: what follows it
-/// stays unread.
+/// Reads the data after the header into `out`. A damaged part ends reading, because the position of
+/// the next part is unknown.
 pub(crate) fn read<'a>(
     file: &'a [u8],
     mut cursor: Cursor<'a>,
@@ -65,7 +65,7 @@ fn parts<'a>(
     Ok(())
 }
 
-/// A text with its size before it: where it is.
+/// The position of a text that is preceded by its size.
 fn text(cursor: &mut Cursor<'_>, order: ByteOrder, framing: Framing) -> Result<Section, Damage> {
     let short = |cut| Damage::short("text", cut);
     let offset = cursor.offset();
@@ -77,19 +77,19 @@ fn text(cursor: &mut Cursor<'_>, order: ByteOrder, framing: Framing) -> Result<S
     Ok(Section { offset, declared: None, compression: Compression::None, framing, order })
 }
 
-/// The ten bytes that say what follows: "options  ", "flyrecord" or "latency  ", with a NUL.
+/// The ten bytes that identify the next part: "options  ", "flyrecord" or "latency  ", with a NUL.
 fn tag<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8], Damage> {
     cursor.take(10).map_err(|cut| Damage::short("tag", cut))
 }
 
-/// A clock line of more bytes is damage; real ones have under a hundred.
+/// Maximum length of a clock line; real ones have under a hundred bytes.
 const MAX_CLOCK: u64 = 256;
 
-/// Reads the tables that say where the pages are: one per buffer.
+/// Reads the tables with the positions of pages: one per buffer.
 struct Tables<'a> {
     facts: FileFacts<'a>,
     cpus: u32,
-    /// A file with a TRACECLOCK option has the selected clock after each table.
+    /// In a file with a TRACECLOCK option, the selected clock follows each table.
     clock_follows: bool,
 }
 
@@ -122,9 +122,9 @@ impl Tables<'_> {
         selected(&slice::text(cursor.take(len).ok()?)).map(str::to_owned)
     }
 
-    /// Reads instances, whose BUFFER options hold an offset and a name only.
+    /// Reads instances, whose BUFFER options have only an offset and a name.
     fn instances(&self, out: &mut TraceDat, damages: &mut Damages) {
-        // Options of a hostile file could point to one long table again and again.
+        // Options of a hostile file could all point to the same long table.
         let mut room = self.facts.file.len() / BYTES_PER_CPU;
         for option in out.options.iter().filter(|option| option.id == id::BUFFER) {
             let read = self.instance(option, damages);
@@ -158,5 +158,5 @@ impl Tables<'_> {
     }
 }
 
-/// Bytes of a table for each CPU: offset and length.
+/// Bytes per CPU in a table: offset and length.
 const BYTES_PER_CPU: usize = 16;

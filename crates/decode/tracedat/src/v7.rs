@@ -1,4 +1,4 @@
-//! Version 7: sections, each found through an option.
+//! Version 7: sections that options refer to.
 
 use crate::buffers::{Buffer, FileFacts};
 use crate::formats::Formats;
@@ -9,7 +9,7 @@ use crate::section::{Framing, Section};
 use crate::{Damage, TraceDat, TraceDatError};
 use raw_bytes::{Cursor, Damages};
 
-/// Reads what follows the header into `out`.
+/// Reads the data after the header into `out`.
 pub(crate) fn read(
     file: &[u8],
     mut cursor: Cursor<'_>,
@@ -44,7 +44,7 @@ pub(crate) fn read(
     Ok(())
 }
 
-/// Looks sections up by their options.
+/// Finds sections through their options.
 struct Finder<'a> {
     file: &'a [u8],
     header: &'a Header,
@@ -52,7 +52,7 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// The section the last option of a number points to.
+    /// The section in the last option with a number.
     fn section(&self, kind: u16, framing: Framing, damages: &mut Damages) -> Option<Section> {
         let Header { order, ref compression, .. } = *self.header;
         let option = self.options.iter().rfind(|option| option.id == kind)?;
@@ -68,7 +68,7 @@ impl Finder<'_> {
 }
 
 fn formats(file: &[u8], section: &Section, kind: u16, out: &mut Formats) -> Result<(), Damage> {
-    // The texts have their own sizes; trace-cmd ignores that of the section header too.
+    // The texts have their own sizes; trace-cmd also ignores the size in the section header.
     let bytes = Section { declared: None, ..section.clone() };
     let bytes = bytes.bytes(file)?;
     let mut cursor = Cursor::new(&bytes, section.order, section.offset);

@@ -1,4 +1,4 @@
-//! Writes files of both versions: metadata first, then pages as they come.
+//! Writes files of both versions: first the metadata, then pages as they arrive.
 
 mod encode;
 mod pages;
@@ -13,7 +13,7 @@ pub(crate) use encode::Encoder;
 use std::collections::HashSet;
 use std::io::{self, Seek, SeekFrom, Write};
 
-/// All of a file but the pages.
+/// The content of a file without the pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contents {
     /// The fixed part. Version 6 has no compression.
@@ -31,24 +31,25 @@ pub struct Contents {
     ///
     /// [`option`]: crate::option
     pub options: Vec<(u16, Vec<u8>)>,
-    /// CPUs of the recorded machine: in version 6 the length of every buffer's table.
+    /// CPUs of the recorded machine: the length of every buffer's table in version 6.
     pub cpus: u32,
-    /// The buffers, in the order their pages will be written; the top one has the empty name.
+    /// The buffers in the order of their pages; the top-level buffer has the empty name.
     pub buffers: Vec<BufferSpec>,
 }
 
 /// A buffer to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BufferSpec {
-    /// Name of the instance; empty for the top buffer.
+    /// Name of the instance; empty for the top-level buffer.
     pub name: String,
     /// Name of its trace clock, such as `local`.
     pub clock: String,
-    /// Size of its pages in bytes, a power of two. Version 6 has the header's for all.
+    /// Size of its pages in bytes, a power of two. In version 6 the header's size applies to all
+    /// buffers.
     pub page_size: u32,
 }
 
-/// Where one CPU's pages ended up.
+/// Position of a CPU's pages in the file.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     cpu: u32,
@@ -56,10 +57,10 @@ struct Entry {
     len: u64,
 }
 
-/// A file being written.
+/// Writes a file.
 ///
-/// Pages are read and written in pieces of ten, so memory does not grow with the recording. A
-/// writer dropped before [`finish`](Self::finish) leaves a file without an index of its pages.
+/// Pages are copied in pieces of ten, so memory does not grow with the recording. If a writer is
+/// dropped before [`finish`](Self::finish), the file has no index of its pages.
 #[derive(Debug)]
 pub struct TraceDatWriter<W> {
     out: Output<W>,
@@ -68,12 +69,12 @@ pub struct TraceDatWriter<W> {
     buffers: Vec<BufferSpec>,
     /// Index of the buffer whose pages are being written.
     current: usize,
-    /// CPUs of that buffer that have their pages.
+    /// CPUs of that buffer whose pages have been written.
     done: HashSet<u32>,
     state: State,
 }
 
-/// What has to be remembered until the end.
+/// Data for the end of the file.
 #[derive(Debug)]
 enum State {
     V6(v6::Tables),
@@ -81,11 +82,11 @@ enum State {
 }
 
 impl<W: Write + Seek> TraceDatWriter<W> {
-    /// Writes everything that goes before the pages. `out` is empty and at its start.
+    /// Writes everything before the pages. `out` must be empty and at its start.
     ///
     /// # Errors
-    /// When `out` can't be written, or `contents` can't be put into a file of the version: texts
-    /// too long for their size fields, no power of two as page size, unknown compression.
+    /// If `out` cannot be written, or if the version cannot store `contents`: texts too long for
+    /// their size fields, a page size that is not a power of two, unknown compression.
     pub fn new(out: W, contents: &Contents) -> io::Result<Self> {
         check(contents)?;
         let mut out = Output { out, encoder: Encoder::new(contents.header.order) };
@@ -98,14 +99,14 @@ impl<W: Write + Seek> TraceDatWriter<W> {
         Ok(Self { out, header, cpus, buffers, current: 0, done, state })
     }
 
-    /// Writes the pages of one CPU of the buffer with this name, as many as `pages` gives.
+    /// Writes all `pages` of a CPU of the buffer with this name.
     ///
-    /// Buffers come in the order of [`Contents::buffers`], their CPUs in any, each once. Returns
-    /// the bytes read from `pages`.
+    /// Buffers come in the order of [`Contents::buffers`], their CPUs in any order, each once.
+    /// Returns the bytes read from `pages`.
     ///
     /// # Errors
-    /// When reading or writing fails, for a buffer out of order, a CPU that has its pages or lies
-    /// past [`Contents::cpus`], or bytes that are no whole pages.
+    /// If reading or writing fails, for a buffer out of order, for a CPU that already has pages or
+    /// exceeds [`Contents::cpus`], or for an incomplete page.
     pub fn write_cpu(&mut self, buffer: &str, cpu: u32, pages: impl io::Read) -> io::Result<u64> {
         let ahead = self.buffers.get(self.current..).unwrap_or_default();
         let steps = ahead.iter().position(|spec| spec.name == buffer);
@@ -140,10 +141,10 @@ impl<W: Write + Seek> TraceDatWriter<W> {
         }
     }
 
-    /// Adds an option that was not known at the start, such as the loss counts at the end.
+    /// Adds an option that is only known at the end, such as loss counts.
     ///
     /// # Errors
-    /// In version 6, whose options go before the pages.
+    /// In version 6, in which options precede the pages.
     pub fn add_option(&mut self, id: u16, data: Vec<u8>) -> io::Result<()> {
         match &mut self.state {
             State::V6(_) => Err(invalid("in version 6 all options come before the pages")),
@@ -154,10 +155,10 @@ impl<W: Write + Seek> TraceDatWriter<W> {
         }
     }
 
-    /// Writes the index of the pages; the file is complete then.
+    /// Writes the index of the pages, which completes the file.
     ///
     /// # Errors
-    /// When writing fails.
+    /// If writing fails.
     pub fn finish(mut self) -> io::Result<W> {
         if let State::V7(sections) = &mut self.state {
             sections.finish(&mut self.out, &self.buffers)?;
@@ -179,7 +180,7 @@ fn check(contents: &Contents) -> io::Result<()> {
         }
     }
     let cpus = Encoder::new(contents.header.order).u32(contents.cpus);
-    // Readers of version 6 take the length of the tables from this option, if there is one.
+    // Readers of version 6 use this option as the length of the tables, if it exists.
     let count = contents.options.iter().rfind(|(id, _)| *id == id::CPUCOUNT);
     if count.is_some_and(|(_, data)| *data != cpus) && contents.header.version == Version::V6 {
         return Err(invalid(format!("a CPUCOUNT option that is not {}", contents.cpus)));
@@ -195,7 +196,7 @@ fn check(contents: &Contents) -> io::Result<()> {
     }
 }
 
-/// The file, with numbers in its byte order.
+/// The file and its number format.
 #[derive(Debug)]
 struct Output<W> {
     out: W,
@@ -211,7 +212,7 @@ impl<W: Write + Seek> Output<W> {
         self.out.write_all(bytes)
     }
 
-    /// Writes over what stands at `at`, and goes back to the end.
+    /// Overwrites the bytes at `at`, and returns to the end.
     fn patch(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
         let end = self.position()?;
         self.out.seek(SeekFrom::Start(at))?;
@@ -225,7 +226,7 @@ impl<W: Write + Seek> Output<W> {
         self.patch(at, &bytes)
     }
 
-    /// Zeros up to the next multiple of `page_size`; returns where that is.
+    /// Writes zeros up to the next multiple of `page_size`; returns the position.
     fn align(&mut self, page_size: u32) -> io::Result<u64> {
         let position = self.position()?;
         let aligned = position.next_multiple_of(page_size.max(1).into());

@@ -1,5 +1,5 @@
-//! Zstandard, which is built from C sources: programs that neither read nor write it do without
-//! (feature `zstd`, on by default).
+//! Zstandard, which is built from C sources: programs that do not need it can disable the feature
+//! `zstd`, which is on by default.
 
 #[cfg(feature = "zstd")]
 mod built {
@@ -7,10 +7,10 @@ mod built {
     use crate::zstd_bound::most_unpacked;
     use std::io;
 
-    /// Effort of the compressor; trace-cmd uses zstd's default too.
+    /// Compression level; trace-cmd also uses zstd's default.
     const LEVEL: i32 = zstd::DEFAULT_COMPRESSION_LEVEL;
 
-    /// Unpacks pieces one after the other, with the library's memory kept between them.
+    /// Decompresses pieces, and keeps the library's memory between them.
     pub(crate) struct Zstandard(Option<zstd::bulk::Decompressor<'static>>);
 
     impl Zstandard {
@@ -18,7 +18,8 @@ mod built {
             Self(None)
         }
 
-        /// Unpacks to the beginning of `out`, at most `declared` bytes; how many.
+        /// Decompresses to the beginning of `out`, at most `declared` bytes; returns the number of
+        /// bytes.
         pub(crate) fn unpack(
             &mut self,
             input: &[u8],
@@ -29,8 +30,8 @@ mod built {
                 Some(context) => context,
                 none => none.insert(zstd::bulk::Decompressor::new().map_err(|e| e.to_string())?),
             };
-            // zstd's codes are not reachable through its crate: "too small" and "corrupt" are told
-            // apart by trying again with more room, which must not go on to whatever a lie declares.
+            // The crate does not expose zstd's error codes: more space distinguishes "too small"
+            // from "corrupt". The space must be bounded independently of a wrong declared size.
             let max = usize::try_from(most_unpacked(input)).unwrap_or(usize::MAX).min(declared);
             let mut room = first_room(input.len(), max);
             loop {
@@ -44,7 +45,7 @@ mod built {
         }
     }
 
-    /// Packs a piece.
+    /// Compresses a piece.
     pub(crate) fn pack(data: &[u8]) -> io::Result<Vec<u8>> {
         zstd::bulk::compress(data, LEVEL)
     }

@@ -1,17 +1,18 @@
-//! How much a Zstandard frame can unpack to, by the heads of its blocks (RFC 8878, section 3).
+//! The maximum decompressed size of a Zstandard frame, from the headers of its blocks (RFC 8878,
+//! section 3).
 //!
-//! A frame may declare its size, and so may the file that holds it; both can lie. What each block
-//! can give is bounded by the format.
+//! A frame and its file can declare its size, but both can be wrong. The format bounds the size of
+//! each block.
 
 use raw_bytes::{ByteOrder, Cursor, Truncated};
 
 const FRAME: u32 = 0xfd2f_b528;
-/// Frames to be skipped have any of sixteen numbers.
+/// Magic number of skippable frames, which have any of sixteen numbers.
 const SKIPPABLE: u32 = 0x184d_2a50;
-/// No block unpacks to more.
+/// Maximum decompressed size of a block.
 const MAX_IN_BLOCK: u64 = 128 << 10;
 
-/// Bytes that `input` unpacks to at most; those of the blocks that are whole.
+/// The maximum decompressed size of `input`; ignores truncated blocks.
 pub(crate) fn most_unpacked(input: &[u8]) -> u64 {
     let mut cursor = Cursor::new(input, ByteOrder::Little, 0);
     let mut max = 0;
@@ -19,7 +20,7 @@ pub(crate) fn most_unpacked(input: &[u8]) -> u64 {
     max
 }
 
-/// Walks one frame; what it can give is added to `most`, also when it is cut short.
+/// Parses a frame, and adds its maximum size to `max`, also if it is truncated.
 fn frame(cursor: &mut Cursor<'_>, max: &mut u64) -> Result<(), Truncated> {
     match cursor.u32()? {
         FRAME => {}
@@ -48,7 +49,7 @@ fn frame(cursor: &mut Cursor<'_>, max: &mut u64) -> Result<(), Truncated> {
     cursor.take(checksum).map(|_| ())
 }
 
-/// Walks one block; false after the last.
+/// Parses a block; false after the last.
 fn block(cursor: &mut Cursor<'_>, max: &mut u64) -> Result<bool, Truncated> {
     let (low, high) = (u32::from(cursor.u16()?), u32::from(cursor.u8()?));
     let head = high << 16 | low;
@@ -83,7 +84,7 @@ mod tests {
                     let max = most_unpacked(packed);
                     assert!(max >= input.len() as u64, "{max} of {}", input.len());
                 }
-                // A block takes three bytes at least, however small the compressor makes them.
+                // A block takes at least three bytes, however well it compresses.
                 let most_blocks = packed.len() as u64 / 3;
                 assert!(most_unpacked(&packed) <= most_blocks * MAX_IN_BLOCK);
             }
@@ -92,7 +93,7 @@ mod tests {
 
     #[test]
     fn what_a_frame_declares_is_not_believed() {
-        // One segment of 2^32 - 1 bytes, of which there is an RLE block of 9.
+        // A segment that declares 2^32 - 1 bytes, with an RLE block of 9 bytes.
         let lie = [0x28, 0xb5, 0x2f, 0xfd, 0xa0, 0xff, 0xff, 0xff, 0xff, 0x4b, 0, 0, 7];
         assert_eq!(most_unpacked(&lie), 9);
         assert_eq!(most_unpacked(&lie[..11]), 0);

@@ -1,4 +1,4 @@
-//! Field classes of CTF 2: what a field is, as an object or as the name of one.
+//! Field classes of CTF 2: field types as objects or as names of aliases.
 
 use raw_bytes::ByteOrder;
 use serde_json::Value;
@@ -16,7 +16,7 @@ const MAX_NODES: usize = 1 << 20;
 const MAX_DEPTH: usize = 64;
 
 impl Reader {
-    /// A field class, which may be the name of one.
+    /// A field class, or the name of an alias.
     pub(super) fn class(&mut self, value: &Value) -> Result<FieldType, CtfError> {
         let field_type = match value {
             Value::String(name) => match self.aliases.get(name) {
@@ -166,7 +166,7 @@ impl Reader {
         let Some(class) = object.get("field-class") else {
             return self.fail("an optional field has no field class");
         };
-        // Without ranges, the selector is a truth value.
+        // Without ranges, the selector is a boolean.
         let ranges = ranges(object.get("selector-field-ranges")).unwrap_or(vec![(1, i128::MAX)]);
         let name = String::new();
         let choice = Choice { name, label: String::new(), ranges, field_type: self.class(class)? };
@@ -193,7 +193,7 @@ impl Reader {
         Ok(FieldType::Variant(Variant { tag, choices, is_optional: false }))
     }
 
-    /// Where another field is: a scope and names, which drafts have in one list.
+    /// The position of another field: a scope and names, which drafts store in one list.
     fn location(&self, object: &Object, key: &str) -> Result<Source, CtfError> {
         let (origin, path) = match object.get(key) {
             Some(Value::Array(all)) => match all.split_first() {

@@ -1,5 +1,5 @@
-//! Metadata of CTF 2: JSON objects, each behind a record separator. What they say of the trace is read here,
-//! what of fields in `classes.rs`.
+//! Metadata of CTF 2: JSON objects, each preceded by a record separator. This module parses the
+//! trace's properties, `classes.rs` its field types.
 
 mod classes;
 
@@ -12,7 +12,7 @@ use crate::field::{FieldType, Struct};
 use crate::layout::{Clock, EnvValue, EventClass, Layout, StreamClass};
 use crate::{CtfError, resolve};
 
-/// Reads a text.
+/// Parses a text.
 pub(crate) fn parse(text: &[u8]) -> Result<Layout, CtfError> {
     let mut reader = Reader::new();
     let fragments = text.split(|&byte| byte == 0x1e);
@@ -34,7 +34,7 @@ struct Reader {
     fragment: usize,
     layout: Layout,
     events: Vec<EventClass>,
-    /// Types by their names.
+    /// Types by name.
     aliases: HashMap<String, FieldType>,
     nodes: usize,
     depth: usize,
@@ -94,7 +94,7 @@ impl Reader {
                 let class = self.class(class)?;
                 self.aliases.insert(name.to_owned(), class);
             }
-            // Extensions may add others.
+            // Extensions can add other types.
             Some(_) => {}
             None => return self.fail("it has no type"),
         }
@@ -123,7 +123,7 @@ impl Reader {
         let offset = object.get("offset-from-origin").or_else(|| object.get("offset"));
         let offset = offset.and_then(Value::as_object);
         let part = |key: &str| offset.and_then(|offset| offset.get(key));
-        // The id is what others call it; drafts had the name for that.
+        // References use the id; drafts used the name.
         let name = text(object, "id").or_else(|| text(object, "name")).unwrap_or_default();
         self.layout.clocks.push(Clock {
             name: name.to_owned(),

@@ -1,5 +1,5 @@
-//! Events that are passed over by a plan against the same events, walked over field by field: on bytes left
-//! to chance, and on real traces that were scribbled into and cut.
+//! Compares skipping by a plan with the field-by-field reader, on random bytes and on damaged or
+//! truncated real traces.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -20,7 +20,7 @@ typealias integer { size = 27; align = 1; map = clock.c.value; } := u27;
 typealias integer { size = 5; align = 1; } := u5;
 ";
 
-/// Heads of events, and whether there is a plan for them.
+/// Event headers, and whether they have a plan.
 const HEADS: [(&str, bool); 9] = [
     (
         "struct { enum : u5 { a = 0 ... 30, b = 31 } id;
@@ -35,7 +35,8 @@ const HEADS: [(&str, bool); 9] = [
     ("struct { u8 id; stamp timestamp; }", true),
     ("struct { u5 id; u27 timestamp; } align(8)", true),
     ("struct { u27 timestamp; u5 id; } align(64)", true),
-    // What has no plan: bits at no byte, places that depend on an alignment, more than eight bytes, none.
+    // Headers without a plan: fields that are not byte-aligned, positions that depend on an
+    // alignment, more than eight bytes, none.
     ("struct { u5 id; u27 timestamp; }", false),
     (
         "struct { enum : u5 { a = 0 ... 30, b = 31 } id;
@@ -94,14 +95,14 @@ fn made(numbers: &mut Random) -> (Layout, bool) {
     (Layout::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}")), has_plan)
 }
 
-/// The same without plans.
+/// The same layout without plans.
 fn plain(layout: &Layout) -> Layout {
     let mut layout = layout.clone();
     layout.streams.iter_mut().for_each(|stream| stream.skim = Skim::default());
     layout
 }
 
-/// Class, clock and place of each event, and how they end; the class and clock of each.
+/// Class, clock and position of each event, and the final error; class and clock of each event.
 type Seen = (Vec<(usize, u64, u64)>, Option<Short>);
 
 fn one_by_one(layout: &Layout, packet: &Packet, bytes: &[u8]) -> Seen {
@@ -116,7 +117,7 @@ fn one_by_one(layout: &Layout, packet: &Packet, bytes: &[u8]) -> Seen {
     (seen, None)
 }
 
-/// Whether a run that is taken as a whole is what its only step gives.
+/// Checks that a run that is taken as a whole equals its only step.
 fn compare_runs(fast: &Layout, slow: &Layout, packet: &Packet, bytes: &[u8]) -> usize {
     let mut runs = 0;
     let (mut fast, mut slow) =
@@ -137,7 +138,7 @@ fn compare_runs(fast: &Layout, slow: &Layout, packet: &Packet, bytes: &[u8]) -> 
     runs
 }
 
-/// How many events were seen.
+/// Compares both readers; returns the number of events.
 fn compare(fast: &Layout, slow: &Layout, packet: &Packet, bytes: &[u8]) -> usize {
     let (seen, short) = one_by_one(slow, packet, bytes);
     assert_eq!(one_by_one(fast, packet, bytes), (seen.clone(), short));
@@ -169,7 +170,7 @@ fn plans_give_what_a_walk_gives_on_bytes_left_to_chance() {
         let (fast, has_plan) = made(&mut numbers);
         assert_eq!(fast.streams[0].skim.head.is_some(), has_plan);
         let slow = plain(&fast);
-        // Small numbers are short lengths and known ids; zeros end texts.
+        // Small numbers are short lengths and known ids; zeros end strings.
         let below = [2, 32, 256][round % 3];
         let len = numbers.below(400);
         let bytes: Vec<u8> = (0..len).map(|_| numbers.below(below) as u8).collect();

@@ -7,12 +7,12 @@ use super::types::Named;
 use crate::CtfError;
 use crate::field::{FieldType, Float, Integer, Text};
 
-/// A value behind `=`.
+/// A value after `=`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     Number(i128),
     Text(String),
-    /// A word, or words with points between them.
+    /// A word, or words joined by dots.
     Word(String),
 }
 
@@ -25,7 +25,7 @@ impl Value {
     }
 }
 
-/// An identity as it is written, with or without dashes.
+/// Parses a UUID with or without dashes.
 pub(crate) fn uuid(text: &str) -> Option<[u8; 16]> {
     let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(16)).collect();
     let bytes: Vec<u8> = digits
@@ -36,7 +36,7 @@ pub(crate) fn uuid(text: &str) -> Option<[u8; 16]> {
 }
 
 impl Parser {
-    /// `{ name = value; … }` of a type.
+    /// `{ name = value; … }` in a type.
     fn attributes(&mut self) -> Result<Vec<(String, Value)>, CtfError> {
         let mut all = Vec::new();
         self.sign("{")?;

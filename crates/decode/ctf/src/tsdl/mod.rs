@@ -1,4 +1,4 @@
-//! Metadata of CTF 1.8: blocks of `trace`, `env`, `clock`, `stream` and `event`.
+//! Metadata of CTF 1.8 (TSDL): blocks of `trace`, `env`, `clock`, `stream` and `event`.
 
 mod attributes;
 mod parser;
@@ -13,7 +13,7 @@ use crate::layout::{Clock, EnvValue, EventClass, Layout, StreamClass};
 use crate::tokens::{Token, TokenAt, tokens};
 use crate::{CtfError, resolve};
 
-/// Reads a text.
+/// Parses a text.
 pub(crate) fn parse(text: &[u8]) -> Result<Layout, CtfError> {
     let tokens = tokens(text)?;
     let order = native_order(&tokens).unwrap_or(ByteOrder::Little);
@@ -39,7 +39,7 @@ pub(crate) fn parse(text: &[u8]) -> Result<Layout, CtfError> {
     Ok(layout)
 }
 
-/// The byte order of the `trace` block. Types that stand before it have it, too.
+/// The byte order in the `trace` block, which also applies to earlier types.
 fn native_order(tokens: &[TokenAt]) -> Option<ByteOrder> {
     let is = |at: usize, word: &str| {
         tokens
@@ -69,7 +69,7 @@ fn native_order(tokens: &[TokenAt]) -> Option<ByteOrder> {
     None
 }
 
-/// What stands in a block: a type under a path, or a value.
+/// An entry of a block: a type for a path, or a value.
 enum Entry {
     Type(String, FieldType),
     Value(String, Value),
@@ -103,7 +103,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Calls `take` with each entry of a block, to the block's end.
+    /// Calls `take` with each entry of a block, up to the block's end.
     fn entries(
         &mut self,
         mut take: impl FnMut(&mut Self, Entry) -> Result<(), CtfError>,

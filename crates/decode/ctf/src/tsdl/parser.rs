@@ -1,4 +1,4 @@
-//! A place in the text, the types that are known there, and small things to read from it.
+//! The parser's state: position, known types, and basic operations.
 
 use std::collections::HashMap;
 
@@ -14,12 +14,12 @@ const MAX_NODES: usize = 1 << 20;
 /// Maximum nesting depth of blocks and types.
 const MAX_DEPTH: usize = 64;
 
-/// A place in the text.
+/// The parser's state.
 pub(super) struct Parser {
     tokens: std::iter::Peekable<std::vec::IntoIter<TokenAt>>,
     line: usize,
     pub(super) order: ByteOrder,
-    /// Types by their names, the innermost scope last.
+    /// Types by name, innermost scope last.
     scopes: Vec<HashMap<String, FieldType>>,
     nodes: usize,
 }
@@ -52,7 +52,7 @@ impl Parser {
         matches!(self.peek(), Some(Token::Sign(next)) if *next == sign)
     }
 
-    /// Passes over a sign, if it is next.
+    /// Consumes a sign if it is next.
     pub(super) fn take_sign(&mut self, sign: &str) -> bool {
         let is_next = self.is_sign(sign);
         if is_next {
@@ -61,7 +61,7 @@ impl Parser {
         is_next
     }
 
-    /// Passes over a sign, which must be next.
+    /// Consumes a sign, which must be next.
     pub(super) fn sign(&mut self, sign: &str) -> Result<(), CtfError> {
         if self.take_sign(sign) {
             return Ok(());
@@ -102,7 +102,7 @@ impl Parser {
         self.fail(format!("expected {what}, found {found}"))
     }
 
-    /// Words with points between them.
+    /// Words joined by dots.
     pub(super) fn path(&mut self) -> Result<String, CtfError> {
         let mut path = self.word("a name")?;
         while self.take_sign(".") || self.take_sign("->") {
@@ -143,7 +143,7 @@ impl Parser {
         self.scopes.pop();
     }
 
-    /// Counts the parts of a type: each use of a name counts as a type of its own.
+    /// Counts the parts of a type: each use of a type name counts.
     pub(super) fn count(&mut self, field_type: &FieldType) -> Result<(), CtfError> {
         self.nodes = self.nodes.saturating_add(field_type.nodes());
         if self.nodes > MAX_NODES {
@@ -155,7 +155,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Gives a type a name in the innermost scope.
+    /// Defines a type name in the innermost scope.
     pub(super) fn name(&mut self, name: String, field_type: FieldType) -> Result<(), CtfError> {
         self.count(&field_type)?;
         if let Some(scope) = self.scopes.last_mut() {
@@ -164,7 +164,7 @@ impl Parser {
         Ok(())
     }
 
-    /// The type of a name.
+    /// The type with a name.
     pub(super) fn named(&mut self, name: &str) -> Result<FieldType, CtfError> {
         let found = self.scopes.iter().rev().find_map(|scope| scope.get(name)).cloned();
         match found {

@@ -1,4 +1,4 @@
-//! Types: structures, variants, enumerations, names of others, and the fields that have them.
+//! Parses types: structures, variants, enumerations, type names, and fields.
 
 use super::parser::Parser;
 use crate::CtfError;
@@ -7,11 +7,12 @@ use crate::field::{
 };
 use crate::tokens::Token;
 
-/// Words that a type begins with which is no name.
+/// First words of types other than names.
 const BEGINNINGS: [&str; 6] = ["struct", "variant", "enum", "integer", "floating_point", "string"];
 
 impl Parser {
-    /// Reads `typealias`, `typedef`, or a named type that is only declared; whether there was one.
+    /// Parses `typealias`, `typedef`, or the declaration of a named type; returns whether there was
+    /// one.
     pub(super) fn declaration(&mut self) -> Result<bool, CtfError> {
         if self.take_word("typealias") {
             let field_type = self.type_alone()?;
@@ -35,7 +36,7 @@ impl Parser {
         Ok(is_named)
     }
 
-    /// Words and stars in a row: of a type's name, or of that and a field's.
+    /// Consecutive words and asterisks: a type name, or a type name and a field name.
     fn words(&mut self) -> Result<Vec<String>, CtfError> {
         let mut words = Vec::new();
         loop {
@@ -50,7 +51,7 @@ impl Parser {
         }
     }
 
-    /// Words that name a type: `unsigned long`, `int *`, `struct x`.
+    /// Words of a type name: `unsigned long`, `int *`, `struct x`.
     fn type_name(&mut self) -> Result<String, CtfError> {
         let words = self.words()?;
         if words.is_empty() {
@@ -59,7 +60,7 @@ impl Parser {
         Ok(name_of(&words))
     }
 
-    /// A type that no field's name follows.
+    /// A type without a field name.
     pub(super) fn type_alone(&mut self) -> Result<FieldType, CtfError> {
         match self.special()? {
             Some(field_type) => Ok(field_type),
@@ -70,7 +71,7 @@ impl Parser {
         }
     }
 
-    /// A type that begins with a word of the language; none: it is a name.
+    /// A type that starts with a keyword; `None` if it is a type name.
     fn special(&mut self) -> Result<Option<FieldType>, CtfError> {
         self.take_word("const");
         let Some(Token::Word(word)) = self.peek() else { return Ok(None) };
@@ -100,7 +101,7 @@ impl Parser {
     }
 }
 
-/// A type that was given a name where it stands, or not.
+/// A type with or without a name of its own.
 pub(super) enum Named {
     No(FieldType),
     Yes(String, FieldType),
@@ -115,19 +116,19 @@ impl Named {
     }
 }
 
-/// The name of a type that several words make up.
+/// Joins the words of a type name.
 fn name_of(words: &[String]) -> String {
     let words: Vec<&str> =
         words.iter().map(String::as_str).filter(|word| *word != "const").collect();
     words.join(" ")
 }
 
-/// A name without the underscore that tracers put before it, so that it is no word of the language.
+/// Removes the underscore that tracers add to avoid keywords.
 fn without_mark(name: &str) -> &str {
     name.strip_prefix('_').filter(|rest| !rest.is_empty()).unwrap_or(name)
 }
 
-/// A path without those.
+/// Parses a path, without these underscores.
 fn source(path: &str) -> Source {
     Source::Named(path.split('.').map(|part| without_mark(part).to_owned()).collect())
 }
@@ -170,7 +171,7 @@ impl Parser {
         Ok(Named::new(name, FieldType::Struct(Struct::new(fields, align))))
     }
 
-    /// Passes over a `typealias` or `typedef` among fields.
+    /// Skips a `typealias` or `typedef` between fields.
     fn declared_type(&mut self) -> Result<bool, CtfError> {
         let is_one = self.is_word("typealias") || self.is_word("typedef");
         if is_one { self.declaration() } else { Ok(false) }
@@ -248,7 +249,7 @@ impl Parser {
         Ok(labels)
     }
 
-    /// A type, and the names that follow it: `uint32_t a, b[4];`.
+    /// A type and the field names that follow it: `uint32_t a, b[4];`.
     fn declared(&mut self) -> Result<Vec<(String, FieldType)>, CtfError> {
         let (field_type, mut name) = match self.special()? {
             Some(field_type) => (field_type, self.word("a field's name")?),
@@ -268,7 +269,7 @@ impl Parser {
         Ok(all)
     }
 
-    /// The last of some words is a field's name, those before it name its type.
+    /// The last word is the field's name, the others are its type name.
     fn words_and_name(&mut self) -> Result<(FieldType, String), CtfError> {
         let mut words = self.words()?;
         let Some(name) = words.pop().filter(|_| !words.is_empty()) else {
@@ -277,7 +278,7 @@ impl Parser {
         Ok((self.named(&name_of(&words))?, name))
     }
 
-    /// Lengths in brackets behind a name: the first is of the outermost array.
+    /// Array lengths in brackets after a name: the first is that of the outermost array.
     fn arrays(&mut self, mut field_type: FieldType) -> Result<FieldType, CtfError> {
         let mut lengths = Vec::new();
         while self.take_sign("[") {

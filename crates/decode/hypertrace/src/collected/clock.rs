@@ -1,15 +1,15 @@
-//! Times of the monotonic clock to those of the recording's trace clock.
+//! Converts times of the monotonic clock to times of the recording's trace clock.
 
 use super::entry::ClockPair;
 
-/// The trace clock at one moment of the monotonic one.
+/// The trace clock at a time of the monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Point {
     mono_ns: u64,
     trace: u64,
 }
 
-/// Straight lines between the moments at which both clocks were read.
+/// Linear interpolation between the times at which both clocks were read.
 #[derive(Clone, Debug, Default)]
 pub struct Conversion {
     points: Vec<Point>,
@@ -20,8 +20,8 @@ pub struct Conversion {
 }
 
 impl Conversion {
-    /// The conversion by these pairs, in their order. One that goes back on either clock is left
-    /// out. `in_ns`: the trace clock counts nanoseconds, so that one pair says all.
+    /// The conversion through these pairs, in order. Skips a pair that goes back on either clock.
+    /// `in_ns`: the trace clock counts nanoseconds, so a single pair is sufficient.
     #[must_use]
     pub fn new(pairs: &[ClockPair], in_ns: bool) -> Self {
         let mut conversion = Self { in_ns, ..Self::default() };
@@ -47,27 +47,27 @@ impl Conversion {
         }
     }
 
-    /// How far off a time may be by the pairs it was made from: the trace clock was read somewhere
-    /// between two looks at the other one. Nanoseconds.
+    /// Maximum error of a converted time, in nanoseconds: the trace clock was read at an unknown
+    /// moment between two readings of the monotonic clock.
     #[must_use]
     pub fn bound_ns(&self) -> u64 {
         self.bound_ns
     }
 
-    /// Pairs that it was made from.
+    /// Number of pairs in use.
     #[must_use]
     pub fn pairs(&self) -> usize {
         self.points.len()
     }
 
-    /// Pairs that made no sense.
+    /// Number of skipped pairs.
     #[must_use]
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// The trace clock, in its own units; before the first pair and after the last the nearest line
-    /// goes on. `None` where too few pairs are there.
+    /// The trace clock in its own units; extrapolates before the first and after the last pair.
+    /// `None` if there are too few pairs.
     #[must_use]
     pub fn trace(&self, mono_ns: u64) -> Option<u64> {
         let next = self.points.partition_point(|point| point.mono_ns <= mono_ns);

@@ -1,4 +1,4 @@
-//! What there is in a file, entry for entry.
+//! The entries of a file.
 
 use super::fields::Fields;
 use super::hypercall::Hypercall;
@@ -6,9 +6,10 @@ use super::hypercall::Hypercall;
 /// The version that this program writes and reads.
 pub const VERSION: u32 = 1;
 
-/// What an entry begins with.
+/// Magic bytes at the start of an entry.
 pub(crate) const MARK: [u8; 2] = *b"HC";
-/// Bytes before its content: the mark, the kind, its words of 8 bytes, a sum over all but itself.
+/// Bytes of an entry's header: magic, type, length in words of 8 bytes, and a checksum over all
+/// other bytes.
 pub(crate) const ENTRY_HEAD_BYTES: usize = 8;
 
 const BEGIN: u8 = 1;
@@ -21,34 +22,34 @@ const COUNTS: u8 = 4;
 pub enum Entry {
     /// Describes the collected data; the first entry of a file.
     Begin(Begin),
-    /// Both clocks at a moment.
+    /// Simultaneous readings of both clocks.
     Pair(ClockPair),
     /// A hypercall.
     Hypercall(Hypercall),
-    /// What was counted up to there.
+    /// The counts so far.
     Counts(Counts),
-    /// Of a kind that this program doesn't know.
+    /// An unknown type of entry.
     Unknown(u8),
 }
 
-/// What is collected.
+/// Description of the collected data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Begin {
     /// Version of the format.
     pub version: u32,
-    /// Registers of each hypercall.
+    /// Number of registers of each hypercall.
     pub words: u32,
-    /// The identity of the recording that it belongs to.
+    /// Trace id of its recording.
     pub trace_id: u64,
-    /// The first number of hypercalls that are collected, and how many there are.
+    /// The first collected hypercall number.
     pub first_number: u64,
-    /// How many numbers.
+    /// Size of the range of hypercall numbers.
     pub numbers: u64,
-    /// The recording's trace clock, up to 16 bytes of its name.
+    /// Name of the recording's trace clock, at most 16 bytes.
     pub clock: String,
 }
 
-/// The trace clock, read between two looks at the monotonic clock.
+/// A reading of the trace clock between two readings of the monotonic clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockPair {
     /// The monotonic clock before. Nanoseconds.
@@ -59,23 +60,23 @@ pub struct ClockPair {
     pub mono_after_ns: u64,
 }
 
-/// What the program in the kernel counted since it was loaded.
+/// Counts of the BPF program since it was loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Hypercalls with the numbers that are collected.
+    /// Hypercalls with collected numbers.
     pub hypercalls: u64,
-    /// Those that the ring had no room for.
+    /// Hypercalls that did not fit into the ring buffer.
     pub ring_full: u64,
-    /// Those whose exit was before the collector came.
+    /// Hypercalls whose exit happened before the program was loaded.
     pub no_exit: u64,
-    /// Exits of vCPUs that there was no room for.
+    /// Exits of vCPUs that did not fit into the table.
     pub no_room: u64,
-    /// Hypercalls whose registers couldn't be read.
+    /// Hypercalls whose registers could not be read.
     pub unreadable: u64,
 }
 
 impl Counts {
-    /// Hypercalls that were seen and are not there.
+    /// Hypercalls that were seen but are missing.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.ring_full.saturating_add(self.no_exit).saturating_add(self.unreadable)
@@ -98,13 +99,13 @@ impl Entry {
         }
     }
 
-    /// The entry of a hypercall, as the program in the kernel wrote that.
+    /// The entry for a hypercall record from the BPF program.
     #[must_use]
     pub fn hypercall_bytes(record: &[u8]) -> Vec<u8> {
         wrapped(HYPERCALL, record)
     }
 
-    /// Reads what follows an entry's head; `None` if it is too short.
+    /// Parses the content after an entry's header; `None` if it is too short.
     pub(crate) fn parse(kind: u8, content: &[u8]) -> Option<Self> {
         let mut fields = Fields(content);
         Some(match kind {
@@ -145,7 +146,7 @@ impl Begin {
         let (trace_id, first_number, numbers) = (fields.u64()?, fields.u64()?, fields.u64()?);
         let name = fields.array::<16>()?;
         let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
-        // No clock has a name that is no text.
+        // Clock names are always valid text.
         let clock = std::str::from_utf8(name).unwrap_or_default().to_owned();
         Some(Self { version, words, trace_id, first_number, numbers, clock })
     }
@@ -159,7 +160,7 @@ impl Counts {
     }
 }
 
-/// An entry's sum: over its mark, kind and length, and its content.
+/// The checksum of an entry: over its magic, type, length and content.
 pub(crate) fn sum(head: [u8; 4], content: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&head);

@@ -1,4 +1,4 @@
-//! Numbers out of an entry, one after the other, lowest byte first.
+//! Reads the fields of an entry in order, in little endian.
 
 /// The unread rest of an entry.
 #[derive(Clone, Copy, Debug)]

@@ -1,49 +1,51 @@
-//! A hypercall as the BPF program records it: exit, hypercall and entry in one.
+//! A hypercall record of the BPF program: exit, hypercall and entry combined.
 
 use super::fields::Fields;
 
 /// Bytes before the words.
 pub const HEAD_BYTES: usize = 48;
-/// Registers that carry something, at most.
+/// Maximum argument registers.
 pub const MAX_WORDS: usize = 13;
 
-/// In place of the time to the entry: no entry was seen, or it came too late to be stored.
+/// Instead of the time to the entry: no entry was seen, or it came too late to store.
 const NO_ENTRY: u32 = u32::MAX;
-/// The guest's address is known.
+/// Flag: the guest's address is known.
 const RIP_KNOWN: u8 = 1;
-/// It is the address after the instruction, whose length is the same for `vmcall` and `vmmcall`.
+/// Flag: it is the address after the instruction, whose length is the same for `vmcall` and
+/// `vmmcall`.
 const RIP_AFTER: u8 = 2;
 const INSTRUCTION_BYTES: u64 = 3;
 
-/// One hypercall of a guest.
+/// A hypercall of a guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hypercall {
-    /// When the guest exited, on the host's monotonic clock.
+    /// Time of the exit, on the host's monotonic clock.
     pub exit_mono_ns: u64,
-    /// When KVM looked at it, so long after the exit. Nanoseconds.
+    /// Time from the exit until KVM processed the hypercall, in nanoseconds.
     pub hypercall_after_ns: u32,
-    /// When the guest went on, so long after the exit: what the hypercall has cost it. `None`: that
-    /// was not seen, or 4.3 seconds later.
+    /// Time from the exit to the entry, which is the guest's cost. `None` if no entry was seen, or
+    /// if it came more than 4.3 seconds later.
     pub entry_after_ns: Option<u32>,
     /// Its number: rax, or w0 on Arm.
     pub number: u64,
-    /// The instruction's address in the guest, where the kernel knew it.
+    /// The instruction's address in the guest, if the kernel knew it.
     pub guest_rip: Option<u64>,
     /// The process that runs the VM.
     pub process: u32,
     /// The thread that runs the vCPU.
     pub thread: u32,
-    /// The vCPU's number in its VM.
+    /// The vCPU's id in its VM.
     pub vcpu: u16,
-    /// The CPU that it ran on.
+    /// The CPU of the exit.
     pub cpu: u16,
-    /// Records of this thread that were lost before, modulo 65536.
+    /// Lost records of this thread before this one, modulo 65536.
     pub lost: u16,
-    /// Its registers rbx, rcx, rdx, rsi, rdi, r8 to r15, or x1 to x13 on Arm, as many as were collected.
+    /// Its registers rbx, rcx, rdx, rsi, rdi, r8 to r15, or x1 to x13 on Arm, up to the collected
+    /// number.
     pub words: Words,
 }
 
-/// Registers that carry something.
+/// Argument registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Words {
     count: u8,
@@ -51,7 +53,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// These; words after the thirteenth are left out.
+    /// Copies up to thirteen words; ignores the rest.
     #[must_use]
     pub fn new(words: &[u64]) -> Self {
         let count = u8::try_from(words.len().min(MAX_WORDS)).unwrap_or(0);
@@ -60,7 +62,7 @@ impl Words {
         copy
     }
 
-    /// All of them, in their order.
+    /// All words in order.
     #[must_use]
     pub fn as_slice(&self) -> &[u64] {
         self.words.get(..usize::from(self.count)).unwrap_or(&self.words)
@@ -68,13 +70,13 @@ impl Words {
 }
 
 impl Hypercall {
-    /// When KVM looked at it, on the host's monotonic clock.
+    /// Time at which KVM processed it, on the host's monotonic clock.
     #[must_use]
     pub fn mono_ns(&self) -> u64 {
         self.exit_mono_ns.saturating_add(self.hypercall_after_ns.into())
     }
 
-    /// Reads what the program in the kernel wrote; `None` if it is none of its records.
+    /// Parses a record of the BPF program; `None` if it is invalid.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let mut fields = Fields(bytes);
@@ -105,7 +107,7 @@ impl Hypercall {
         Some(read)
     }
 
-    /// As the program in the kernel writes it.
+    /// Encodes it as the BPF program does.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEAD_BYTES);

@@ -1,12 +1,12 @@
-//! The entries of a file, those that are whole.
+//! Iterates over the intact entries of a file.
 
 use super::entry::{ENTRY_HEAD_BYTES, Entry, MARK, sum};
 use super::fields::Fields;
 
-/// Entries begin at multiples of this.
+/// Alignment of entries.
 const STEP: usize = 8;
 
-/// Reads entries; what is none is passed over, and counted.
+/// Reads entries; skips and counts invalid bytes.
 #[derive(Clone, Debug)]
 pub struct Entries<'b> {
     rest: &'b [u8],
@@ -20,13 +20,13 @@ impl<'b> Entries<'b> {
         Self { rest: bytes, damaged_bytes: 0 }
     }
 
-    /// Bytes so far that are of no entry.
+    /// Number of invalid bytes so far.
     #[must_use]
     pub fn damaged_bytes(&self) -> u64 {
         self.damaged_bytes
     }
 
-    /// The entry that begins here, and what follows it.
+    /// The entry at the current position, and the bytes after it.
     fn first(&self) -> Option<(Entry, &'b [u8])> {
         let mut fields = Fields(self.rest);
         let head: [u8; 4] = fields.array()?;
@@ -95,7 +95,7 @@ mod tests {
             file[at] ^= with;
             let mut read = Entries::new(&file);
             let found: Vec<Entry> = read.by_ref().collect();
-            // What is in the damaged one has no marks.
+            // The damaged entry's content has no magic bytes.
             let sizes = written.iter().map(|entry| entry.to_bytes().len());
             let mut end = 0;
             let ends: Vec<usize> = sizes.map(|size| { end += size; end }).collect();

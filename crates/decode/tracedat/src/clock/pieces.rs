@@ -1,18 +1,18 @@
-//! A relation to another machine's clock that was worked out from events, in place of TIME_SHIFT.
+//! A relation to another machine's clock that was derived from events; it replaces TIME_SHIFT.
 
 use std::sync::Arc;
 
-/// From some moment on, a CPU's clock relates to another one by this line:
-/// `other = own + offset + drift * (own - at)`. Times are those after TSC2NSEC, DATE and OFFSET.
+/// A line that relates a CPU's clock to another clock from some time on: `other = own + offset +
+/// drift * (own - at)`. Times are those after TSC2NSEC, DATE and OFFSET.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockPiece {
-    /// From here on, on the own clock.
+    /// Start on the own clock.
     pub from: u64,
-    /// Where the offset is taken.
+    /// Origin of the line.
     pub at: u64,
-    /// What to add there.
+    /// Offset at the origin.
     pub offset: i64,
-    /// How the offset grows: units in 10^15 units of the own clock.
+    /// Change of the offset per 10^15 units of the own clock.
     pub drift: i64,
 }
 
@@ -27,10 +27,10 @@ impl ClockPiece {
     }
 }
 
-/// Pieces of all CPUs of a recording.
+/// The pieces of all CPUs of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClockPieces {
-    /// In the order of their numbers.
+    /// Sorted by CPU.
     cpus: Arc<[(u32, Vec<ClockPiece>)]>,
 }
 
@@ -44,7 +44,7 @@ impl ClockPieces {
         Self { cpus: cpus.into() }
     }
 
-    /// What to add to a time on a CPU; the first piece also holds before its beginning.
+    /// The offset at a time on a CPU; the first piece also applies before its start.
     pub(super) fn offset(&self, time: u64, cpu: u32) -> i64 {
         let index = self.cpus.binary_search_by_key(&cpu, |(cpu, _)| *cpu).unwrap_or(0);
         let Some((_, pieces)) = self.cpus.get(index) else { return 0 };
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(pieces.offset(1999, 1), 50);
         assert_eq!(pieces.offset(2000, 1), -7);
         assert_eq!(pieces.offset(1_002_000, 1), 493);
-        // CPU 0 and one that does not exist go by the other.
+        // CPU 0 and a nonexistent CPU use the pieces of the other CPU.
         assert_eq!((pieces.offset(2000, 0), pieces.offset(2000, 9)), (-7, -7));
         assert_eq!(ClockPieces::default().offset(2000, 0), 0);
     }

@@ -1,4 +1,4 @@
-//! Corrections against values worked out by hand from trace-cmd's formulas.
+//! Compares corrections with values calculated by hand from trace-cmd's formulas.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Numbers and texts as the file has them.
+//! Encodes numbers and texts for the file.
 
 use super::{Contents, invalid};
 use crate::formats::Formats;
@@ -44,7 +44,7 @@ impl Encoder {
         Ok(self.u32(len))
     }
 
-    /// The file's first bytes, up to and without the offset of the options.
+    /// The file's header, without the offset of the options at its end.
     pub(super) fn header(self, header: &Header) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend(format!("{}\0", header.version.number()).into_bytes());
@@ -77,7 +77,7 @@ impl Encoder {
         Ok(out)
     }
 
-    /// Events of one system that follow each other share its entry.
+    /// Consecutive events of the same system share an entry.
     pub(super) fn events(self, formats: &Formats) -> io::Result<Vec<u8>> {
         let systems: Vec<_> = formats.events.chunk_by(|a, b| a.system == b.system).collect();
         let mut out = self.len32(systems.len())?.to_vec();
@@ -91,8 +91,8 @@ impl Encoder {
         Ok(out)
     }
 
-    /// The sizes of kallsyms, printk formats and command lines, each with the text that it is of: texts
-    /// are large, and are not copied.
+    /// The sizes of kallsyms, printk formats and command lines, each with a reference to its text:
+    /// the texts are large, so they are not copied.
     pub(super) fn texts(self, contents: &Contents) -> io::Result<[(Vec<u8>, &[u8]); 3]> {
         let Contents { kallsyms, printk, cmdlines, .. } = contents;
         Ok([

@@ -1,14 +1,14 @@
-//! Pages from a reader to the file, ten at a time.
+//! Copies pages from a reader to the file, ten at a time.
 
 use super::{Entry, Output, invalid};
 use crate::{Compression, zstandard};
 use flate2::write::ZlibEncoder;
 use std::io::{self, Read, Seek, Write};
 
-/// Pages compressed together: as many as trace-cmd takes.
+/// Pages per compressed chunk, as in trace-cmd.
 const PAGES_IN_CHUNK: u64 = 10;
 
-/// Writes one CPU's pages, compressed or not; returns where they are and how many bytes were read.
+/// Writes a CPU's pages, compressed or not; returns their position and the number of bytes read.
 pub(super) fn copy<W: Write + Seek>(
     out: &mut Output<W>,
     cpu: u32,

@@ -1,10 +1,10 @@
-//! Version 6: options hold the instances, tables of CPUs go before all pages.
+//! Version 6: options have the instances; the tables of CPUs precede all pages.
 
 use super::{Contents, Entry, Output, invalid};
 use crate::options::id;
 use std::io::{self, Seek, Write};
 
-/// Where the tables are that say where the pages are.
+/// Positions of the tables with the positions of pages.
 #[derive(Debug)]
 pub(super) struct Tables {
     /// Offset in the file of each buffer's first pair of numbers.
@@ -27,7 +27,7 @@ impl Tables {
         }
         out.write(&encoder.u32(contents.cpus))?;
         let places = Self::options(out, contents)?;
-        // The top buffer's table comes first, whether it has pages or not.
+        // The top-level buffer's table comes first, even without pages.
         let mut starts = vec![0; contents.buffers.len()];
         let top = contents.buffers.iter().position(|buffer| buffer.name.is_empty());
         let start = Self::table(out, contents, top)?;
@@ -41,7 +41,7 @@ impl Tables {
         Ok(Self { starts })
     }
 
-    /// Writes the options; returns per instance where its table's offset must go.
+    /// Writes the options; returns for each instance the position for its table's offset.
     fn options<W: Write + Seek>(
         out: &mut Output<W>,
         contents: &Contents,
@@ -64,7 +64,7 @@ impl Tables {
         Ok(places)
     }
 
-    /// Writes an empty table; returns where its numbers begin.
+    /// Writes an empty table; returns the position of its numbers.
     fn table<W: Write + Seek>(
         out: &mut Output<W>,
         contents: &Contents,
@@ -84,7 +84,7 @@ impl Tables {
         Ok(start)
     }
 
-    /// Enters one CPU's pages into its buffer's table.
+    /// Writes the position of a CPU's pages to its buffer's table.
     pub(super) fn fill<W: Write + Seek>(
         &self,
         out: &mut Output<W>,
@@ -98,9 +98,9 @@ impl Tables {
     }
 }
 
-/// Bytes before an option's data: its number and size.
+/// Bytes before an option's data: number and size.
 const OPTION_HEADER: u64 = 6;
-/// Bytes of a table per CPU: offset and length.
+/// Bytes per CPU in a table: offset and length.
 const PER_CPU: u64 = 16;
 
 fn set(starts: &mut [u64], index: Option<usize>, start: u64) {

@@ -1,4 +1,5 @@
-//! Version 7: sections, two lists of options that say where they are, names of sections last.
+//! Version 7: sections, two lists of options with their positions, and finally the names of
+//! sections.
 
 use super::pages::write_block;
 use super::{BufferSpec, Contents, Entry, Output};
@@ -6,20 +7,20 @@ use crate::Compression;
 use crate::options::id;
 use std::io::{self, Seek, Write};
 
-/// A section has no second piece.
+/// For sections without a second piece.
 const NONE: &[u8] = &[];
 
 /// Positions of the sections written so far.
 #[derive(Debug)]
 pub(super) struct Sections {
     compression: Compression,
-    /// Where the offset of the next list of options must go.
+    /// Position for the offset of the next list of options.
     next_options: u64,
-    /// Options that go into the last list.
+    /// Options for the last list.
     pub(super) late_options: Vec<(u16, Vec<u8>)>,
     /// The buffer whose section is being written.
     open: Option<OpenBuffer>,
-    /// Buffers with a section, complete or not; later ones have none yet.
+    /// Number of buffers whose section has been started or completed.
     begun_buffers: usize,
     /// Names of sections, each with its NUL.
     strings: Vec<u8>,
@@ -32,7 +33,7 @@ struct OpenBuffer {
     entries: Vec<Entry>,
 }
 
-/// A section whose size is not known yet.
+/// A section whose size is still unknown.
 #[derive(Clone, Copy, Debug)]
 struct OpenSection {
     offset: u64,
@@ -72,7 +73,7 @@ impl Sections {
         Ok(sections)
     }
 
-    /// Writes a section's header with no size yet.
+    /// Writes a section header without a size.
     fn header<W: Write + Seek>(
         &mut self,
         out: &mut Output<W>,
@@ -96,7 +97,7 @@ impl Sections {
         out.patch_u64(section.data.saturating_sub(8), size)
     }
 
-    /// Writes a section of two pieces that are known whole; returns where it is.
+    /// Writes a section from two complete pieces; returns its position.
     fn write<W: Write + Seek>(
         &mut self,
         out: &mut Output<W>,
@@ -115,7 +116,7 @@ impl Sections {
         Ok(section.offset)
     }
 
-    /// Writes a list of options, and where it is into the list before.
+    /// Writes a list of options, and its position to the previous list.
     fn options<W: Write + Seek>(
         &mut self,
         out: &mut Output<W>,
@@ -134,7 +135,7 @@ impl Sections {
         Ok(())
     }
 
-    /// Makes the section of a buffer the one being written, ending those before it.
+    /// Starts the section of a buffer, and completes those before it.
     pub(super) fn open<W: Write + Seek>(
         &mut self,
         out: &mut Output<W>,
@@ -155,7 +156,7 @@ impl Sections {
         Ok(())
     }
 
-    /// Enters one CPU's pages; a CPU without any has no entry, as in trace-cmd.
+    /// Adds a CPU's pages; a CPU without pages has no entry, as in trace-cmd.
     pub(super) fn add(&mut self, entry: Entry) {
         if let Some(open) = self.open.as_mut().filter(|_| entry.len > 0) {
             open.entries.push(entry);
@@ -202,5 +203,5 @@ impl Sections {
     }
 }
 
-/// Bytes of a section's header: number, flags, name and size.
+/// Bytes of a section header: number, flags, name and size.
 const SECTION_HEADER: u64 = 16;
