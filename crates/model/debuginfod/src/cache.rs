@@ -1,7 +1,8 @@
-//! The cache that elfutils' client and others share: a folder for each build id, in it a file for each kind.
+//! The cache, shared with elfutils' client and other tools: a folder per build id with a file per
+//! kind.
 //!
-//! An empty file says that no server had it, and since when. Nothing is removed but such a file that is too old:
-//! elfutils' tools clean up what was not used for a week.
+//! An empty file records that no server had the file, and since when. Only expired empty files are
+//! removed: elfutils' tools clean up files that have not been used for a week.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Read};
@@ -11,14 +12,14 @@ use std::time::Duration;
 
 use tempfile::NamedTempFile;
 
-/// The default time after which a file that no server had is requested again.
+/// The default time after which a missing file is requested again.
 const DEFAULT_MISS: Duration = Duration::from_secs(600);
 
-/// The known state of a file.
+/// The cache's knowledge about a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cached {
     File(PathBuf),
-    /// No server had it, a little while ago.
+    /// No server had it recently.
     Missed,
     /// It has not been requested yet.
     Unknown,
@@ -43,7 +44,7 @@ impl Cache {
         self.folder.join(build_id).join(kind)
     }
 
-    /// The known state of the file of a kind for a build id.
+    /// The cache's knowledge about the file of a kind for a build id.
     pub(crate) fn look(&self, build_id: &str, kind: &str) -> Cached {
         let path = self.path(build_id, kind);
         let Ok(about) = fs::metadata(&path) else { return Cached::Unknown };
@@ -54,7 +55,7 @@ impl Cache {
             return Cached::File(path);
         }
         let age = about.modified().ok().and_then(|at| at.elapsed().ok());
-        // One of the future is of a clock that was set.
+        // A time in the future means that the clock was changed.
         if age.is_some_and(|age| age <= self.miss()) {
             return Cached::Missed;
         }
@@ -70,15 +71,14 @@ impl Cache {
         seconds.map_or(DEFAULT_MISS, Duration::from_secs)
     }
 
-    /// A file that is to become one of the cache's: until it is kept it has another name, and is removed when
-    /// it is dropped.
+    /// A new file for the cache: it has a temporary name until `keep`, and is removed on drop.
     pub(crate) fn begin(&self, build_id: &str, kind: &str) -> io::Result<NamedTempFile> {
         let folder = self.folder.join(build_id);
         DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         tempfile::Builder::new().prefix(&format!("{kind}.")).tempfile_in(folder)
     }
 
-    /// Gives it its name, at once and whole.
+    /// Renames the file to its final name atomically.
     pub(crate) fn keep(
         &self,
         file: NamedTempFile,
@@ -91,11 +91,11 @@ impl Cache {
         Ok(path)
     }
 
-    /// Notes that no server has it.
+    /// Records that no server has it.
     pub(crate) fn note_missed(&self, build_id: &str, kind: &str) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(self.folder.join(build_id))?;
         match File::create_new(self.path(build_id, kind)) {
-            // Another process has stored it in the meantime, or has found it missing, too.
+            // Another process has stored the file meanwhile, or has also found it missing.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             made => made.map(|_| ()),
         }

@@ -1,4 +1,4 @@
-//! Asks servers one after the other, and reports the results.
+//! Requests files from servers in order, and reports the results.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -15,53 +15,53 @@ use crate::cache::{Cache, Cached};
 use crate::download::{self, Bounds, Failure, download};
 use crate::settings::Settings;
 
-/// Maximum number of files requested from servers: recordings name the files of guests, and guests can lie.
+/// Maximum number of requested files: recordings name the files of guests, which are not trusted.
 const MAX_ASKED: usize = 1024;
 
-/// What servers call them.
+/// The server's name for debug files.
 const DEBUG_FILE: &str = "debuginfo";
 const PROGRAM: &str = "executable";
 
-/// A file that comes.
+/// A download in progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Coming<'c> {
-    /// What it is called where it was mapped: not to be believed.
+    /// The file's name where it was mapped: not trusted.
     pub name: &'c str,
-    /// The server, without a password.
+    /// The server's address without a password.
     pub server: &'c str,
-    /// Bytes that came.
+    /// Bytes received.
     pub bytes: u64,
-    /// All there are, where the server says.
+    /// Total bytes, if the server states them.
     pub total: Option<u64>,
 }
 
 /// Receives the progress of downloads, and warnings.
 pub trait Watch: Send {
     fn coming(&mut self, file: &Coming<'_>);
-    /// It is here, or nothing more comes of it.
+    /// The download has ended, successfully or not.
     fn over(&mut self);
-    /// Something went wrong, as a line for people; it may have text of a server's.
+    /// A warning as a line of text, which may contain text from a server.
     fn warn(&mut self, line: &str);
 }
 
 #[derive(Clone, Debug)]
 struct Server {
     url: String,
-    /// It is of no use any more.
+    /// The server is not used any more.
     is_dropped: bool,
 }
 
-/// Gets files from servers.
+/// Downloads files from servers.
 pub struct Debuginfod {
     settings: Settings,
     servers: Vec<Server>,
     cache: Cache,
     agent: Option<Agent>,
     watch: Box<dyn Watch>,
-    /// What was asked for and isn't to be had, in this run.
+    /// Files that were requested in this run and are not available.
     missed: HashSet<(BuildId, &'static str)>,
     request_count: usize,
-    /// When the first was asked.
+    /// Time of the first request.
     start: Option<Instant>,
     is_over: bool,
 }
@@ -86,7 +86,7 @@ impl Fetch for Debuginfod {
 }
 
 impl Debuginfod {
-    /// Contacts no server yet.
+    /// Creates a client; contacts no server yet.
     #[must_use]
     pub fn new(settings: Settings, watch: Box<dyn Watch>) -> Self {
         let server = |url: &String| Server { url: url.clone(), is_dropped: false };
@@ -103,7 +103,7 @@ impl Debuginfod {
         }
     }
 
-    /// A file of a kind, out of the cache or from the first server that has it.
+    /// A file of a kind from the cache, or from the first server that has it.
     fn file(&mut self, name: &str, build_id: &BuildId, kind: &'static str) -> Option<PathBuf> {
         if self.missed.contains(&(*build_id, kind)) {
             return None;
@@ -149,13 +149,13 @@ impl Debuginfod {
             }
         }
         if is_nowhere {
-            // Without that it is asked for again next time.
+            // If this fails, the file is requested again next time.
             let _ = self.cache.note_missed(&build_id.to_string(), kind);
         }
         None
     }
 
-    /// Asks one server.
+    /// Requests a file from one server.
     fn ask(
         &mut self,
         url: &str,
@@ -189,7 +189,7 @@ impl Debuginfod {
         Bounds { timeout, time: most_file_time.min(remaining), bytes: most_file_bytes }
     }
 
-    /// Says why a server gave nothing, and asks it no more where it is of no use.
+    /// Reports why a server sent no file, and stops using a server that does not work.
     fn explain(&mut self, at: usize, url: &str, name: &str, failure: Failure) {
         let server = without_password(url);
         let line = match failure {
@@ -198,7 +198,7 @@ impl Debuginfod {
                 let max = self.settings.most_file_bytes;
                 format!("{server}: the debug file of {name} is larger than {max} bytes")
             }
-            // A server that got only the remaining time is not at fault.
+            // A timeout that the remaining time caused is not the server's fault.
             Failure::TooLong | Failure::Server(_) if self.bounds().time.is_zero() => {
                 let seconds = self.settings.most_time.as_secs();
                 self.end(&format!("the time for all downloads, {seconds} s, is over"));
@@ -232,7 +232,7 @@ impl Debuginfod {
     }
 }
 
-/// Whether it is what was asked for.
+/// Checks that the file has the requested build id.
 fn check_build_id(file: &NamedTempFile, build_id: &BuildId) -> Result<(), Failure> {
     let map = FileMap::open(file.path());
     let found = map.ok().and_then(|map| ElfFunctions::build_id_of(&map));
@@ -247,7 +247,7 @@ fn check_build_id(file: &NamedTempFile, build_id: &BuildId) -> Result<(), Failur
     }
 }
 
-/// An address as people are shown it.
+/// An address for messages, without its password.
 fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (host, path) = rest.split_once('/').map_or((rest, None), |(host, path)| (host, Some(path)));

@@ -1,4 +1,4 @@
-//! One file from one server, within bounds of time and size.
+//! Downloads a file from a server, within bounds of time and size.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -8,13 +8,14 @@ use ureq::http::{Response, Uri};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
-/// A server that takes longer than its timeout for this many bytes is given up: as elfutils has it.
+/// A server that takes longer than its timeout for this many bytes is abandoned, as in elfutils'
+/// client.
 const STEP_BYTES: u64 = 100 << 10;
 /// Maximum time to establish a connection.
 const MAX_CONNECT_TIME: Duration = Duration::from_secs(15);
 /// Maximum number of consecutive redirects.
 const MAX_REDIRECTS: usize = 5;
-/// Bytes that are read at once.
+/// Bytes per read.
 const PART_BYTES: usize = 64 << 10;
 
 /// Bounds of a download.
@@ -26,22 +27,22 @@ pub(crate) struct Bounds {
     pub(crate) bytes: u64,
 }
 
-/// Why there is no file.
+/// Why a download failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// The server doesn't have it.
+    /// The server does not have the file.
     NotThere,
-    /// It is larger than it may be.
+    /// The file exceeds the maximum size.
     TooLarge,
-    /// It took longer than one file may.
+    /// The file exceeds the maximum time.
     TooLong,
-    /// The server is of no use.
+    /// The server does not work.
     Server(String),
-    /// It can't be written here.
+    /// The file cannot be written.
     Here(String),
 }
 
-/// A client for all downloads: by HTTP and HTTPS, with the certificates that this system trusts.
+/// A client for all downloads over HTTP and HTTPS, with the system's trusted certificates.
 pub(crate) fn agent() -> Agent {
     let found = rustls_native_certs::load_native_certs();
     let roots = found
@@ -55,15 +56,15 @@ pub(crate) fn agent() -> Agent {
     let config = Agent::config_builder()
         .tls_config(tls)
         .http_status_as_error(false)
-        // Followed by hand: to no other server.
+        // Redirects are followed by our own code, and only on the same server.
         .max_redirects(0)
         .user_agent(concat!("hyperscope/", env!("CARGO_PKG_VERSION")))
         .build();
     config.new_agent()
 }
 
-/// Gets what is at an address into `to`; `progress` is given the bytes that came and, where the server says,
-/// all there are.
+/// Downloads an address to `to`; `progress` receives the number of bytes so far and, if the server
+/// states it, the total.
 pub(crate) fn download(
     agent: &Agent,
     url: &str,
@@ -77,7 +78,7 @@ pub(crate) fn download(
     match response.status().as_u16() {
         200 => {}
         404 => return Err(Failure::NotThere),
-        // Its own bound, or the one that it was asked for.
+        // The server's own size limit, or the requested one.
         406 | 413 => return Err(Failure::TooLarge),
         other => return Err(Failure::Server(format!("it answered with status {other}"))),
     }
@@ -109,7 +110,7 @@ pub(crate) fn download(
     }
 }
 
-/// The answer of a server, also where it sends us on to another address of its own.
+/// The response of a server, after redirects on the same server.
 fn answer(
     agent: &Agent,
     url: &str,
@@ -146,8 +147,8 @@ fn answer(
     Ok(Err(Failure::Server(text)))
 }
 
-/// The address that a server at `url` sends on to, if it is one of its own: what others have, such as services of
-/// inner networks, is not asked for on a server's word.
+/// The target of a redirect from a server at `url`, if it is on the same server. Other targets,
+/// such as internal services, are not requested.
 fn of_same_server(url: &str, to: &str) -> Option<String> {
     let (scheme, host) = origin(url)?;
     let path = to.strip_prefix('/').filter(|rest| !rest.starts_with(['/', '\\']));
@@ -160,7 +161,7 @@ fn of_same_server(url: &str, to: &str) -> Option<String> {
     ((is_upgraded || scheme == to_scheme) && host == to_host).then(|| to.to_owned())
 }
 
-/// Scheme and host with its port, where it isn't the usual one, of an address.
+/// Scheme and host of an address, with its port unless it is the default.
 fn origin(url: &str) -> Option<(String, String)> {
     let uri: Uri = url.parse().ok()?;
     let scheme = uri.scheme_str()?.to_ascii_lowercase();
@@ -186,11 +187,11 @@ fn failure(error: &ureq::Error, start: Instant, bounds: &Bounds) -> Failure {
     Failure::Server(error.to_string())
 }
 
-/// How fast a file comes.
+/// The speed of a download.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     since: Instant,
-    /// What had come by then.
+    /// Bytes received at the start of the step.
     bytes: u64,
     timeout: Duration,
 }

@@ -1,11 +1,12 @@
-//! Debug files by their build ids from debuginfod servers.
+//! Downloads debug files by build id from debuginfod servers.
 //!
-//! Only where `DEBUGINFOD_URLS` names servers: nothing is asked of any network else. [`Settings`] are those of
-//! elfutils' client, and so is the cache, which other tools share. [`Debuginfod`] is a [`symbols::Fetch`].
+//! Only the servers in `DEBUGINFOD_URLS` are contacted; without it, there are no network requests.
+//! [`Settings`] and the cache are those of elfutils' client, and other tools share the cache.
+//! [`Debuginfod`] is a [`symbols::Fetch`].
 //!
-//! Neither servers nor what they send are trusted: all downloads together have a deadline, each has a size, and
-//! what comes is kept only if it has the build id that was asked for. Which build ids are asked for may be a
-//! guest's choice: how many has a bound, too.
+//! Servers and their data are not trusted: all downloads together have a deadline, each has a
+//! maximum size, and a file is stored only if it has the requested build id. A guest can choose the
+//! requested build ids, so their number is bounded, too.
 
 #![forbid(unsafe_code)]
 #![deny(

@@ -1,35 +1,35 @@
-//! Settings from the environment, with the variable names of elfutils' client, and bounds of our own.
+//! Settings from the environment, with the variable names of elfutils' client, and built-in bounds.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Servers that are asked.
+/// Maximum number of servers.
 const MAX_SERVERS: usize = 16;
-/// Bytes of a file; QEMU's debug file has 100 MB, a browser's a few GB.
+/// Maximum bytes of a file; QEMU's debug file has 100 MB, a browser's a few GB.
 const MAX_FILE_BYTES: u64 = 4 << 30;
-/// How long all downloads of a command may take together.
+/// Maximum time of all downloads of a command.
 const MAX_TIME: Duration = Duration::from_secs(4 * 60);
-/// How long a server may take for 100 KiB, where the environment doesn't say.
+/// Default time for 100 KiB from a server.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The servers, the limits of downloads, and the folder of the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Servers in the order in which they are asked, as addresses without a slash at the end.
+    /// Servers in order of use, as addresses without a trailing slash.
     pub servers: Vec<String>,
     /// The folder of the cache.
     pub cache: PathBuf,
-    /// A server that takes that long to give 100 KiB is given up.
+    /// Maximum time for 100 KiB from a server.
     pub timeout: Duration,
-    /// How long one file may take.
+    /// Maximum time of a file.
     pub most_file_time: Duration,
-    /// How long all files may take together.
+    /// Maximum time of all files.
     pub most_time: Duration,
     pub most_file_bytes: u64,
 }
 
-/// There is no folder for what is downloaded.
+/// There is no folder for downloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "DEBUGINFOD_URLS is set, but there is no folder for downloads: set DEBUGINFOD_CACHE_PATH or HOME"
@@ -37,10 +37,10 @@ pub struct Settings {
 pub struct NoCache;
 
 impl Settings {
-    /// Those of this process's environment; `None`: it names no server.
+    /// Settings from this process's environment; `None` if it names no server.
     ///
     /// # Errors
-    /// When it names some, and no folder for what they send.
+    /// If it names servers, but there is no folder for downloads.
     pub fn of_environment() -> Result<Option<Self>, NoCache> {
         Self::from_variables(|name| std::env::var_os(name))
     }
@@ -54,7 +54,7 @@ impl Settings {
         if servers.is_empty() {
             return Ok(None);
         }
-        // Zero is no bound there; ours stay.
+        // Zero means no bound for elfutils; here the built-in bounds apply.
         let positive = |name| {
             number(name).and_then(|value| u64::try_from(value).ok()).filter(|value| *value > 0)
         };
@@ -75,7 +75,7 @@ impl Settings {
     }
 }
 
-/// Addresses, parted by spaces; between them are words that ask for signatures of packages (`ima:…`).
+/// Splits addresses at spaces; words for package signatures (`ima:…`) can be in between.
 fn servers(urls: &str) -> Vec<String> {
     let is_server = |url: &&str| url.starts_with("http://") || url.starts_with("https://");
     let mut servers: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! Where the functions of a file are found by its build id.
+//! Finds files with functions by build id.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -28,7 +28,8 @@ impl fmt::Debug for ElfOnDisk {
 }
 
 impl ElfOnDisk {
-    /// Opens a file if it has this build id. Nothing but a regular file is opened: paths come from recordings.
+    /// Opens a file if it has this build id. Only regular files are opened, because paths come from
+    /// recordings.
     fn open(path: &Path, build_id: &BuildId) -> Option<Self> {
         if !fs::metadata(path).ok()?.is_file() {
             return None;
@@ -39,7 +40,7 @@ impl ElfOnDisk {
     }
 }
 
-/// Folders and what else has debug files.
+/// Folders and other sources of debug files.
 #[derive(Default)]
 pub struct DebugFiles {
     folders: Vec<PathBuf>,
@@ -53,26 +54,27 @@ impl fmt::Debug for DebugFiles {
 }
 
 impl DebugFiles {
-    /// Those in `folders`, each with files as `.build-id/xx/yyyy.debug`, in that order.
+    /// Debug files in `folders`, in this order; each has files `.build-id/xx/yyyy.debug`.
     #[must_use]
     pub const fn of_folders(folders: Vec<PathBuf>) -> Self {
         Self { folders, fetch: None }
     }
 
-    /// Those in `/usr/lib/debug`, where distributions' packages put them; then what
-    /// [`fetch_by`](crate::fetch_by) was given gets.
+    /// Debug files in `/usr/lib/debug`, where distributions' packages install them; then files from
+    /// the source of [`fetch_by`](crate::fetch_by).
     #[must_use]
     pub fn of_this_system() -> Self {
         Self::of_folders(vec![PathBuf::from("/usr/lib/debug")]).then(Box::new(Installed))
     }
 
-    /// Asks `fetch` for files that are in none of the folders.
+    /// Requests files from `fetch` if no folder has them.
     #[must_use]
     pub fn then(self, fetch: Box<dyn Fetch>) -> Self {
         Self { fetch: Some(fetch), ..self }
     }
 
-    /// The best that is to be had of a file: its functions, and the file whose offsets are those recorded.
+    /// The best available files for a mapped file: one with its functions, and one with the
+    /// recorded offsets.
     pub(crate) fn find(&mut self, file: &MappedFile, is_here: bool) -> FoundFiles {
         let Some(build_id) = &file.build_id else { return FoundFiles::default() };
         let path = Path::new(OsStr::from_bytes(&file.path));
@@ -111,13 +113,13 @@ pub(crate) struct FoundFiles {
 }
 
 impl FoundFiles {
-    /// What has the functions, and the address that an offset of the file has in it.
+    /// The file with the functions.
     pub(crate) fn functions(&self) -> Option<&ElfOnDisk> {
         let has_some = |file: &&ElfOnDisk| !file.functions.is_empty();
         self.debug.as_ref().filter(has_some).or_else(|| self.original.as_ref().filter(has_some))
     }
 
-    /// The file's own address of an offset in it.
+    /// The file's own address of one of its offsets.
     pub(crate) fn address_of(&self, offset: u64, mapped: (u64, u64)) -> Option<u64> {
         match (&self.original, &self.debug) {
             (Some(original), _) => original.functions.address_of(offset),

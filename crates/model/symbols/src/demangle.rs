@@ -1,19 +1,19 @@
-//! Names as compilers wrote them to names as people write them.
+//! Demangles symbol names.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 use cpp_demangle::{DemangleOptions, ParseOptions, Symbol};
 
-/// Bytes of a name that is looked into, and of one that comes of it: of templates it can be far longer than
-/// what it is made of.
+/// Maximum bytes of a mangled and of a demangled name: template names can expand to a multiple of
+/// their size.
 const MAX_BYTES: usize = 4096;
 
 /// Maximum nesting depth of names: the parser is recursive.
 const MAX_DEPTH: u32 = 64;
 
-/// The name of a function in Rust or C++ as its source has it, without hash, parameters and return type; any
-/// other as it is.
+/// The name of a Rust or C++ function as in its source, without hash, parameters and return type;
+/// other names are not changed.
 #[must_use]
 pub fn demangle(name: &str) -> Cow<'_, str> {
     if name.len() > MAX_BYTES {
@@ -42,7 +42,7 @@ fn cpp(name: &str) -> Option<String> {
     Some(text.text)
 }
 
-/// A text that ends with an error where it gets too long.
+/// A text that fails when it exceeds its maximum length.
 #[derive(Default)]
 struct Bounded {
     text: String,
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn names_that_grow_stay_as_they_are() {
-        // Each of these is made of the one before it twice.
+        // Each of these contains the previous one twice.
         let mut name = "_Z1fI1AIiiE".to_owned();
         for at in 0..40_u32 {
             let back = char::from_digit(at % 36, 36).unwrap().to_ascii_uppercase();

@@ -1,4 +1,4 @@
-//! The functions of an ELF file, and which of its addresses is where in it.
+//! The functions of an ELF file, and the relation of its offsets to its addresses.
 
 use std::cmp::Reverse;
 
@@ -10,43 +10,43 @@ use object::read::elf::{ElfFile, FileHeader, ProgramHeader, SectionHeader, Secti
 use object::{FileKind, Object};
 use perfdata::BuildId;
 
-/// Functions of a file: the largest browsers have a million.
+/// Maximum functions of a file: the largest browsers have a million.
 const MAX_FUNCTIONS: usize = 1 << 21;
 
 /// Maximum number of mapped segments of a file.
 const MAX_SEGMENTS: usize = 64;
 
-/// Functions before an address that are looked at: those in front of it may be inside a larger one.
+/// Maximum functions to check before an address: the nearest ones can be nested in a larger one.
 const MAX_CANDIDATES: usize = 16;
 
-/// Bytes of a name.
+/// Maximum bytes of a name.
 const MAX_NAME_BYTES: usize = 1 << 14;
 
-/// Why a file has no functions to give.
+/// Why a file's functions cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ElfError {
-    /// It is no ELF file, or of a kind that isn't known.
+    /// It is not an ELF file, or has an unknown format.
     #[error("no ELF file")]
     NotElf,
-    /// Its headers or its tables are not where they say.
+    /// Its headers or tables are damaged.
     #[error("damaged: {0}")]
     Damaged(String),
 }
 
-/// A part of a file that is mapped as code.
+/// A segment that is mapped as code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Where it is in the file, in bytes.
+    /// Offset in the file in bytes.
     pub file_offset: u64,
-    /// How many bytes of the file it is; 0 in files with nothing but what debuggers want.
+    /// Size in the file in bytes; 0 in files with only debug information.
     pub file_len: u64,
-    /// The file's own address of it.
+    /// Its address in the file's own address space.
     pub address: u64,
-    /// Bytes in memory.
+    /// Size in memory in bytes.
     pub len: u64,
 }
 
-/// A function: some addresses of the file, and the name as bytes of the file.
+/// A function: its addresses, and the position of its name in the file.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     address: u64,
@@ -57,9 +57,9 @@ struct Entry {
 /// A function at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Function<'f> {
-    /// Its name as compilers and linkers have it.
+    /// Its symbol name.
     pub name: &'f [u8],
-    /// Bytes from its beginning to the address.
+    /// Bytes from its start to the address.
     pub offset: u64,
 }
 
@@ -68,12 +68,12 @@ pub struct Function<'f> {
 pub struct ElfFunctions {
     /// The file's build id.
     pub build_id: Option<BuildId>,
-    /// Its code.
+    /// Its code segments.
     pub segments: Vec<Segment>,
-    /// Whether it has all functions, not only those that others may call.
+    /// Whether it has all functions, not only exported ones.
     pub is_whole: bool,
     entries: Vec<Entry>,
-    /// Bytes of the file in which the names are.
+    /// Range of the names in the file.
     names: (u64, u64),
 }
 
@@ -81,7 +81,7 @@ impl ElfFunctions {
     /// Reads the tables of a file.
     ///
     /// # Errors
-    /// When it is no ELF file, or its tables are not where it says.
+    /// If it is not an ELF file, or if its tables are damaged.
     pub fn parse(file: &[u8]) -> Result<Self, ElfError> {
         match FileKind::parse(file) {
             Ok(FileKind::Elf64) => Self::parse_as::<FileHeader64<object::Endianness>>(file),
@@ -110,7 +110,7 @@ impl ElfFunctions {
         Ok(found)
     }
 
-    /// The build id of a file, without its tables.
+    /// The build id of a file, without reading its symbol tables.
     #[must_use]
     pub fn build_id_of(file: &[u8]) -> Option<BuildId> {
         fn read_build_id<H: FileHeader<Endian = object::Endianness>>(
@@ -126,7 +126,7 @@ impl ElfFunctions {
         }
     }
 
-    /// Reads the functions of a table of symbols.
+    /// Reads the functions of a symbol table.
     fn read<H: FileHeader<Endian = object::Endianness>>(
         &mut self,
         file: &[u8],
@@ -166,7 +166,7 @@ impl ElfFunctions {
         Ok(())
     }
 
-    /// The function at an address of the file; `file` is what was parsed.
+    /// The function at an address of the file; `file` is the parsed content.
     #[must_use]
     pub fn at<'f>(&self, file: &'f [u8], address: u64) -> Option<Function<'f>> {
         let (_, entry) = self.entry_at(address)?;
@@ -174,7 +174,7 @@ impl ElfFunctions {
         Some(Function { name: self.name(file, entry), offset })
     }
 
-    /// The number of the function at an address, and where it begins.
+    /// The index of the function at an address, and its start.
     pub(crate) fn number_at(&self, address: u64) -> Option<(usize, u64)> {
         self.entry_at(address).map(|(number, entry)| (number, entry.address))
     }
@@ -192,19 +192,19 @@ impl ElfFunctions {
         text.and_then(|text| text.split(|&byte| byte == 0).next()).unwrap_or_default()
     }
 
-    /// How many functions there are.
+    /// The number of functions.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no functions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The file's own address of an offset in it.
+    /// The file's own address of one of its offsets.
     #[must_use]
     pub fn address_of(&self, offset: u64) -> Option<u64> {
         let into = |segment: &Segment| offset.checked_sub(segment.file_offset);
@@ -213,11 +213,12 @@ impl ElfFunctions {
         segment.address.checked_add(into(segment)?)
     }
 
-    /// The same of a file with nothing but what debuggers want, for an offset in the file that was mapped.
+    /// The file's own address of an offset in the mapped file, for a file with only debug
+    /// information.
     ///
-    /// Such a file may have other offsets, and less of the code, or all of its headers as they were. It says
-    /// how long the code is in memory: where `mapped`, the offset and length of the mapping, are as long in
-    /// pages, it is that code.
+    /// Such a file can have other offsets and less code, or its original headers. It has the size
+    /// of the code in memory: if `mapped`, the offset and length of the mapping, has the same
+    /// number of pages, it is that code.
     #[must_use]
     pub fn address_of_mapped(&self, offset: u64, mapped: (u64, u64)) -> Option<u64> {
         if self.segments.iter().all(|segment| segment.file_len == segment.len) {
@@ -232,7 +233,8 @@ impl ElfFunctions {
     }
 }
 
-/// Mappings begin and end at pages. Of larger pages than this the lengths differ, and nothing is named wrong.
+/// Mappings are page-aligned. With larger pages the lengths differ, so no function is named
+/// wrongly.
 const PAGE: u64 = 4096;
 
 fn segments<H: FileHeader<Endian = object::Endianness>>(elf: &ElfFile<'_, H>) -> Vec<Segment> {
@@ -250,7 +252,8 @@ fn segments<H: FileHeader<Endian = object::Endianness>>(elf: &ElfFile<'_, H>) ->
     .collect()
 }
 
-/// Which of the names of an address is shown, as `perf` chooses it: the smallest.
+/// The rank of a name among those with the same address; `perf` uses the same order. The smallest
+/// is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     without_size: bool,
@@ -272,7 +275,7 @@ impl Rank {
     }
 }
 
-/// One function for each address, in their order.
+/// Selects one function per address, sorted by address.
 fn best(mut ranked: Vec<(Entry, Rank)>) -> Vec<Entry> {
     ranked.sort_by_key(|(entry, rank)| (entry.address, *rank));
     ranked.dedup_by_key(|(entry, _)| entry.address);

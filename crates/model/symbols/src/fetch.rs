@@ -1,36 +1,37 @@
-//! The source of files that this system lacks, such as a server: the program sets it once, for all
-//! its code.
+//! A source of files that this system lacks, such as a server. The program sets it once for all its
+//! code.
 
 use std::path::PathBuf;
 
 use parking_lot::Mutex;
 use perfdata::BuildId;
 
-/// What would help.
+/// The file that is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WantedFile {
-    /// The debug file: the file itself is here, and has too few names.
+    /// The debug file: the file itself is available, but has too few names.
     DebugFile,
-    /// The debug file, else the file itself.
+    /// The debug file, or the file itself.
     Either,
 }
 
-/// Gets files by their build ids from elsewhere.
+/// Obtains files by build id.
 pub trait Fetch: Send {
-    /// The path of a file with a build id; `None`: it isn't to be had. `name` is what it was called where it was
-    /// mapped, for people to read.
+    /// The path of a file with a build id; `None` if it is not available. `name` is its name where
+    /// it was mapped, for messages.
     fn fetch(&mut self, name: &str, build_id: &BuildId, wanted: WantedFile) -> Option<PathBuf>;
 }
 
 static INSTALLED: Mutex<Option<Box<dyn Fetch>>> = Mutex::new(None);
 
-/// From now on files that this system lacks come from there, for all callers of
-/// [`DebugFiles::of_this_system`](crate::DebugFiles::of_this_system). Without a source they stay missing.
+/// Sets the source of files that this system lacks, for all callers of
+/// [`DebugFiles::of_this_system`](crate::DebugFiles::of_this_system). Without a source, such files
+/// are missing.
 pub fn fetch_by(fetch: Box<dyn Fetch>) {
     *INSTALLED.lock() = Some(fetch);
 }
 
-/// What was given to [`fetch_by`].
+/// The source from [`fetch_by`].
 #[derive(Debug)]
 pub(crate) struct Installed;
 

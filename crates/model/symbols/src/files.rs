@@ -1,29 +1,29 @@
-//! Files that processes had mapped, each once.
+//! The files that processes had mapped, without duplicates.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use perfdata::BuildId;
 
-/// Files of a machine that are kept apart.
+/// Maximum distinct files of a machine.
 const MAX_FILES: usize = 1 << 16;
 
-/// Bytes of their paths.
+/// Maximum total bytes of their paths.
 const MAX_PATH_BYTES: usize = 16 << 20;
 
-/// A file that was mapped.
+/// A mapped file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MappedFile {
-    /// Its path in the machine that mapped it; `[vdso]` and `//anon` are no paths, and have their names here.
+    /// Its path in the machine that mapped it; `[vdso]` and `//anon` are names, not paths.
     pub path: Arc<[u8]>,
-    /// No other file has it, whatever its path.
+    /// Identifies the file independent of its path.
     pub build_id: Option<BuildId>,
-    /// Offset and length in bytes of its first mapping that was recorded: that of its code.
+    /// Offset and length in bytes of its first recorded mapping, which is that of its code.
     pub mapped: (u64, u64),
 }
 
 impl MappedFile {
-    /// The path's last part.
+    /// The last component of the path.
     #[must_use]
     pub fn name(&self) -> String {
         let last = self.path.rsplit(|&byte| byte == b'/').find(|part| !part.is_empty());
@@ -31,7 +31,7 @@ impl MappedFile {
     }
 }
 
-/// The files of a machine, by number.
+/// The files of a machine, by index.
 #[derive(Clone, Debug, Default)]
 pub struct Files {
     list: Vec<MappedFile>,
@@ -40,19 +40,19 @@ pub struct Files {
 }
 
 impl Files {
-    /// The file with a number.
+    /// The file with an index.
     #[must_use]
     pub fn get(&self, number: u32) -> Option<&MappedFile> {
         self.list.get(usize::try_from(number).ok()?)
     }
 
-    /// All of them, in the order of their numbers.
+    /// All files in index order.
     #[must_use]
     pub fn list(&self) -> &[MappedFile] {
         &self.list
     }
 
-    /// The number of a file; `None`: there are too many.
+    /// The index of a file; `None` if there are too many.
     pub(crate) fn number(
         &mut self,
         path: &[u8],

@@ -1,4 +1,4 @@
-//! Machine code to instructions as text: of x86-64 and arm64.
+//! Disassembles machine code of x86-64 and arm64.
 //!
 //! ```
 //! use symbols::instructions::{CodeIsa, instructions_to};
@@ -10,7 +10,7 @@
 //! assert_eq!(texts, ["push %rbp", "mov %rsp,%rbp"]);
 //! ```
 //!
-//! Code is not trusted: what is no instruction has no text.
+//! Code is not trusted: bytes that are not an instruction have no text.
 
 #![deny(
     clippy::indexing_slicing,
@@ -23,24 +23,24 @@
 mod arm64;
 mod x86_64;
 
-/// `e_machine` of ELF files with such code.
+/// `e_machine` of ELF files with this code.
 const EM_X86_64: u16 = 62;
 const EM_AARCH64: u16 = 183;
 
-/// Bytes of a function that are gone through to the instruction wanted, at most.
+/// Maximum bytes of a function to decode before the wanted instruction.
 pub const MAX_BYTES: usize = 1 << 20;
 
-/// An architecture whose instructions can be read.
+/// An architecture with a disassembler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodeIsa {
-    /// x86 with 64 bits.
+    /// x86-64.
     X86_64,
     /// arm64.
     Arm64,
 }
 
 impl CodeIsa {
-    /// That of an ELF file, by its header's `e_machine`; `None`: another.
+    /// The architecture for `e_machine` of an ELF header; `None` for others.
     #[must_use]
     pub const fn of_elf(machine: u16) -> Option<Self> {
         match machine {
@@ -54,18 +54,18 @@ impl CodeIsa {
 /// An instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instruction {
-    /// Bytes from the function's beginning.
+    /// Offset from the start of the function in bytes.
     pub into: u64,
-    /// As the kernel's people write it: AT&T's syntax on x86, Arm's own on arm64.
+    /// In the kernel's syntax: AT&T on x86, Arm's own on arm64.
     pub text: String,
-    /// The one before it ran the guest, or lets interrupts in that ended the guest: samples land here
-    /// whatever took the time.
+    /// The preceding instruction runs the guest, or enables the interrupts that ended the guest:
+    /// samples land here independent of what took the time.
     pub is_after_guest: bool,
 }
 
-/// The instruction `into` bytes from the beginning of a function whose code begins at the address `begin`, after at most
-/// `before` of those that stand before it. Instructions of x86 differ in length, so all before it are read, too: empty
-/// where none begins there, or the code does not reach so far.
+/// The instruction `into` bytes from the start of a function at the address `begin`, preceded by at
+/// most `before` earlier ones. x86 instructions differ in length, so all earlier ones are decoded,
+/// too. Empty if no instruction begins there, or if the code ends before it.
 #[must_use]
 pub fn instructions_to(
     isa: CodeIsa,

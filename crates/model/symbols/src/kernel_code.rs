@@ -1,5 +1,5 @@
-//! A kernel's code as it ran, with what alternatives, static keys and tracers had patched into it: pages that a
-//! recorder kept, in an ELF file as /proc/kcore is one.
+//! A kernel's code as it ran, including patches by alternatives, static keys and tracers: pages
+//! that a recorder copied, in an ELF file like /proc/kcore.
 
 use std::path::Path;
 
@@ -10,13 +10,13 @@ use sys::FileMap;
 
 use crate::elf::ElfError;
 
-/// Runs of pages in a file: a recorder keeps some thousands of pages.
+/// Maximum runs of pages in a file: a recorder copies a few thousand pages.
 const MAX_RUNS: usize = 1 << 16;
 
-/// Where `e_machine` is in the head of an ELF file.
+/// Offset of `e_machine` in an ELF header.
 const MACHINE_AT: usize = 18;
 
-/// A run of bytes of the kernel's.
+/// A contiguous range of kernel code.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     address: u64,
@@ -24,33 +24,33 @@ struct Run {
     len: u64,
 }
 
-/// The pages that were kept.
+/// The copied pages.
 #[derive(Debug)]
 pub struct KernelCode {
     file: FileMap,
     machine: u16,
-    /// By address.
+    /// Sorted by address.
     runs: Vec<Run>,
 }
 
 impl KernelCode {
-    /// Opens a file of them; `None` where there is none.
+    /// Opens such a file; `None` if it is empty.
     ///
     /// # Errors
-    /// When it is no such file.
+    /// If it is not such a file.
     pub fn open(path: &Path) -> Result<Option<Self>, ElfError> {
         if !path.is_file() {
             return Ok(None);
         }
         let file = FileMap::open(path).map_err(|error| ElfError::Damaged(error.to_string()))?;
-        // A recorder that was killed made it, and wrote nothing yet.
+        // A killed recorder can leave an empty file.
         if file.is_empty() { Ok(None) } else { Self::parse(file).map(Some) }
     }
 
-    /// Reads the head of a file that is in memory.
+    /// Parses the header of a file in memory.
     ///
     /// # Errors
-    /// See [`KernelCode::open`].
+    /// As for [`KernelCode::open`].
     pub fn parse(file: FileMap) -> Result<Self, ElfError> {
         if !matches!(FileKind::parse(&*file), Ok(FileKind::Elf64)) {
             return Err(ElfError::NotElf);
@@ -77,7 +77,8 @@ impl KernelCode {
         self.machine
     }
 
-    /// Bytes from an address on, `most` of them or those up to the end of the run; none: they were not kept.
+    /// At most `max` bytes from an address on, up to the end of the run; empty if they were not
+    /// copied.
     #[must_use]
     pub fn from(&self, address: u64, max: usize) -> &[u8] {
         let next = self.runs.partition_point(|run| run.address <= address);
@@ -91,7 +92,7 @@ impl KernelCode {
     }
 }
 
-/// `e_machine` of an ELF file of little-endian numbers: those whose instructions can be read have such.
+/// `e_machine` of a little-endian ELF file: all supported instruction sets are little-endian.
 pub(crate) fn elf_machine(file: &[u8]) -> Option<u16> {
     let bytes = file.get(MACHINE_AT..)?.first_chunk::<2>()?;
     Some(u16::from_le_bytes(*bytes))

@@ -1,13 +1,14 @@
-//! Machines, build ids and addresses to names of functions.
+//! Names functions by machine, build id and address.
 //!
-//! Each machine has tables of its own ([`Machine`]): its kernel's list of symbols, and what its processes had
-//! mapped when ([`ProcessLog`], [`Processes`]). They make a [`Place`] of an address: a place in that kernel, or in
-//! a file, which is the same wherever the file was mapped. [`Names`] make a [`Name`] of a place: of files by their
-//! build ids, in debug files of this system and in those that a [`Fetch`] gets, where the program has one ([`fetch_by`]).
+//! Each machine has its own tables ([`Machine`]): its kernel's symbol list, and its processes'
+//! mappings over time ([`ProcessLog`], [`Processes`]). They convert an address to a [`Place`]: an
+//! address in that kernel, or an offset in a file, independent of where the file was mapped.
+//! [`Names`] converts a place to a [`Name`]: for files by build id, with debug files on this system
+//! and files from a [`Fetch`], if the program has set one ([`fetch_by`]).
 //!
-//! What is not known has no name: a place in a file is `libc.so.6+0x2f1a3` then, with the offset in the file, and
-//! any other its address. Nothing is taken for what it may not be: a file without the build id that was recorded,
-//! what lies beyond a function's end, the paths of another machine.
+//! Without a known function, a place in a file is shown as `libc.so.6+0x2f1a3` with the file
+//! offset, and any other place as its address. Doubtful matches are not used: a file without the
+//! recorded build id, an address past a function's end, the paths of another machine.
 //!
 //! ```
 //! use symbols::{Kallsyms, Machine, Names, ProcessLog};
@@ -19,7 +20,8 @@
 //! assert_eq!(names.name(&machine, place).to_string(), "schedule");
 //! ```
 //!
-//! Lists, records, names and files are not trusted: their sizes are bounded, and what is damaged names nothing.
+//! Lists, records, names and files are not trusted: their sizes are bounded, and damaged ones give
+//! no names.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,27 +1,27 @@
-//! A machine's own tables, and the names that they give its addresses.
+//! A machine's own tables, which locate its addresses.
 
 use ftrace::eventfmt::Kallsyms;
 
 use crate::files::MappedFile;
 use crate::processes::Processes;
 
-/// Where code is.
+/// A place in code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
-    /// At an address of the machine's kernel.
+    /// An address in the machine's kernel.
     Kernel(u64),
-    /// In a file that a process mapped: the same whatever the address was.
+    /// An offset in a file that a process mapped, independent of the address.
     File {
-        /// Its number in the machine's [`Files`](crate::Files).
+        /// Index in the machine's [`Files`](crate::Files).
         file: u32,
         /// Offset in the file, in bytes.
         offset: u64,
     },
-    /// At an address of user space of which no more is known.
+    /// A user-space address that is in no known file.
     User(u64),
 }
 
-/// A machine: its kernel's symbols, its processes' mappings.
+/// A machine: its kernel's symbols and its processes' mappings.
 #[derive(Clone, Debug)]
 pub struct Machine<'k> {
     pub(crate) kernel: &'k Kallsyms,
@@ -30,20 +30,20 @@ pub struct Machine<'k> {
 }
 
 impl<'k> Machine<'k> {
-    /// The machine that this program runs on: files are also looked for at the paths they were mapped from, and
-    /// taken where their build ids are those recorded.
+    /// The machine that this program runs on: files are also searched at their mapped paths, and
+    /// used if they have the recorded build ids.
     #[must_use]
     pub const fn here(kernel: &'k Kallsyms, processes: Processes) -> Self {
         Self { kernel, processes, is_here: true }
     }
 
-    /// Another machine, such as a guest: its paths mean nothing here and are not opened.
+    /// Another machine, such as a guest: its paths are not valid here and are not opened.
     #[must_use]
     pub const fn elsewhere(kernel: &'k Kallsyms, processes: Processes) -> Self {
         Self { kernel, processes, is_here: false }
     }
 
-    /// Names its kernel's code by these symbols from now on.
+    /// Sets other symbols for its kernel.
     pub const fn set_kernel(&mut self, kernel: &'k Kallsyms) {
         self.kernel = kernel;
     }
@@ -60,13 +60,13 @@ impl<'k> Machine<'k> {
         &self.processes
     }
 
-    /// The place at an address of its kernel.
+    /// The place for an address of its kernel.
     #[must_use]
     pub const fn kernel_place(&self, address: u64) -> Place {
         Place::Kernel(address)
     }
 
-    /// The place at an address of a process at a time in nanoseconds.
+    /// The place for an address of a process at a time in nanoseconds.
     #[must_use]
     pub fn user_place(&self, pid: u32, time_ns: u64, address: u64) -> Place {
         match self.processes.find(pid, time_ns, address) {

@@ -1,4 +1,4 @@
-//! Places in code to names.
+//! Names places in code.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,24 +12,24 @@ use crate::files::MappedFile;
 use crate::kernel_code::elf_machine;
 use crate::machine::{Machine, Place};
 
-/// Functions of all files that are kept in memory; beyond it files are read again.
+/// Maximum functions of all files in memory; beyond it, files are read again.
 const MAX_FUNCTIONS: usize = 1 << 22;
 
-/// Files that are kept open.
+/// Maximum open files.
 const MAX_OPEN: usize = 1024;
 
-/// What a place is called.
+/// The name of a place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name {
-    /// The function; `None`: nothing says.
+    /// The function; `None` if unknown.
     pub symbol: Option<Arc<str>>,
-    /// Bytes from the function's beginning; 0 without one.
+    /// Bytes from the function's start; 0 without a function.
     pub into: u64,
-    /// The kernel module, or the name of the file; `None`: the kernel itself, or nothing is known.
+    /// The kernel module, or the name of the file; `None` for the kernel itself, or if unknown.
     pub module: Option<Arc<str>>,
     /// The file's build id.
     pub build_id: Option<BuildId>,
-    /// Offset in the file, in bytes; without a file the address.
+    /// Offset in the file in bytes; the address if there is no file.
     pub offset: u64,
 }
 
@@ -44,29 +44,29 @@ impl fmt::Display for Name {
     }
 }
 
-/// Machine code of a function of a file.
+/// Machine code of a function in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileCode<'n> {
     /// The file's `e_machine`.
     pub elf_machine: u16,
-    /// The file's own address of the function's beginning.
+    /// The function's start in the file's own address space.
     pub begin: u64,
-    /// From there on.
+    /// The code from there on.
     pub bytes: &'n [u8],
 }
 
-/// The result of the search for a file, and the names from it.
+/// The result of the search for a file, and its names.
 #[derive(Debug, Default)]
 struct Table {
     found: FoundFiles,
-    /// By number of the function.
+    /// Names by function index.
     names: HashMap<usize, Arc<str>>,
 }
 
-/// A file by its build id; with its path where that counts.
+/// A file by its build id, and by its path if the path matters.
 type FileKey = (BuildId, Option<Arc<[u8]>>);
 
-/// Gives places names; keeps what it read.
+/// Names places, and caches the files that it has read.
 #[derive(Debug, Default)]
 pub struct Names {
     files: DebugFiles,
@@ -75,19 +75,19 @@ pub struct Names {
 }
 
 impl Names {
-    /// Names by these files.
+    /// Uses these debug files.
     #[must_use]
     pub fn new(files: DebugFiles) -> Self {
         Self { files, ..Self::default() }
     }
 
-    /// Names by files of this system, and those that the program fetches ([`fetch_by`](crate::fetch_by)).
+    /// Uses files of this system and files from the program's [`fetch_by`](crate::fetch_by) source.
     #[must_use]
     pub fn of_files_here() -> Self {
         Self::new(DebugFiles::of_this_system())
     }
 
-    /// The name of a machine's address.
+    /// The name of a machine's place.
     pub fn name(&mut self, machine: &Machine<'_>, place: Place) -> Name {
         match place {
             Place::Kernel(address) => kernel(machine, address),
@@ -99,8 +99,8 @@ impl Names {
         }
     }
 
-    /// The code of the function that a place in a file is in, `into` bytes from its beginning: `most` bytes of it
-    /// at most. `None`: the file itself is not to be had here.
+    /// The code of the function at a place in a file, which is `into` bytes from its start: at most
+    /// `max` bytes. `None` if the file itself is not available.
     pub fn code(
         &mut self,
         machine: &Machine<'_>,
@@ -165,7 +165,7 @@ impl Names {
 }
 
 impl Name {
-    /// That of a place of which nothing but an address is known.
+    /// The name of a place with only an address.
     const fn unknown() -> Self {
         Self { symbol: None, into: 0, module: None, build_id: None, offset: 0 }
     }
@@ -175,7 +175,7 @@ fn kernel(machine: &Machine<'_>, address: u64) -> Name {
     let mut name = Name { offset: address, ..Name::unknown() };
     if let Some(symbol) = machine.kernel.function(address) {
         let text = |bytes: &[u8]| Arc::<str>::from(String::from_utf8_lossy(bytes));
-        // Names of functions in Rust are mangled in the kernel, too.
+        // Names of Rust functions are mangled in the kernel, too.
         let demangled = String::from_utf8_lossy(symbol.name);
         name.symbol = Some(demangle(&demangled).into());
         name.module = symbol.module.map(text);

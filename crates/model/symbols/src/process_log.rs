@@ -1,4 +1,4 @@
-//! What happened to processes' memory, in the order in which it was recorded.
+//! Collects changes of processes' memory from recorded events.
 
 use std::collections::HashMap;
 
@@ -7,16 +7,17 @@ use perfdata::{Body, BuildId, Comm, Events, Mapping, Record, Task, kind, misc};
 use crate::files::Files;
 use crate::processes::{Change, Event, Processes, Replay};
 
-/// Events that are kept: a host under load starts a thousand programs a second, each with ten mappings.
+/// Maximum events: a loaded host starts a thousand programs per second, each with ten mappings.
 const MAX_EVENTS: usize = 1 << 21;
 
-/// Build ids by path that are kept.
+/// Maximum build ids by path.
 const MAX_BUILD_IDS: usize = 1 << 16;
 
-/// `pid` of the kernel's own mappings.
+/// `pid` of kernel mappings.
 const KERNEL: u32 = u32::MAX;
 
-/// Collects what happened to processes' memory; the order does not matter, but for what happened at one time.
+/// Collects changes of processes' memory. They can be added in any order, except those with the
+/// same time.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessLog {
     events: Vec<Event>,
@@ -26,15 +27,16 @@ pub struct ProcessLog {
 }
 
 impl ProcessLog {
-    /// Notes the build id of a file by its path, where mappings don't have it: to be called before they come.
+    /// Adds the build id of a file by path, for mappings without a build id; must be called before
+    /// they are added.
     pub fn build_id(&mut self, path: &[u8], build_id: BuildId) {
         if self.build_ids.len() < MAX_BUILD_IDS {
             self.build_ids.insert(path.to_vec(), build_id);
         }
     }
 
-    /// Takes a record of a perf.data with these events. Those that aren't of mappings, names and forks say
-    /// nothing, nor do damaged ones.
+    /// Adds a record of a perf.data with these events. Ignores damaged records, and types other
+    /// than mappings, names and forks.
     pub fn read(&mut self, events: &Events, record: &Record<'_>) {
         if matches!(record.kind, kind::MMAP | kind::MMAP2 | kind::COMM | kind::FORK)
             && let Ok(body) = events.body(record)
@@ -44,7 +46,7 @@ impl ProcessLog {
         }
     }
 
-    /// Takes what such a record says, with its `misc` and its time in nanoseconds.
+    /// Adds the content of a record with its `misc` and its time in nanoseconds.
     pub fn body(&mut self, time_ns: u64, misc: u16, body: &Body<'_>) {
         match body {
             Body::Mapping(mapping) if misc & misc::MMAP_DATA == 0 => self.mapping(time_ns, mapping),
@@ -54,7 +56,7 @@ impl ProcessLog {
         }
     }
 
-    /// Notes that a process mapped a file.
+    /// Adds a mapping of a file by a process.
     pub fn mapping(&mut self, time_ns: u64, mapping: &Mapping<'_>) {
         if mapping.pid == KERNEL || mapping.len == 0 {
             return;
@@ -82,8 +84,8 @@ impl ProcessLog {
         if task.pid == task.parent_pid {
             return;
         }
-        // For processes that existed before it started, perf reports their parents, although they have executed
-        // programs of their own since.
+        // For processes that existed before it started, perf reports their parents, although they
+        // have since executed other programs.
         let of_perf = misc & misc::FORK_EXEC != 0;
         let change = if of_perf { Change::Exec } else { Change::Fork { parent: task.parent_pid } };
         self.push(Event { time_ns, pid: task.pid, change });
@@ -97,7 +99,7 @@ impl ProcessLog {
         }
     }
 
-    /// What was mapped when.
+    /// The mappings over time.
     #[must_use]
     pub fn finish(mut self) -> Processes {
         self.events.sort_by_key(|event| event.time_ns);

@@ -1,35 +1,35 @@
-//! What processes had mapped when.
+//! The mappings of processes over time.
 
 use std::collections::HashMap;
 
 use crate::files::Files;
 
-/// Parents that are looked through for what a process had when it was forked off.
+/// Maximum parents to search for mappings that a process inherited at its fork.
 const MAX_PARENTS: usize = 64;
 
-/// Mappings that are looked at for one address. Only those that lie over each other need more than one.
+/// Maximum mappings to check for an address. Only overlapping mappings need more than one.
 const MAX_CANDIDATES: usize = 1024;
 
 /// A mapping of a file.
 #[derive(Clone, Copy, Debug)]
 struct Mapped {
     start: u64,
-    /// Its last address.
+    /// Its last address (inclusive).
     last: u64,
     file_offset: u64,
     file: u32,
     from_ns: u64,
 }
 
-/// The memory of a process that runs one program.
+/// The memory of a process from exec to exec.
 #[derive(Clone, Debug, Default)]
 struct Program {
     from_ns: u64,
-    /// In the order of their starts; of equal ones, in that of their times.
+    /// Sorted by start, then by time.
     mapped: Vec<Mapped>,
-    /// For each of them the highest last address of it and those before it.
+    /// For each mapping: the highest last address of it and of those before it.
     reach: Vec<u64>,
-    /// Whose mappings it began with, and when.
+    /// The program whose mappings it inherited, and the time of the fork.
     parent: Option<(usize, u64)>,
 }
 
@@ -44,14 +44,14 @@ impl Program {
         }
     }
 
-    /// The newest mapping at `address` at a time.
+    /// The newest mapping of `address` at a time.
     fn at(&self, time_ns: u64, address: u64) -> Option<&Mapped> {
         let after = self.mapped.partition_point(|mapping| mapping.start <= address);
         let below = self.mapped.iter().zip(&self.reach).take(after).rev();
         let near = below.take(MAX_CANDIDATES).take_while(|(_, reach)| **reach >= address);
         let hits = near.map(|(mapping, _)| mapping);
         let hits = hits.filter(|mapping| mapping.last >= address && mapping.from_ns <= time_ns);
-        // Of those of one time the last recorded, which comes first here.
+        // At equal times the last recorded one wins; it comes first here.
         hits.reduce(
             |newest, mapping| if mapping.from_ns > newest.from_ns { mapping } else { newest },
         )
@@ -62,15 +62,15 @@ impl Program {
 #[derive(Clone, Debug, Default)]
 pub struct Processes {
     programs: Vec<Program>,
-    /// Programs of a process, in the order of their times.
+    /// Programs of each process in time order.
     by_pid: HashMap<u32, Vec<usize>>,
     files: Files,
     dropped: u64,
 }
 
 impl Processes {
-    /// The file at an address of a process at a time, by its number in [`Processes::files`], and the offset in
-    /// it in bytes.
+    /// The file at an address of a process at a time, as an index in [`Processes::files`], and the
+    /// offset in bytes.
     #[must_use]
     pub fn find(&self, pid: u32, time_ns: u64, address: u64) -> Option<(u32, u64)> {
         let all = self.by_pid.get(&pid)?;
@@ -89,13 +89,13 @@ impl Processes {
         None
     }
 
-    /// All files that were mapped.
+    /// All mapped files.
     #[must_use]
     pub const fn files(&self) -> &Files {
         &self.files
     }
 
-    /// Records for which there was no room.
+    /// Records that exceeded the limits.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.dropped
@@ -107,13 +107,13 @@ impl Processes {
 pub(crate) enum Change {
     /// It mapped a file.
     Map { start: u64, len: u64, file_offset: u64, file: u32 },
-    /// It runs a new program.
+    /// It executed a new program.
     Exec,
-    /// It was forked off another.
+    /// It was forked.
     Fork { parent: u32 },
 }
 
-/// A change, and when.
+/// A change with its time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Event {
     pub(crate) time_ns: u64,
@@ -121,7 +121,7 @@ pub(crate) struct Event {
     pub(crate) change: Change,
 }
 
-/// Makes [`Processes`] of events in the order of their times.
+/// Builds [`Processes`] from events in time order.
 #[derive(Debug, Default)]
 pub(crate) struct Replay {
     made: Processes,

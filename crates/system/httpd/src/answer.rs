@@ -1,4 +1,4 @@
-//! What a client gets: a status, a few headers that keep browsers from more than showing it, and bytes.
+//! The response to a client: a status, headers that restrict what browsers do with it, and a body.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -10,20 +10,20 @@ use crate::connection::Connection;
 
 #[derive(Debug)]
 pub struct Answer {
-    /// Of HTTP.
+    /// HTTP status.
     pub status: u16,
-    /// What the bytes are.
+    /// Media type of the body.
     pub content_type: &'static str,
-    /// The bytes.
+    /// The body.
     pub body: Body,
 }
 
-/// The bytes of an answer.
+/// The body of a response.
 #[derive(Debug)]
 pub enum Body {
     /// In memory.
     Bytes(Vec<u8>),
-    /// A number of bytes from the beginning of a file.
+    /// This many bytes from the start of a file.
     File(Arc<File>, u64),
 }
 
@@ -36,16 +36,16 @@ impl Body {
     }
 }
 
-/// Bytes that are sent at once.
+/// Bytes per write.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// What a client may have sent beyond its request, and how long that is waited for: a connection closed before
-/// that was read would be reset, and the answer lost with it.
+/// Maximum unread bytes from a client after its request, and how long to wait for them: closing a
+/// connection with unread data would reset it and lose the response.
 const MAX_LEFT_BYTES: usize = 64 << 10;
 const LEFT_WITHIN: Duration = Duration::from_millis(500);
 
 impl Answer {
-    /// Text for programs.
+    /// A JSON response.
     #[must_use]
     pub fn json(text: Vec<u8>) -> Self {
         Self { status: 200, content_type: "application/json", body: Body::Bytes(text) }

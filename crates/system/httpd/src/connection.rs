@@ -1,5 +1,5 @@
-//! A client's connection, in clear or encrypted: every look at the socket ends at one moment, however few bytes
-//! come with each.
+//! A client's connection, plain or encrypted. All reads and writes share one deadline, so a slow
+//! trickle of bytes does not extend it.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -15,7 +15,7 @@ pub(crate) enum Connection {
     Encrypted(Box<StreamOwned<ServerConnection, Timed>>),
 }
 
-/// A socket whose reads and writes fail after a moment.
+/// A socket whose reads and writes fail after a deadline.
 #[derive(Debug)]
 pub(crate) struct Timed {
     socket: TcpStream,
@@ -23,7 +23,7 @@ pub(crate) struct Timed {
 }
 
 impl Connection {
-    /// Nothing is read or written yet: what encryption needs is exchanged with the first read.
+    /// Does not read or write yet: the first read performs the TLS handshake.
     pub(crate) fn new(socket: TcpStream, tls: Option<&Arc<ServerConfig>>) -> io::Result<Self> {
         let timed = Timed { socket, until: Instant::now() };
         let Some(tls) = tls else { return Ok(Self::Clear(timed)) };
@@ -31,17 +31,17 @@ impl Connection {
         Ok(Self::Encrypted(Box::new(StreamOwned::new(session, timed))))
     }
 
-    /// Reads and writes that are not over by then fail with [`io::ErrorKind::TimedOut`].
+    /// Reads and writes that have not finished by then fail with [`io::ErrorKind::TimedOut`].
     pub(crate) fn end_by(&mut self, until: Instant) {
         self.timed().until = until;
     }
 
-    /// Whether the client can't be answered yet: keys are still being exchanged, and an answer would wait for that.
+    /// Whether the TLS handshake is still in progress: a response would wait for its end.
     pub(crate) fn is_handshaking(&self) -> bool {
         matches!(self, Self::Encrypted(stream) if stream.conn.is_handshaking())
     }
 
-    /// Sends that there is no more to come.
+    /// Signals the end of the data.
     pub(crate) fn close(&mut self) -> io::Result<()> {
         if let Self::Encrypted(stream) = self {
             stream.conn.send_close_notify();
@@ -92,7 +92,7 @@ impl Timed {
     }
 }
 
-/// The same kind for a socket's deadline whatever the system calls it.
+/// Maps the system's error kinds for a socket's timeout to a single one.
 fn timed_out(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),

@@ -1,4 +1,4 @@
-//! What protects an address that more than this machine's programs reach: encryption, and a token in each request.
+//! Protects an address that other machines can reach: TLS, and a token in each request.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,15 +13,15 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Minimum length of a token in characters: 128 bits in hexadecimal digits, which cannot be guessed.
+/// Minimum length of a token in characters: 128 bits in hexadecimal, which cannot be guessed.
 const MIN_TOKEN: usize = 32;
-/// Bytes of a file with a token, a key or certificates.
+/// Maximum bytes of a file with a token, a key or certificates.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// What a client must know, and how it speaks.
+/// The credentials that clients need, and the encryption.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
-    /// The token that requests have in their header `Authorization: Bearer TOKEN`.
+    /// The token in the request header `Authorization: Bearer TOKEN`.
     pub token: Option<Token>,
     /// The server's side of TLS.
     pub tls: Option<Tls>,
@@ -42,11 +42,12 @@ impl std::fmt::Debug for Token {
 }
 
 impl Token {
-    /// The first line of a regular file that belongs to this user or root and that other users
-    /// cannot read.
+    /// Reads the token from the first line of a regular file that belongs to this user or root and
+    /// that other users cannot read.
     ///
     /// # Errors
-    /// When it can't be read, others can read it, it is another user's, or what it has is short enough to be guessed.
+    /// If the file cannot be read, if others can read it, if another user owns it, or if the token
+    /// is too short.
     pub fn read(path: &Path) -> io::Result<Self> {
         let bytes = secret(path)?;
         let text = String::from_utf8_lossy(&bytes);
@@ -68,10 +69,11 @@ impl Token {
 }
 
 impl Tls {
-    /// Certificates (the server's own first) and their key, both PEM.
+    /// Reads certificates (the server's own first) and their key, both PEM.
     ///
     /// # Errors
-    /// When a file can't be read, others can read the key, or the two don't belong together.
+    /// If a file cannot be read, if others can read the key, or if the key does not match the
+    /// certificate.
     pub fn read(certificates: &Path, key: &Path) -> io::Result<Self> {
         let missing =
             |path: &Path, what: &str| invalid(format!("{} has no {what}", path.display()));
@@ -96,12 +98,12 @@ impl Tls {
     }
 }
 
-/// In a time that does not depend on where they differ.
+/// Compares in a time that is independent of the first difference.
 pub(crate) fn is_same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 
-/// A file that belongs to this user or root and that other users cannot read.
+/// Reads a file that belongs to this user or root and that other users cannot read.
 fn secret(path: &Path) -> io::Result<Vec<u8>> {
     let file = open(path)?;
     let metadata = file.metadata()?;
@@ -119,7 +121,7 @@ fn secret(path: &Path) -> io::Result<Vec<u8>> {
     bounded(file)
 }
 
-/// Opens a regular file: a pipe would be waited for without end.
+/// Opens a regular file: opening a pipe could block forever.
 fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path);

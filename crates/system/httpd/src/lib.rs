@@ -1,5 +1,6 @@
-//! Answers browsers and programs over HTTP/1.1: only GET, unless [`Bounds::body_bytes`] lets programs post
-//! JSON; on a secret loopback address, and for other machines only over TLS with a token.
+//! An HTTP/1.1 server for browsers and programs: only GET, unless [`Bounds::body_bytes`] lets
+//! programs post JSON; on a secret loopback address, and for other machines only over TLS with a
+//! token.
 //!
 //! Any program on this machine can connect, and any web page can make a browser do so. So the address contains
 //! a token that cannot be guessed, requests must name this server as their host (a page of another name that
@@ -7,9 +8,10 @@
 //! [`Bounds`] limits the number of simultaneous connections. Each connection carries one request and its
 //! answer.
 //!
-//! What any user of this machine may know, such as metrics for a collector that can't learn a token, has an
-//! address without one ([`Server::open`]); all else holds there, too. Where a [`Guard`] asks for a token in a header
-//! of each request, the name of the host is not asked for: no page in a browser can send that header.
+//! Data that every user of this machine may read, such as metrics for a collector without a token,
+//! has an address without a token ([`Server::open`]); the other rules apply there, too. If a
+//! [`Guard`] requires a token in a header, the host name is not checked: no web page can send that
+//! header.
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -30,17 +32,18 @@ use connection::Connection;
 use places::Places;
 use request::{Refusal, Rules};
 
-/// What clients may take.
+/// Resource limits for clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Connections at once; each of more gets that as an answer and is closed, unless places become free just then.
+    /// Maximum simultaneous connections; further clients wait briefly for a free place, then get an
+    /// error and are closed.
     pub connections: usize,
-    /// Bytes of JSON that may be posted; 0: only GET is allowed. A page in a browser can't post it: browsers ask
-    /// before (OPTIONS), and are refused.
+    /// Maximum bytes of posted JSON; 0 allows only GET. Web pages cannot post JSON: browsers send a
+    /// preflight request (OPTIONS), which is refused.
     pub body_bytes: usize,
-    /// Time for a request as a whole, however its bytes trickle in.
+    /// Time limit for the complete request, independent of how its bytes arrive.
     pub request_within: Duration,
-    /// Time for an answer as a whole, however slowly it is taken.
+    /// Time limit for the complete response, independent of how fast the client reads.
     pub answer_within: Duration,
 }
 
@@ -55,10 +58,10 @@ impl Default for Bounds {
     }
 }
 
-/// Bytes of randomness in a token.
+/// Random bytes of a token.
 const TOKEN_BYTES: usize = 16;
 
-/// After an error of the listener itself, such as too many open files.
+/// Pause after an error of the listener itself, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A server that listens.
@@ -66,17 +69,17 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
-    /// Paths begin with it; none: with a name.
+    /// Token at the start of paths, if there is one; otherwise paths are names.
     path_token: Option<String>,
     guard: Guard,
     bounds: Bounds,
 }
 
 impl Server {
-    /// Listens on 127.0.0.1; port 0 is any that is free.
+    /// Listens on 127.0.0.1; port 0 selects a free port.
     ///
     /// # Errors
-    /// When the port is taken, or the system has no randomness.
+    /// If the port is in use, or if the system provides no random bytes.
     pub fn bind(port: u16, bounds: Bounds) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let address = listener.local_addr()?;
@@ -98,7 +101,7 @@ impl Server {
         Ok(Self { listener, address, path_token: None, guard, bounds })
     }
 
-    /// The address to open, with the token that its path has, if any.
+    /// The address to open, including the token in its path, if any.
     #[must_use]
     pub fn address(&self) -> String {
         let scheme = if self.guard.tls.is_some() { "https" } else { "http" };
@@ -108,7 +111,7 @@ impl Server {
         }
     }
 
-    /// Answers requests for what lies below the address, for as long as the process runs.
+    /// Serves requests below the address until the process ends.
     pub fn serve(&self, handler: &(dyn Fn(&Query) -> Answer + Sync)) {
         let places = Places::new(self.bounds.connections);
         std::thread::scope(|scope| {
@@ -118,13 +121,13 @@ impl Server {
                     continue;
                 };
                 let Some(place) = places.take() else {
-                    // In the middle of an exchange of keys words in clear mean nothing.
+                    // During a TLS handshake, a plain response would have no meaning.
                     if self.guard.tls.is_none() {
                         refuse_at_once(stream);
                     }
                     continue;
                 };
-                // Without a thread the place is free again, and the connection closed.
+                // If no thread can be started, the place becomes free and the connection is closed.
                 let _ = std::thread::Builder::new().spawn_scoped(scope, move || {
                     // The client has disconnected or was too slow: an error cannot be reported to
                     // it.
@@ -169,13 +172,14 @@ impl Server {
     }
 }
 
-/// Too many are served: a few bytes that fit into what the system buffers, without waiting for anything.
+/// Refuses a client because of too many connections: the few bytes fit into the socket buffer, so
+/// nothing blocks.
 fn refuse_at_once(mut stream: TcpStream) {
     let _ = stream.set_nonblocking(true);
     let _ = stream.write(&Refusal::Busy.answer().head());
 }
 
-/// Hexadecimal digits that cannot be guessed.
+/// Random hexadecimal digits.
 fn token() -> io::Result<String> {
     let mut bytes = [0u8; TOKEN_BYTES];
     let mut filled = 0;

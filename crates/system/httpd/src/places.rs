@@ -1,14 +1,14 @@
-//! Places for connections that are served at once.
+//! Limits the number of simultaneous connections.
 //!
-//! A client that finds all places taken waits for one as long as places become free: many short requests, as of
-//! a program that floods the server, are answered in turn, and so are the other clients. If no place becomes
-//! free, as behind clients that send nothing, no client waits.
+//! If all places are in use, a client waits for one as long as places become free: short requests,
+//! even from a program that floods the server, are answered in turn with other clients. If no place
+//! becomes free, for example because clients send nothing, further clients do not wait.
 
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-/// A place that became free so recently promises another one soon.
+/// If a place became free within this time, another one is expected soon.
 const TURNOVER: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
@@ -21,11 +21,11 @@ pub(crate) struct Places {
 #[derive(Debug, Default)]
 struct State {
     in_use: usize,
-    /// When one became free last.
+    /// The time at which a place last became free.
     freed: Option<Instant>,
 }
 
-/// A place that is taken, until it is dropped.
+/// A place in use, released on drop.
 #[derive(Debug)]
 pub(crate) struct Place<'p>(&'p Places);
 
@@ -34,7 +34,7 @@ impl Places {
         Self { most: max, state: Mutex::default(), is_free: Condvar::new() }
     }
 
-    /// A place, as soon as there is one; none where none is to be had soon.
+    /// Waits for a free place; `None` if none is expected soon.
     pub(crate) fn take(&self) -> Option<Place<'_>> {
         let mut state = self.state.lock();
         while state.in_use >= self.most {

@@ -1,4 +1,4 @@
-//! What a client asks for: read within a deadline and a bound, and refused where it is not what is answered here.
+//! Reads a client's request within a deadline and a size limit, and validates it.
 
 use std::io::{self, Read};
 use std::net::SocketAddr;
@@ -8,20 +8,20 @@ use crate::answer::{Answer, Body};
 use crate::connection::Connection;
 use crate::guard::{Token, is_same};
 
-/// Bytes of a request: its line and its headers.
+/// Maximum bytes of a request line and its headers.
 const MAX_BYTES: usize = 8 << 10;
 
-/// Headers of a request; browsers send some fifteen.
+/// Maximum headers of a request; browsers send about fifteen.
 const MAX_HEADERS: usize = 64;
 
-/// What was asked for: a name below the address, and its parameters.
+/// A request: a name below the address, and parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
-    /// What follows the token; empty for the address itself.
+    /// The path after the token; empty for the address itself.
     pub name: String,
-    /// What the client takes, as its header `Accept` says; empty where it has none.
+    /// The header `Accept`; empty if there is none.
     pub accept: String,
-    /// What was posted; none: it was a GET.
+    /// The posted body; `None` for GET.
     pub body: Option<Vec<u8>>,
     parameters: Vec<(String, String)>,
 }
@@ -33,36 +33,36 @@ impl Query {
         self.parameters.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// A parameter that is a number.
+    /// A numeric parameter.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<u64> {
         self.get(name)?.parse().ok()
     }
 }
 
-/// Why a request is not answered.
+/// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// Nothing that HTTP/1.1 allows.
+    /// Invalid HTTP/1.1.
     Malformed,
-    /// Longer than any browser's.
+    /// Too long.
     TooLong,
-    /// It did not come in time.
+    /// Not complete by the deadline.
     TooSlow,
-    /// Another method than GET.
+    /// A method other than GET.
     Method,
     Body,
-    /// It posts more than may be posted.
+    /// The posted body is too large.
     TooMuch,
-    /// It posts what does not say that it is JSON.
+    /// The posted body is not declared as JSON.
     Type,
-    /// It names another host.
+    /// The host name is wrong.
     Host,
-    /// Its header has not the token that this address asks for.
+    /// The token in the header is missing or wrong.
     Unauthorized,
-    /// Without the token, or of something that is not there.
+    /// The token in the path is wrong, or the resource does not exist.
     Unknown,
-    /// As many as may be are being served.
+    /// Too many connections.
     Busy,
 }
 
@@ -88,20 +88,20 @@ impl Refusal {
     }
 }
 
-/// Checks the rights of a request.
+/// The access rules for requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules<'s> {
     /// The server's own address.
     pub(crate) at: SocketAddr,
-    /// Paths begin with this; none: with a name.
+    /// Token at the start of paths, if there is one; otherwise paths are names.
     pub(crate) path_token: Option<&'s str>,
-    /// Requests have this in a header.
+    /// Token that requests must have in a header.
     pub(crate) bearer: Option<&'s Token>,
-    /// Bytes that may be posted.
+    /// Maximum bytes of a posted body.
     pub(crate) body_bytes: usize,
 }
 
-/// The head of a request, as far as it matters.
+/// The relevant parts of a request header.
 #[derive(Debug)]
 pub(crate) struct Head {
     method: String,
@@ -110,12 +110,13 @@ pub(crate) struct Head {
     accept: String,
     authorization: Option<String>,
     has_body: bool,
-    /// How long that is; none: it does not say.
+    /// The declared length of the body; `None` if missing.
     body_bytes: Option<usize>,
     content_type: String,
 }
 
-/// Reads a request up to the end of its headers, with the part of the body that has arrived by then.
+/// Reads a request up to the end of its headers; returns it with the part of the body that has
+/// arrived.
 pub(crate) fn read(
     stream: &mut Connection,
     until: Instant,
@@ -138,7 +139,7 @@ pub(crate) fn read(
     }
 }
 
-/// Reads the body of what is posted, whose length [`Head::query`] has checked; none of a GET.
+/// Reads a posted body, whose length [`Head::query`] has checked; `None` for GET.
 pub(crate) fn body(
     stream: &mut Connection,
     head: &Head,
@@ -158,7 +159,8 @@ pub(crate) fn body(
     Ok(Ok(Some(body)))
 }
 
-/// Reads what has come, at least a byte: into room that is not empty, and while there is time.
+/// Reads available data, at least a byte; the buffer must have space, and the deadline must not
+/// have passed.
 fn read_some(
     stream: &mut Connection,
     room: &mut [u8],
@@ -167,7 +169,7 @@ fn read_some(
     loop {
         stream.end_by(until);
         match stream.read(room) {
-            // The client has nothing more to say.
+            // The client has closed its side.
             Ok(0) => return Ok(Err(Refusal::Malformed)),
             Ok(read) => return Ok(Ok(read)),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -180,7 +182,7 @@ fn read_some(
 }
 
 impl Head {
-    /// `None`: there is more to come.
+    /// `None` if the header is incomplete.
     fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, Refusal> {
         let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
         let mut request = httparse::Request::new(&mut headers);
@@ -240,7 +242,7 @@ impl Head {
         )))
     }
 
-    /// Whether it was sent to this address by its own name.
+    /// Whether the request names this address as its host.
     fn names(&self, at: SocketAddr) -> bool {
         let own_hosts = [at.to_string(), format!("localhost:{}", at.port())];
         self.host.as_ref().is_some_and(|host| own_hosts.contains(host))
@@ -257,7 +259,7 @@ impl Head {
         self.method == "POST"
     }
 
-    /// Whether it has a body as it should, or none.
+    /// Checks that the body is present and valid if required, and absent otherwise.
     fn check_body(&self, most_bytes: usize) -> Result<(), Refusal> {
         if !self.is_post() || most_bytes == 0 {
             return match (&*self.method, self.has_body) {
@@ -277,10 +279,10 @@ impl Head {
         }
     }
 
-    /// The requested page, if the client may have it.
+    /// The query, if the client has access.
     pub(crate) fn query(&self, rules: &Rules<'_>) -> Result<Query, Refusal> {
         match rules.bearer {
-            // A page in a browser can't send that, whatever name it has this machine under.
+            // No web page can send this header, whatever host name it uses.
             Some(token) if self.has_token(token) => {}
             Some(_) => return Err(Refusal::Unauthorized),
             None if self.names(rules.at) => {}
@@ -307,13 +309,13 @@ impl Head {
     }
 }
 
-/// What follows the token in a path.
+/// The path after the token.
 fn below<'p>(path: &'p str, token: &str) -> Option<&'p str> {
     let (given, rest) = path.split_once('/')?;
     is_same(given.as_bytes(), token.as_bytes()).then_some(rest)
 }
 
-/// Text as a browser's `URLSearchParams` writes it.
+/// Decodes text in the format of a browser's `URLSearchParams`.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -373,7 +375,7 @@ mod tests {
                 Refusal::Malformed,
             ),
             (json.to_owned(), Refusal::Malformed),
-            // What a page of another site can make a browser post.
+            // Requests that a web page of another site can cause a browser to post.
             ("Content-Type: text/plain\r\nContent-Length: 1\r\n".to_owned(), Refusal::Type),
             ("Content-Length: 1\r\n".to_owned(), Refusal::Type),
         ] {

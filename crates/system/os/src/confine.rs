@@ -1,8 +1,8 @@
-//! Rights of threads: the capabilities that they keep, and the system calls that they may make.
+//! Restricts threads: their capabilities, and their system calls.
 //!
-//! Both belong to a thread. Threads of one process share memory, so this is no wall between them: it
-//! keeps a mistake in what reads strangers' bytes from being a way to files, programs and kernel
-//! interfaces at once, and it is checked by the kernel at each call.
+//! Both are per thread. Threads of a process share memory, so this is not a boundary between them.
+//! But it prevents that a bug in code that reads untrusted bytes gives direct access to files,
+//! programs and kernel interfaces, and the kernel enforces it at each call.
 
 mod calls;
 mod capabilities;

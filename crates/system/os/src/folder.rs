@@ -1,4 +1,5 @@
-//! A folder that is written by its descriptor: links are not followed, existing files not replaced.
+//! A folder that is used through its descriptor: symbolic links are not followed, and existing
+//! files are not replaced.
 //!
 //! A program that runs as root writes to places that other users may have prepared: a symbolic link in place of
 //! a file, another user's folder, a file that another user can open. A [`Folder`] is opened once, without

@@ -1,4 +1,5 @@
-//! Services of the operating system made safe: deadlines and signals, folders that others may write to, a process that confines itself.
+//! Operating system services: deadlines and signals, folders that other users may write to,
+//! confinement of threads.
 
 #![forbid(unsafe_code)]
 

@@ -1,23 +1,23 @@
-//! Programs that are installed together: where another one is, from this one.
+//! Finds other programs of the same installation.
 
 use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// The folder of a package's programs that users don't call by name, from the folder of those that they do.
+/// The folder of internal programs, relative to that of the user's commands.
 pub const LIBRARY: &str = "../lib/hyperscope";
-/// The folder of those that they do, from a folder below the library's.
+/// The folder of the user's commands, relative to that of internal programs.
 const COMMANDS: &str = "../../bin";
 
-/// A program next to this one, or in its packages' folders.
+/// A program in the same folder as this one, or in its packages' folders.
 #[must_use]
 pub fn next_to_this(name: &str) -> Option<PathBuf> {
     let this = env::current_exe().ok()?;
     places(this.parent()?, name).into_iter().find(|path| path.is_file())
 }
 
-/// As [`next_to_this`], or where the shell would look: but not while this process is root for another user, whose PATH
-/// could name any program.
+/// As [`next_to_this`], or in PATH; but not in PATH if this process is root on behalf of another
+/// user, whose PATH could name any program.
 #[must_use]
 pub fn find(name: &str) -> Option<PathBuf> {
     next_to_this(name).or_else(|| {
@@ -30,13 +30,13 @@ fn places(folder: &Path, name: &str) -> [PathBuf; 3] {
     [folder.join(name), folder.join(LIBRARY).join(name), folder.join(COMMANDS).join(name)]
 }
 
-/// Relative folders are left out: what they have depends on the folder that this process is in.
+/// Ignores relative folders, because they depend on the current directory.
 fn in_path(path: &OsStr, name: &str) -> Option<PathBuf> {
     let folders = env::split_paths(path).filter(|folder| folder.is_absolute());
     folders.map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-/// Whether sudo or pkexec started it for a user, or its file has another owner's rights.
+/// Whether sudo or pkexec started this process for a user, or its file is set-user-id.
 fn is_root_for_another() -> bool {
     let (real, effective) = (rustix::process::getuid(), rustix::process::geteuid());
     let caller = ["SUDO_UID", "PKEXEC_UID"].into_iter().filter_map(env::var_os);
@@ -72,7 +72,7 @@ mod tests {
         fs::write(folder.path().join("tool"), "").unwrap();
         let path = env::join_paths([Path::new("."), Path::new("src"), folder.path()]).unwrap();
         assert_eq!(in_path(&path, "tool"), Some(folder.path().join("tool")));
-        // This crate has it, seen from its folder, where tests run.
+        // This crate has the file, relative to its folder, where tests run.
         assert_eq!(in_path(OsStr::new("src"), "lib.rs"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Waits that end: by a deadline that does not move, or by a signal.
+//! Bounded waits: they end by a fixed deadline, or by a signal.
 
 mod deadline;
 mod signal;

@@ -1,8 +1,8 @@
-//! Text for terminals whose locale has no more than ASCII.
+//! Text for terminals with an ASCII locale.
 
 use std::ffi::OsStr;
 
-/// What stands for characters that tables and sentences have.
+/// ASCII replacements of characters in tables and sentences.
 const STANDS_FOR: [(char, &str); 16] = [
     ('\u{251c}', "|"),
     ('\u{2514}', "`"),
@@ -22,8 +22,8 @@ const STANDS_FOR: [(char, &str); 16] = [
     ('\u{b7}', "."),
 ];
 
-/// Whether UTF-8 text is shown unchanged in a locale: the first of `LC_ALL`, `LC_CTYPE` and `LANG` that is set.
-/// Without any of them it is: terminals show UTF-8 by default.
+/// Whether a locale can show UTF-8, according to the first of `LC_ALL`, `LC_CTYPE` and `LANG` that
+/// is set. It can if none is set: terminals use UTF-8 by default.
 #[must_use]
 pub fn locale_has_utf8<'v>(variables: impl IntoIterator<Item = Option<&'v OsStr>>) -> bool {
     let set = variables.into_iter().flatten().find(|value| !value.is_empty());
@@ -33,11 +33,11 @@ pub fn locale_has_utf8<'v>(variables: impl IntoIterator<Item = Option<&'v OsStr>
     })
 }
 
-/// The same text in ASCII; columns stay where they are as far as there is room before them.
+/// The text in ASCII. Following columns keep their position if there is enough space before them.
 #[must_use]
 pub fn ascii(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    // Characters by which the line is longer than it was.
+    // Number of characters by which the line has become longer.
     let mut longer = 0_usize;
     for char in text.chars() {
         if char == ' ' && longer > 0 && out.ends_with(' ') {

@@ -1,4 +1,4 @@
-//! Days of Unix time as dates, and back: in UTC, by the rules of the Gregorian calendar.
+//! Converts between Unix time and dates: in UTC, with the rules of the Gregorian calendar.
 //!
 //! ```
 //! assert_eq!(printable::calendar::date_of(1_795_305_600_000_000_000), "2026-11-22");
@@ -15,12 +15,12 @@
 const DAY_NS: i64 = 86_400_000_000_000;
 /// Seconds of a day.
 const DAY_S: i64 = 86_400;
-/// Days from the first of March of the year 0 to the first of January 1970.
+/// Days from 1 March of year 0 to 1 January 1970.
 const BEFORE: i64 = 719_468;
 
-/// Year, month and day of a day, by the number of days since the first of January 1970.
+/// Year, month and day from the number of days since 1 January 1970.
 fn civil(days: i64) -> (i64, i64, i64) {
-    // In eras of 400 years, which begin in March: the leap day is the last one of a year.
+    // Eras of 400 years begin in March, so that the leap day is the last day of a year.
     let days = days.saturating_add(BEFORE);
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -31,14 +31,14 @@ fn civil(days: i64) -> (i64, i64, i64) {
     (year + era * 400 + i64::from(month <= 2), month, date)
 }
 
-/// The day of a time, as `2026-11-22`.
+/// The date of a time, such as `2026-11-22`.
 #[must_use]
 pub fn date_of(unix_ns: i64) -> String {
     let (year, month, day) = civil(unix_ns.div_euclid(DAY_NS));
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// A second, as `20261125T013905Z`: names that begin so are in order of time.
+/// A second, such as `20261125T013905Z`: names with this prefix sort by time.
 #[must_use]
 pub fn stamp_of(unix_s: i64) -> String {
     let (year, month, day) = civil(unix_s.div_euclid(DAY_S));
@@ -47,7 +47,7 @@ pub fn stamp_of(unix_s: i64) -> String {
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
 }
 
-/// When a day begins, in Unix time; `None`: it is none, or none of this time.
+/// The start of a day in Unix time; `None` for an invalid date, or one outside the range.
 #[must_use]
 pub fn begin_of(date: &str) -> Option<i64> {
     let mut parts = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
@@ -57,7 +57,7 @@ pub fn begin_of(date: &str) -> Option<i64> {
     if !is_counted {
         return None;
     }
-    // A year that begins in March: leap days are at its end.
+    // Years begin in March, so that leap days are at their end.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = 365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
     let begin = (days + (153 * month + 2) / 5 + day - 1 - BEFORE) * DAY_NS;
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn days_are_those_of_the_calendar() {
-        // As `date -u -d @SECONDS +%F` prints them.
+        // As printed by `date -u -d @SECONDS +%F`.
         let days = [
             (0, "1970-01-01"),
             (951_782_400, "2000-02-29"),

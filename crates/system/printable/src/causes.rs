@@ -1,8 +1,8 @@
-//! An error as one sentence.
+//! Formats an error as a sentence.
 
 use std::error::Error;
 
-/// An error with what caused it.
+/// An error followed by its causes.
 #[must_use]
 pub fn with_causes(error: &dyn Error) -> String {
     match error.source() {

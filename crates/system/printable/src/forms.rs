@@ -1,16 +1,16 @@
-//! Texts for one line, for several, for CSV and for JSON.
+//! Makes text printable in a line, in several lines, in CSV and in JSON.
 
 use std::borrow::Cow;
 
 use crate::hidden::{escaped, escaped_text, is_hidden};
 
-/// Text that stays in its line.
+/// Text without line breaks.
 #[must_use]
 pub fn line(text: &str) -> Cow<'_, str> {
     escaped_text(text, |_| false)
 }
 
-/// Bytes that should be text, in one line.
+/// Bytes as text without line breaks; they should be UTF-8.
 #[must_use]
 pub fn line_of_bytes(bytes: &[u8]) -> Cow<'_, str> {
     match str::from_utf8(bytes) {
@@ -19,15 +19,15 @@ pub fn line_of_bytes(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Text of several lines, as a report is: its line breaks stay. Names in it must have been made
-/// printable by [`line`] before, or they can add lines of their own.
+/// Text of several lines, such as a report: its line breaks remain. Names in it must be made
+/// printable by [`line`] first, otherwise they can add lines.
 #[must_use]
 pub fn lines(text: &str) -> Cow<'_, str> {
     escaped_text(text, |char| char == '\n')
 }
 
-/// A cell of text for CSV, before it is quoted: what a spreadsheet would take for a formula gets an
-/// apostrophe in front. Numbers stay numbers.
+/// A text cell for CSV, before quoting: text that a spreadsheet would treat as a formula gets a
+/// leading apostrophe. Numbers are not changed.
 #[must_use]
 pub fn csv_cell(text: &str) -> Cow<'_, str> {
     let is_formula = text.starts_with(['=', '+', '-', '@']) && !is_number(text);
@@ -39,8 +39,8 @@ fn is_number(text: &str) -> bool {
         && text.parse::<f64>().is_ok()
 }
 
-/// A JSON document in which hidden characters, which can only be within its strings, are `\uXXXX`; line
-/// breaks and tabs between its parts stay.
+/// A JSON document with hidden characters, which can only be in its strings, as `\uXXXX`; line
+/// breaks and tabs between its parts remain.
 #[must_use]
 pub fn json(document: &str) -> Cow<'_, str> {
     let is_kept = |char: char| !is_hidden(char) || char.is_ascii_control() && char != '\x7f';

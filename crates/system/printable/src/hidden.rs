@@ -1,19 +1,19 @@
-//! Which characters are not printed as they are, and their escapes.
+//! The characters that are escaped, and their escapes.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Bytes looked at together; compilers make vector instructions of a loop over as many.
+/// Bytes per step; compilers vectorize a loop of this size.
 const CHUNK: usize = 32;
 
-/// Whether text is of ASCII's printable characters and tabs alone. Nearly all text is.
+/// Whether text has only printable ASCII characters and tabs, which is true for nearly all text.
 #[inline]
 pub(crate) fn is_plain(bytes: &[u8]) -> bool {
-    // Numbers in place of truths, as those are what compilers make vector instructions of.
+    // Numbers instead of booleans, because compilers vectorize only those.
     let other = |byte: u8| u8::from(byte.wrapping_sub(b' ') >= 0x5f) & u8::from(byte != b'\t');
     let any = |bytes: &[u8]| bytes.iter().fold(0, |any, &byte| any | other(byte)) != 0;
     let (chunks, rest) = bytes.as_chunks::<CHUNK>();
-    // What is left is looked at with bytes before it, where there are any, which takes no loop.
+    // The rest is checked together with bytes before it, if there are any, which needs no loop.
     let rest = match bytes.last_chunk::<CHUNK>() {
         Some(last) => any(last),
         None => {
@@ -54,7 +54,7 @@ pub(crate) fn push_escape(out: &mut String, char: char) {
     };
 }
 
-/// Text with escapes for hidden characters but those that `keep` is for, and for what is no UTF-8.
+/// Text with escapes for invalid UTF-8 and for hidden characters, except those that `keep` accepts.
 pub(crate) fn escaped(bytes: &[u8], keep: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(bytes.len().saturating_add(CHUNK));
     for chunk in bytes.utf8_chunks() {
@@ -72,7 +72,7 @@ pub(crate) fn escaped(bytes: &[u8], keep: impl Fn(char) -> bool) -> String {
     out
 }
 
-/// Text of which nothing is to be escaped is lent as it is.
+/// Borrows text that needs no escapes.
 pub(crate) fn escaped_text(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
     if text.chars().any(|char| is_hidden(char) && !keep(char)) {
         return escaped(text.as_bytes(), keep).into();
@@ -80,11 +80,11 @@ pub(crate) fn escaped_text(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, s
     text.into()
 }
 
-/// Makes the text of an event printable, which goes from `begin` to the end of `out`.
+/// Escapes the text of an event, from `begin` to the end of `out`.
 ///
-/// Tabs stay: the kernel's print fmts have some. A line break stays at the end, and before what can't
-/// be taken for an event's line: a frame of a stack (`=> function`), a row of a hex dump
-/// (`00000010: `).
+/// Tabs remain, because some of the kernel's print fmts have them. A line break remains at the end,
+/// and before text that cannot be mistaken for an event: a stack frame (`=> function`), a row of a
+/// hex dump (`00000010: `).
 #[inline]
 pub fn escape_event(out: &mut Vec<u8>, begin: usize) {
     if !is_plain(out.get(begin..).unwrap_or(&[])) {

@@ -1,15 +1,14 @@
-//! Texts that a guest or another process chose, as they are shown: short, and without what a terminal
-//! or a page would take for more than text.
+//! Shows texts that a guest or another process chose: shortened, and without characters that have a
+//! special effect in a terminal or a page.
 
-/// Characters that are shown of one, at most.
+/// Maximum characters of a label.
 const MAX_CHARS: usize = 64;
 
-/// A text that others chose, fit to be shown. Control characters, and those that change the direction
-/// of what follows, are written as escapes.
+/// A label from an untrusted text. Control characters and bidirectional controls are escaped.
 #[must_use]
 pub fn label(text: &str) -> String {
     let mut shown = String::new();
-    // After this many nothing is shown, however long the text is.
+    // Longer text is truncated.
     for c in text.chars().take(MAX_CHARS + 1) {
         match c {
             '\'' | '"' => shown.push(c),

@@ -1,8 +1,9 @@
-//! Untrusted text made safe to print: names, fields and messages from guests, files and other machines.
+//! Makes untrusted text safe to print: names, fields and messages from guests, files and other
+//! machines.
 //!
-//! A terminal obeys control characters, moves text about for bidirectional controls, and doesn't show
-//! zero-width characters at all; a line break in a name looks like a line of its own. So all of these are
-//! printed as escapes:
+//! A terminal executes control characters, reorders text at bidirectional controls, and hides
+//! zero-width characters; a line break in a name looks like a separate line. So these characters
+//! are escaped:
 //!
 //! | What | How |
 //! |---|---|
@@ -10,8 +11,8 @@
 //! | other control characters of ASCII, and bytes that are no UTF-8 | `\x1b`, `\xff` |
 //! | C1 controls, bidirectional and zero-width characters, line separators, tags | `\u{202e}` |
 //!
-//! All else stays as it is, a backslash too: text without such characters is printed byte by byte as it
-//! was recorded, as other tools do. Where the two must be told apart, JSON does.
+//! All other text is not changed, including backslashes: it is printed byte by byte as recorded, as
+//! in other tools. JSON distinguishes an escape from the same text in the input.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing, clippy::arithmetic_side_effects)]

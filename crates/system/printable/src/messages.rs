@@ -1,4 +1,4 @@
-//! Messages to people on standard error, each in a line of its own.
+//! Messages for users on standard error, one per line.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,10 +6,11 @@ use std::io::{self, Write};
 
 use crate::forms::line;
 
-/// How the standard library ends errors of the system: a number that says no more than the words before it.
+/// Start of the error number that the standard library appends; the text before it has the same
+/// meaning.
 const ERROR_NUMBER: &str = " (os error ";
 
-/// An error's text without the system's number for it.
+/// An error text without the system's error numbers.
 #[must_use]
 pub fn without_error_numbers(text: &str) -> Cow<'_, str> {
     if !text.contains(ERROR_NUMBER) {
@@ -31,7 +32,7 @@ pub fn without_error_numbers(text: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// Writes messages by `writeln!`: each becomes one printable line, whatever is in it.
+/// Writes messages with `writeln!`: each becomes one printable line, whatever its content.
 #[derive(Debug)]
 pub struct Messages<W>(W);
 
@@ -47,14 +48,14 @@ pub fn print_message(message: fmt::Arguments<'_>) {
 }
 
 impl<W: Write> Messages<W> {
-    /// Messages to somewhere else.
+    /// Messages to another writer.
     pub fn to(out: W) -> Self {
         Self(out)
     }
 }
 
 impl<W: Write> Write for Messages<W> {
-    /// Bytes that come without a format are a message, or several, that others have put together.
+    /// Unformatted bytes are complete messages from another writer.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
         self.0.write_all(crate::forms::lines(&text).as_bytes())?;
@@ -65,7 +66,7 @@ impl<W: Write> Write for Messages<W> {
         let text = message.to_string();
         let text = without_error_numbers(&text);
         let (text, end) = text.strip_suffix('\n').map_or((&*text, ""), |text| (text, "\n"));
-        // In one piece, so that messages of several threads and processes don't mix.
+        // A single write, so that messages of several threads and processes do not mix.
         self.0.write_all(format!("{}{end}", line(text)).as_bytes())
     }
 

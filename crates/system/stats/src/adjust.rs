@@ -1,7 +1,7 @@
-//! Many comparisons at once: p-values that account for how many were looked at.
+//! Corrects p-values for multiple comparisons.
 
-/// Holm's adjustment: the chance that any one of the comparisons called different is not stays
-/// below the level. In the order of `p`.
+/// Holm's adjustment bounds the probability that any comparison is falsely called different.
+/// Results are in the order of `p`.
 #[must_use]
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let count = p.len() as f64;
@@ -12,8 +12,8 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     })
 }
 
-/// Benjamini and Hochberg's adjustment: of the comparisons called different, the share that is not
-/// stays below the level on average. In the order of `p`.
+/// Benjamini and Hochberg's adjustment bounds the average share of false results among the
+/// comparisons called different. Results are in the order of `p`.
 #[must_use]
 pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     let count = p.len() as f64;

@@ -1,10 +1,10 @@
-//! Whether counts of rare things differ: the exact test of two Poisson counts.
+//! The exact test for the difference of two Poisson counts.
 
 use crate::gamma::beta_part;
 
-/// Two-sided p of `count` successes in `trials`, each with the chance `expected`: twice the smaller
-/// tail, at most 1. For the counts of two recordings, `trials` is their sum and `expected` the first
-/// recording's share of the time.
+/// Two-sided p of `count` successes in `trials`, each with the probability `expected`: twice the
+/// smaller tail, at most 1. To compare the counts of two recordings, `trials` is their sum and
+/// `expected` the first recording's share of the time.
 #[must_use]
 pub fn two_sided(count: u64, trials: u64, expected: f64) -> f64 {
     if trials == 0 || !(0.0..=1.0).contains(&expected) {
@@ -22,7 +22,7 @@ pub fn two_sided(count: u64, trials: u64, expected: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Sums of binomial coefficients, worked out by hand.
+    /// Sums of binomial coefficients, calculated by hand.
     #[test]
     fn small_counts_are_exact() {
         assert!((two_sided(0, 5, 0.5) - 0.0625).abs() < 1e-12);

@@ -1,25 +1,25 @@
-//! Blocks of time: what happens in one slice of a recording is not independent of the slice before
-//! it, so resampling draws stretches of neighbours.
+//! Block bootstrap: a time slice of a recording depends on the previous slice, so resampling draws
+//! blocks of adjacent slices.
 //!
-//! Circular block bootstrap (Politis and Romano, 1992): slices lie on a circle, and a resample is
-//! made of blocks that begin anywhere.
+//! Circular block bootstrap (Politis and Romano, 1992): slices form a circle, and blocks in a
+//! resample can begin anywhere.
 
 use crate::chance::Chance;
 
-/// Blocks for a series whose neighbours depend on each other.
+/// Blocks for a series with serial dependence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Blocks {
     /// Slices in a block: a power of two.
     pub length: usize,
-    /// What the variance over blocks of this length is too small by, as a factor: neighbours depend
-    /// on each other beyond the ends of a block, too.
+    /// Factor by which the variance over blocks of this length is too small: the dependence extends
+    /// beyond the ends of a block.
     pub missing: f64,
 }
 
 impl Blocks {
-    /// As long as the series itself shows they have to be: Andrews' rule (1991) for the Bartlett
-    /// kernel, which the variance of a block bootstrap comes to, and a series of first order. At most
-    /// an eighth of the series, so that eight blocks are left to estimate the variance from.
+    /// The length that the series itself requires: Andrews' rule (1991) for the Bartlett kernel, to
+    /// which the variance of a block bootstrap converges, and a first-order series. At most an
+    /// eighth of the series, so that eight blocks remain to estimate the variance.
     #[must_use]
     pub fn for_series(series: &[f64]) -> Self {
         let n = series.len();
@@ -36,7 +36,7 @@ impl Blocks {
     }
 }
 
-/// How much of a slice's deviation the next one has, from 0 to almost 1.
+/// First-order autocorrelation, from 0 to almost 1.
 fn dependence(series: &[f64]) -> f64 {
     let n = series.len();
     let mean = series.iter().sum::<f64>() / n.max(1) as f64;
@@ -46,12 +46,12 @@ fn dependence(series: &[f64]) -> f64 {
     if variance <= 0.0 {
         return 0.0;
     }
-    // What is estimated from few slices is too small by about (1 + 4r) / n (Kendall, 1954).
+    // The estimate from few slices is too small by about (1 + 4r) / n (Kendall, 1954).
     let raw = neighbours / variance;
     (raw + (1.0 + 4.0 * raw) / n as f64).clamp(0.0, 0.97)
 }
 
-/// Resamples of a number of slices: how often each slice is drawn in each of them.
+/// Resamples of a number of slices: how often each resample contains each slice.
 #[derive(Debug)]
 pub struct Resamples {
     slices: usize,
@@ -68,7 +68,7 @@ impl Resamples {
             let mut drawn = 0;
             while drawn < slices {
                 let start = chance.below(slices);
-                // The last block is cut, so that all resamples are as long.
+                // The last block is truncated, so that all resamples have the same length.
                 for step in 0..length.min(slices - drawn) {
                     if let Some(weight) = weights.get_mut((start + step) % slices) {
                         *weight = weight.saturating_add(1);
@@ -80,18 +80,18 @@ impl Resamples {
         Self { slices, weights }
     }
 
-    /// A sum over a sum in each resample, the first given by slice, the second by resample as [`Resamples::sums`] has it; left
-    /// out where that is not above zero.
+    /// The ratio of two sums in each resample: `values` by slice, `per` by resample from
+    /// [`Resamples::sums`]. Skips resamples in which `per` is not positive.
     #[must_use]
     pub fn ratios(&self, values: &[f64], per: &[f64]) -> Vec<f64> {
         let ratio = |(sum, per): (f64, &f64)| (*per > 0.0).then(|| sum / per);
         self.sums(values).into_iter().zip(per).filter_map(ratio).collect()
     }
 
-    /// The sum of values that are given by slice, in each resample.
+    /// The sum of `values`, given by slice, in each resample.
     ///
-    /// Here and not in the caller's crate, so that tests run it optimised: it is most of the work of a
-    /// comparison. A group with few events has them in few slices; the other slices are skipped.
+    /// It is in this crate so that tests run it optimized: it is most of the work of a comparison.
+    /// Slices without events are skipped.
     #[must_use]
     pub fn sums(&self, values: &[f64]) -> Vec<f64> {
         let (places, held): (Vec<usize>, Vec<f64>) =
@@ -109,13 +109,13 @@ impl Resamples {
         self.each().map(sum).collect()
     }
 
-    /// For each resample, how often each slice is in it.
+    /// For each resample: how often it contains each slice.
     pub fn each(&self) -> impl Iterator<Item = &[u16]> {
         self.weights.chunks(self.slices.max(1))
     }
 }
 
-/// The sum of counts by slice, each as often as a resample has its slice.
+/// The sum of counts by slice, weighted with how often a resample contains each slice.
 #[must_use]
 #[inline(never)]
 pub fn weighted_sum(counts: &[u32], weights: &[u16]) -> u64 {
@@ -126,7 +126,7 @@ pub fn weighted_sum(counts: &[u32], weights: &[u16]) -> u64 {
 mod tests {
     use super::*;
 
-    /// A series of first order with noise from three bits of chance.
+    /// A first-order series with noise from three random bits.
     fn series(n: usize, r: f64, seed: u64) -> Vec<f64> {
         let mut chance = Chance::new(seed);
         let mut value = 0.0;

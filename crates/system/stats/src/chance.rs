@@ -1,27 +1,27 @@
-//! Chance that can be had again from its seed.
+//! Reproducible random numbers.
 
-/// A generator of numbers that look random (SplitMix64): the same seed gives the same ones.
+/// A pseudo-random generator (SplitMix64): the same seed gives the same numbers.
 #[derive(Clone, Debug)]
 pub struct Chance(u64);
 
 impl Chance {
-    /// Begins at `seed`.
+    /// A generator with this seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Begins at a place of its own for each `part` of what has one seed.
+    /// A generator with an independent start for each `part` of a computation with one seed.
     #[must_use]
     pub fn of_part(seed: u64, part: u64) -> Self {
-        // Two seeds that differ by one must not give sequences that overlap.
+        // Adjacent seeds must not give overlapping sequences.
         let mut chance = Self(seed);
         let start = chance.number();
         let mut part = Self(part ^ start);
         Self(part.number())
     }
 
-    /// The next number; all of 64 bits are as likely.
+    /// The next number, uniform over 64 bits.
     pub const fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -29,18 +29,18 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// Heads or tails.
+    /// A random bit.
     pub const fn coin(&mut self) -> bool {
         self.number() & 1 == 1
     }
 
-    /// A number below `end`; 0 where that is 0. Off from even by less than `end` in 2^64.
+    /// A number below `end`; 0 if `end` is 0. The bias is less than `end` in 2^64.
     pub fn below(&mut self, end: usize) -> usize {
         let wide = u128::from(self.number()) * end as u128;
         (wide >> 64) as usize
     }
 
-    /// Puts things into an order in which each comes anywhere with the same chance.
+    /// Shuffles a slice uniformly.
     pub fn shuffle<T>(&mut self, things: &mut [T]) {
         for last in (1..things.len()).rev() {
             let other = self.below(last + 1);

@@ -1,4 +1,4 @@
-//! Whether two numbers, each known with some error, differ, and by how much.
+//! Compares two numbers with standard errors.
 
 use crate::estimate::{mean, standard_deviation};
 use crate::student;
@@ -10,12 +10,12 @@ pub struct Side {
     pub value: f64,
     /// Its standard error.
     pub error: f64,
-    /// Degrees of freedom that the error is known with.
+    /// Degrees of freedom of the error.
     pub freedom: f64,
 }
 
 impl Side {
-    /// The mean of runs, with the error from their own variation; none of no runs.
+    /// The mean of runs with its standard error; `None` without runs.
     #[must_use]
     pub fn of_runs(values: &[f64]) -> Option<Self> {
         let runs = values.len() as f64;
@@ -24,7 +24,7 @@ impl Side {
     }
 }
 
-/// In what terms sides are compared.
+/// The scale of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// The ratio of b to a.
@@ -36,20 +36,20 @@ pub enum Scale {
 /// How b relates to a.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
-    /// In what terms.
+    /// The scale.
     pub scale: Scale,
     /// The ratio or difference.
     pub change: f64,
-    /// Lower end of the interval that holds the true one with the confidence `1 - alpha`.
+    /// Lower end of the interval that contains the true value with confidence `1 - alpha`.
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Chance of a change that great or greater where there is none.
+    /// Probability of an equal or larger change if there is none.
     pub p: f64,
 }
 
-/// Welch's test: of the logarithms where both sides are positive, else of the values. The interval
-/// leaves out "no change" just when `p` is less than `alpha`.
+/// Welch's test: of the logarithms if both sides are positive, otherwise of the values. The
+/// interval excludes "no change" exactly if `p` is less than `alpha`.
 #[must_use]
 pub fn compare(a: &Side, b: &Side, alpha: f64) -> Comparison {
     let ratio = a.value > 0.0 && b.value > 0.0;

@@ -1,28 +1,28 @@
-//! Means of a few values, and how well they are known.
+//! Means of few values, with their confidence intervals.
 
 use serde::Serialize;
 
 use crate::student;
 
-/// A mean, and the interval that holds the true one with 95% confidence.
+/// A mean, and the interval that contains the true mean with 95% confidence.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
     pub mean: f64,
-    /// Lower end of the interval; none when there is but one value.
+    /// Lower end of the interval; `None` for a single value.
     pub low: Option<f64>,
-    /// Upper end of the interval; none when there is but one value.
+    /// Upper end of the interval; `None` for a single value.
     pub high: Option<f64>,
-    /// How many values it is made of.
+    /// Number of values.
     pub n: usize,
 }
 
-/// The arithmetic mean. None of none.
+/// The arithmetic mean; `None` without values.
 #[must_use]
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The value in the middle, or the mean of the two there, and changes their order. None of none.
+/// The median; reorders the values. `None` without values.
 #[must_use]
 pub fn median(values: &mut [f64]) -> Option<f64> {
     let (count, middle) = (values.len(), values.len() / 2);
@@ -34,7 +34,7 @@ pub fn median(values: &mut [f64]) -> Option<f64> {
     Some(below.map_or(*upper, |below| (below + *upper) / 2.0))
 }
 
-/// The sample standard deviation; none of fewer than two values.
+/// The sample standard deviation; `None` for fewer than two values.
 #[must_use]
 pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     let mean = mean(values).filter(|_| values.len() > 1)?;
@@ -43,7 +43,8 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
 }
 
 impl Estimate {
-    /// Of values that each come from a pair of runs: Student's t of the values' mean. None of none.
+    /// Student's t interval of the mean of values that each come from a pair of runs; `None`
+    /// without values.
     #[must_use]
     pub fn from_values(values: &[f64]) -> Option<Self> {
         let mean = mean(values).filter(|_| values.iter().all(|value| value.is_finite()))?;
@@ -60,7 +61,7 @@ impl Estimate {
         })
     }
 
-    /// The same with each value changed by a function that is linear and falls or rises.
+    /// The estimate with a linear function applied to each value.
     #[must_use]
     pub fn map(self, change: impl Fn(f64) -> f64) -> Self {
         let (low, high) = (self.low.map(&change), self.high.map(&change));

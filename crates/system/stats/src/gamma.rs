@@ -1,4 +1,4 @@
-//! The gamma and beta functions that distributions are made of.
+//! Gamma and beta functions, for distributions.
 
 /// Logarithm of the gamma function of a positive number (Lanczos, g = 7, nine terms: 15 digits).
 pub(crate) fn ln_gamma(x: f64) -> f64 {
@@ -43,7 +43,7 @@ pub(crate) fn beta_part(x: f64, a: f64, b: f64) -> f64 {
 fn fraction(x: f64, a: f64, b: f64) -> f64 {
     const TINY: f64 = 1e-300;
     const ENOUGH: f64 = 1e-15;
-    // Terms needed grow with the square root of a and b.
+    // The number of terms grows with the square root of a and b.
     const MAX_TERMS: u32 = 20_000;
     let non_zero = |value: f64| if value.abs() < TINY { TINY } else { value };
     let mut c = 1.0;

@@ -1,8 +1,8 @@
-//! Statistics of runs: what is known of a number that was measured a few times, or over a stretch
-//! of time, and whether two such numbers differ.
+//! Statistics of repeated measurements: estimates of a number that was measured a few times, or
+//! over a period, and comparisons of two such numbers.
 //!
-//! Numbers in, numbers out: nothing here knows of recordings. `docs/diff.md` says which of these is
-//! used when, and why.
+//! The crate only processes numbers and does not depend on recordings. `docs/diff.md` explains
+//! which method is used when, and why.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::cast_precision_loss, reason = "counts of runs and slices are small")]

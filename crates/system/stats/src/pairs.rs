@@ -1,12 +1,12 @@
-//! Whether two things differ that were measured side by side, pair by pair.
+//! Compares two things that were measured side by side in pairs.
 
 use crate::comparison::{Comparison, Scale};
 use crate::estimate::{mean, standard_deviation};
 use crate::student;
 
-/// Student's test of pairs, each measured close together: of the logarithms of their ratios where all numbers
-/// are positive, else of their differences. What changes slowly, such as a machine that gets busier, is in both
-/// sides of a pair and so in neither's favour. `None` of less than two pairs.
+/// Student's paired test, for pairs measured close together: of the logarithms of their ratios if
+/// all numbers are positive, otherwise of their differences. Slow changes, such as an increasing
+/// load of the machine, affect both sides of a pair equally. `None` for fewer than two pairs.
 #[must_use]
 pub fn compare_pairs(pairs: &[(f64, f64)], alpha: f64) -> Option<Comparison> {
     let is_ratio = pairs.iter().all(|(a, b)| *a > 0.0 && *b > 0.0);
@@ -31,8 +31,8 @@ pub fn compare_pairs(pairs: &[(f64, f64)], alpha: f64) -> Option<Comparison> {
     })
 }
 
-/// By how much a number grows from one measurement to the next, and the chance of a growth that great or
-/// greater where there is none. `None` of less than three.
+/// The average growth from one measurement to the next, and the probability of an equal or larger
+/// growth if there is none. `None` for fewer than three values.
 #[must_use]
 pub fn trend(values: &[f64]) -> Option<(f64, f64)> {
     let count = values.len() as f64;

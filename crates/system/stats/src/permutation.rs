@@ -1,20 +1,20 @@
-//! Exact tests of few runs: how often chance alone would part them as they are.
+//! Exact permutation tests for few runs.
 
 use crate::chance::Chance;
 
-/// What a permutation test says.
+/// The result of a permutation test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Permutation {
-    /// Share of the ways to part the values in which the means differ as much as they do.
+    /// Share of the permutations in which the means differ at least as much as observed.
     pub p: f64,
-    /// The smallest p that this many values can give, however much they differ.
+    /// The smallest p that this number of values can give.
     pub least: f64,
 }
 
 /// Maximum number of permutations that are all evaluated; with more, this many random ones are used.
 const MAX_WAYS: u64 = 20_000;
 
-/// Compares the means of two groups of runs. None where a group is empty.
+/// Compares the means of two groups of runs; `None` if a group is empty.
 #[must_use]
 pub fn permute(a: &[f64], b: &[f64], seed: u64) -> Option<Permutation> {
     if a.is_empty() || b.is_empty() {
@@ -23,14 +23,14 @@ pub fn permute(a: &[f64], b: &[f64], seed: u64) -> Option<Permutation> {
     let all: Vec<f64> = a.iter().chain(b).copied().collect();
     let total: f64 = all.iter().sum();
     let (n, k) = (all.len() as f64, a.len() as f64);
-    // The sum of the first group if both groups had the same mean.
+    // The expected sum of the first group under equal means.
     let expected = total * k / n;
     let size = all.iter().map(|value| value.abs()).sum::<f64>();
-    // Sums in another order differ in their last digits.
+    // The order of summation changes the last digits.
     let observed = (a.iter().sum::<f64>() - expected).abs() - size * 1e-12;
     let extreme = |sum: f64| (sum - expected).abs() >= observed;
     let ways = ways(all.len() as u64, a.len() as u64);
-    // Groups of one size can change places.
+    // Groups of equal size can be exchanged.
     let mirrored = if a.len() == b.len() { 2.0 } else { 1.0 };
     Some(match ways {
         Some(ways) => {
@@ -46,8 +46,8 @@ pub fn permute(a: &[f64], b: &[f64], seed: u64) -> Option<Permutation> {
     })
 }
 
-/// Whether changes lie to one side of none: how often they would as much if each could as well have the other
-/// sign. None of none.
+/// Tests whether changes have a common sign: how often random signs give at least the same sum.
+/// `None` without changes.
 #[must_use]
 pub fn flip_signs(changes: &[f64], seed: u64) -> Option<Permutation> {
     if changes.is_empty() {
@@ -77,7 +77,7 @@ pub fn flip_signs(changes: &[f64], seed: u64) -> Option<Permutation> {
     })
 }
 
-/// Ways to choose `k` of `n`, unless they are too many to try.
+/// The number of ways to choose `k` of `n`; `None` if there are too many to try.
 fn ways(n: u64, k: u64) -> Option<u64> {
     let mut ways = 1u64;
     for step in 1..=k.min(n - k) {

@@ -2,7 +2,7 @@
 
 use crate::gamma::beta_part;
 
-/// Chance that |t| is at least this great, with `df` degrees of freedom.
+/// The probability that |t| is at least this large, with `df` degrees of freedom.
 #[must_use]
 pub fn two_sided(t: f64, df: f64) -> f64 {
     if t.is_infinite() {
@@ -11,7 +11,7 @@ pub fn two_sided(t: f64, df: f64) -> f64 {
     beta_part(df / (df + t * t), df / 2.0, 0.5).clamp(0.0, 1.0)
 }
 
-/// The t that |t| exceeds with the chance `alpha`: for 0.05, half of an interval of 95%.
+/// The t that |t| exceeds with probability `alpha`: half the width of the interval.
 #[must_use]
 pub fn quantile(alpha: f64, df: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);

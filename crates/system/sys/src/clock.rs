@@ -3,7 +3,7 @@
 pub use rustix::time::ClockId;
 use rustix::time::clock_gettime;
 
-/// A clock's time now, in nanoseconds.
+/// The current time of a clock, in nanoseconds.
 #[must_use]
 pub fn clock_ns(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
@@ -11,7 +11,7 @@ pub fn clock_ns(clock: ClockId) -> u64 {
     seconds_ns.saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Nanoseconds of CPU time that all threads of this process have had: what a recorder says that it cost.
+/// CPU time of all threads of this process in nanoseconds, which a recorder reports as its cost.
 #[must_use]
 pub fn process_cpu_ns() -> u64 {
     clock_ns(ClockId::ProcessCPUTime)

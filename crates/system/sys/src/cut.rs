@@ -1,9 +1,9 @@
-//! Survives that a mapped file is cut short: a handler for SIGBUS, and what it found.
+//! Survives the truncation of a mapped file with a SIGBUS handler.
 //!
-//! An access to a page that its file no longer has raises SIGBUS, and any user who can write to the file can
-//! truncate it. The handler maps zeros in place of the missing bytes and notes their offset; the user of the
-//! mapping checks that note, and fails with an error. A SIGBUS at any other address goes to the previous
-//! handler.
+//! An access to a page past the end of its file raises SIGBUS, and any user who can write to the
+//! file can truncate it. The handler maps zeros in place of the missing bytes and records their
+//! offset; the owner of the mapping checks the offset, and fails with an error. A SIGBUS at any
+//! other address goes to the previous handler.
 
 use std::ffi::{c_int, c_void};
 use std::io;
@@ -12,27 +12,27 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
-/// A range of addresses that a file is mapped to.
+/// A range of addresses to which a file is mapped.
 ///
-/// Never freed, and changed in its two flags alone, so that a handler may look at it at any time: a
-/// process maps few files, and this takes 48 bytes for each.
+/// Never freed, and only its two flags change, so that a handler can read it at any time: a process
+/// maps few files, and each takes 48 bytes.
 #[derive(Debug)]
 struct Range {
     begin: usize,
     end: usize,
     protection: c_int,
     is_mapped: AtomicBool,
-    /// The offset of the first page that was missing, and 1; 0: none was.
+    /// The offset of the first missing page plus 1; 0 if none is missing.
     missing: AtomicUsize,
     next: *const Range,
 }
 
-/// The newest range; each knows the one before.
+/// The newest range; each links to the previous one.
 static NEWEST: AtomicPtr<Range> = AtomicPtr::new(ptr::null_mut());
 /// The previous handler of SIGBUS, and the size of a page.
 static BEFORE: OnceLock<(libc::sigaction, usize)> = OnceLock::new();
 
-/// A mapping that survives its file being cut. Dropped before the mapping is taken away.
+/// A mapping that survives truncation of its file. Must be dropped before the mapping is removed.
 #[derive(Debug)]
 pub(crate) struct Watched(&'static Range);
 
@@ -47,12 +47,12 @@ impl Watched {
     ///
     /// # Safety
     ///
-    /// The range is a mapping of the caller's own, of pages of 4 KiB or larger ones, that stays until
-    /// this value is dropped. No reference to memory in it may rely on bytes staying as they are: zeros
-    /// may come in their place at any time.
+    /// The range must be a mapping that the caller owns, with pages of 4 KiB or larger, and must
+    /// exist until this value is dropped. No reference to its memory may rely on unchanged bytes:
+    /// zeros can replace them at any time.
     ///
     /// # Errors
-    /// When the handler can't be installed.
+    /// If the handler cannot be installed.
     pub(crate) unsafe fn new(begin: *const u8, len: usize, is_writable: bool) -> io::Result<Self> {
         install()?;
         let writable = if is_writable { libc::PROT_WRITE } else { 0 };
@@ -74,7 +74,7 @@ impl Watched {
         }
     }
 
-    /// The offset of the first page that was found missing.
+    /// The offset of the first missing page.
     pub(crate) fn missing_at(&self) -> Option<usize> {
         self.0.missing.load(Ordering::Acquire).checked_sub(1)
     }
@@ -105,7 +105,7 @@ fn install() -> io::Result<()> {
         let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
         let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = on_bus_error;
         action.sa_sigaction = handler as *const () as usize;
-        // On the alternate stack where a thread has one, as the handler of Rust's runtime is.
+        // Uses the alternate stack if a thread has one, as the handler of Rust's runtime does.
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
         // SAFETY: the action is complete, and its handler calls nothing but what may be called by one:
         // loads and stores of atomics, mmap, sigaction.
@@ -127,11 +127,11 @@ extern "C" fn on_bus_error(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_
     let (code, at) = unsafe { ((*info).si_code, (*info).si_addr().addr()) };
     let is_patched = [BUS_ADRERR, BUS_OBJERR].contains(&code) && patch(at);
     if !is_patched && let Some((before, _)) = BEFORE.get() {
-        // What comes again then is no longer for this handler.
+        // If the signal occurs again, it goes to the previous handler.
         // SAFETY: the action is the one that was there before this one.
         unsafe { libc::sigaction(signal, before, ptr::null_mut()) };
         if code <= 0 {
-            // Sent by somebody: nothing brings it again by itself.
+            // The signal was sent with kill(2): returning would not raise it again.
             // SAFETY: raise takes no pointer.
             unsafe { libc::raise(signal) };
         }
@@ -140,13 +140,14 @@ extern "C" fn on_bus_error(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_
     unsafe { *errno = number };
 }
 
-/// "Nonexistent physical address", which is what an access past the end of a file gives, and "object-specific
-/// hardware error". Of other codes, one says that memory is broken: that is not mended by zeros.
+/// `BUS_ADRERR` ("nonexistent physical address"), which an access past the end of a file gives, and
+/// `BUS_OBJERR` ("object-specific hardware error"). Another code reports broken memory, which zeros
+/// do not repair.
 const BUS_ADRERR: c_int = 2;
 const BUS_OBJERR: c_int = 3;
 
-/// Puts zeros in place of what is missing from the page of an address on; false if the address is in no
-/// watched mapping.
+/// Maps zeros over the missing pages from an address on; false if the address is in no watched
+/// mapping.
 fn patch(at: usize) -> bool {
     let Some((_, page)) = BEFORE.get() else { return false };
     let mut next: *const Range = NEWEST.load(Ordering::Acquire);
@@ -154,7 +155,7 @@ fn patch(at: usize) -> bool {
     while let Some(range) = unsafe { next.as_ref() } {
         if range.is_mapped.load(Ordering::Acquire) && (range.begin..range.end).contains(&at) {
             let first = at & !(page - 1);
-            // Pages of a huge page can't be replaced one by one: then all are.
+            // Single pages of a huge page cannot be replaced, so the full range is replaced.
             return range.zero_from(first) || range.zero_from(range.begin);
         }
         next = range.next;
@@ -173,7 +174,7 @@ impl Range {
             return false;
         }
         let missing = first - self.begin + 1;
-        // The first of several threads to come here, and the lowest page, decides.
+        // The first of several threads wins, and the lowest page.
         let _ = self.missing.fetch_update(Ordering::AcqRel, Ordering::Acquire, |known| {
             (known == 0 || missing < known).then_some(missing)
         });
@@ -189,7 +190,7 @@ mod tests {
 
     use super::*;
 
-    /// A file of a length, and a mapping of it.
+    /// A file with this length, and a mapping of it.
     fn mapped(len: usize) -> (File, memmap2::MmapRaw) {
         let file = tempfile::tempfile().unwrap();
         file.set_len(len as u64).unwrap();
@@ -224,7 +225,7 @@ mod tests {
         assert_eq!(read(&map, 40 << 10), 9);
     }
 
-    /// Runs the test of that name in a process of its own.
+    /// Runs the test with this name in a process of its own.
     fn alone(test: &str) -> std::process::Output {
         let program = std::env::current_exe().unwrap();
         let command = Command::new(program).args(["--exact", test]).env("SYS_ALONE", "1").output();

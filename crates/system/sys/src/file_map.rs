@@ -1,7 +1,6 @@
-//! A whole file as a byte slice, mapped where the system can; what comes out of a pipe is put into a
-//! file first.
+//! A file as a byte slice, mapped if possible; piped data is first spooled to a file.
 //!
-//! A user who can write to a file can truncate it while it is read. The process survives that, and
+//! A user who can write to a file can truncate it while it is read. The process survives this, and
 //! [`check_mapped_files`] reports it.
 
 use std::fs::File;
@@ -17,17 +16,17 @@ use crate::cut::Watched;
 use crate::open_error::{OpenError, OpenFault};
 use crate::spool::{Spooled, spool};
 
-/// A file was truncated while it was read: bytes read since may be zeros.
+/// A file was truncated while it was read: bytes read since then can be zeros.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} {}", path.display(), self.what())]
 pub struct CutShort {
     /// The file.
     pub path: PathBuf,
-    /// Where the first byte is missing.
+    /// Offset of the first missing byte.
     pub offset: u64,
-    /// How long the file was when it was opened.
+    /// Length of the file when it was opened.
     pub was_bytes: u64,
-    /// How long it is now.
+    /// Current length of the file.
     pub is_bytes: u64,
 }
 
@@ -44,13 +43,13 @@ impl CutShort {
     }
 }
 
-/// Mapped files, and those that were cut while they were.
+/// Mapped files, and files that were truncated while they were mapped.
 static MAPPED: Mutex<Vec<Arc<Mapped>>> = Mutex::new(Vec::new());
 
-/// Whether all files that are mapped, or have been, had all their bytes for as long as they were.
+/// Checks that no mapped file was truncated while it was mapped.
 ///
 /// # Errors
-/// The first that had not.
+/// The first truncated file.
 pub fn check_mapped_files() -> Result<(), CutShort> {
     let mapped = MAPPED.lock();
     mapped.iter().find_map(|mapping| mapping.cut_short()).map_or(Ok(()), Err)
@@ -58,7 +57,7 @@ pub fn check_mapped_files() -> Result<(), CutShort> {
 
 #[derive(Debug)]
 struct Mapped {
-    // Dropped first: the mapping must not be watched longer than it is there.
+    // Dropped first: the mapping must not be watched longer than it exists.
     watched: Watched,
     map: memmap2::Mmap,
     file: File,
@@ -69,7 +68,7 @@ impl Mapped {
     fn cut_short(&self) -> Option<CutShort> {
         let was_bytes = self.map.len() as u64;
         let is_bytes = self.file.metadata().ok()?.len();
-        // A last page that is cut in its middle has zeros without any fault.
+        // A truncation within the last page gives zeros without a fault.
         let cut = (is_bytes < was_bytes).then_some(is_bytes);
         let missing = self.watched.missing_at().map(|at| at as u64);
         let offset = cut.into_iter().chain(missing).min()?;
@@ -92,7 +91,7 @@ pub struct FileMap {
 impl Drop for FileMap {
     fn drop(&mut self) {
         let Bytes::Mapped(mapping) = &self.bytes else { return };
-        // What is known of it would be lost.
+        // Otherwise the truncation would be forgotten.
         if mapping.cut_short().is_none() {
             let mut all = MAPPED.lock();
             all.retain(|other| !Arc::ptr_eq(other, mapping));
@@ -101,11 +100,11 @@ impl Drop for FileMap {
 }
 
 impl FileMap {
-    /// Maps the file at `path`; what can't be mapped (a pipe) is spooled to a file without a name in the
-    /// folder for temporary files (`TMPDIR`), if it is more than a megabyte.
+    /// Maps the file at `path`. If it cannot be mapped (a pipe), spools it to an unnamed file in
+    /// the folder for temporary files (`TMPDIR`), unless it is smaller than a megabyte.
     ///
     /// # Errors
-    /// When the file can't be opened or read, or is a directory.
+    /// If the file cannot be opened or read, or is a directory.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         let io = OpenError::io(path);
         let file = File::open(path).map_err(&io)?;
@@ -119,10 +118,11 @@ impl FileMap {
         Self::spooled(file, path)
     }
 
-    /// Spools what a reader gives, as [`FileMap::open`] does what a pipe gives; messages call it `path`.
+    /// Spools the output of a reader, as [`FileMap::open`] does for a pipe; messages call it
+    /// `path`.
     ///
     /// # Errors
-    /// When it can't be read to its end, or that is further off than may be spooled.
+    /// If it cannot be read to its end, or exceeds the spool's limit.
     pub fn spooled(from: impl Read, path: &Path) -> Result<Self, OpenError> {
         let io = OpenError::io(path);
         match spool(from).map_err(io)? {
@@ -150,20 +150,20 @@ impl FileMap {
     }
 }
 
-/// Bytes of a page of the kernel's page cache. The kernel copies out of it with `rep movsb`, which some
-/// processors do five times slower where the target lies 1 to 63 bytes further into its page than the
-/// source into its own: malloc's large blocks begin 16 bytes into a page. Measured on an AMD EPYC with
-/// `fsrm`: 2.6 GB/s in place of 12.7.
+/// Bytes of a page-cache page. The kernel copies from it with `rep movsb`, which is five times
+/// slower on some processors if the target is 1 to 63 bytes further into its page than the source:
+/// malloc's large blocks begin 16 bytes into a page. Measured on an AMD EPYC with `fsrm`: 2.6 GB/s
+/// instead of 12.7.
 const PAGE_BYTES: usize = 4096;
 
 impl FileMap {
-    /// The `len` bytes at `offset`, read into `buffer` unless they are in memory already.
+    /// The `len` bytes at `offset`, read into `buffer` unless they are already in memory.
     ///
-    /// For bulk data this beats touching the mapping: no page table has to be filled, the bytes
-    /// arrive in the cache, and a file cut short meanwhile is an error at once.
+    /// For bulk data this is faster than the mapping: no page table has to be filled, the bytes
+    /// arrive in the cache, and a truncation of the file is an error at once.
     ///
     /// # Errors
-    /// When the file ends before, or can't be read.
+    /// If the file ends before, or cannot be read.
     pub fn read_at<'a>(
         &'a self,
         offset: u64,
@@ -172,8 +172,8 @@ impl FileMap {
     ) -> std::io::Result<&'a [u8]> {
         match &self.bytes {
             Bytes::Mapped(mapped) => {
-                // The length was checked against the file's when its recording was opened; growth
-                // by steps is not needed.
+                // The length was checked against the file's size when its recording was opened, so
+                // the buffer need not grow in steps.
                 let room = len.saturating_add(2 * PAGE_BYTES);
                 if buffer.len() < room {
                     buffer.resize(room, 0);
@@ -192,7 +192,7 @@ impl FileMap {
     }
 }
 
-/// Bytes that are in memory already, for readers that take a mapped file.
+/// Bytes in memory, for readers that take a mapped file.
 impl From<Vec<u8>> for FileMap {
     fn from(bytes: Vec<u8>) -> Self {
         Self { bytes: Bytes::Read(bytes) }

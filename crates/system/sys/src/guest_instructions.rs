@@ -20,30 +20,30 @@ mod x86 {
     use std::io;
     use std::marker::PhantomData;
 
-    /// Asks `cpuid` for a leaf; `eax` of the answer.
+    /// Executes `cpuid` for a leaf; returns `eax`.
     #[must_use]
     pub fn cpuid(leaf: u32) -> u32 {
         __cpuid(leaf).eax
     }
 
-    /// Whether the processor has AMD's instruction for hypercalls, and not Intel's.
+    /// Whether the processor has AMD's hypercall instruction instead of Intel's.
     #[must_use]
     pub fn has_vmmcall() -> bool {
         // "Auth" of "AuthenticAMD", "Hygo" of "HygonGenuine".
         [0x6874_7541, 0x6f67_7948].contains(&__cpuid(0).ebx)
     }
 
-    /// The processor's vendor, as the processor reports it: `AuthenticAMD`.
+    /// The processor's vendor string, such as `AuthenticAMD`.
     #[must_use]
     pub fn processor() -> String {
         let who = __cpuid(0);
         name([who.ebx, who.edx, who.ecx])
     }
 
-    /// The hypervisor that runs this machine, as it says itself: `KVMKVMKVM`. None where there is none.
+    /// The hypervisor's vendor string, such as `KVMKVMKVM`; `None` without a hypervisor.
     #[must_use]
     pub fn hypervisor() -> Option<String> {
-        // A bit that processors leave 0, for hypervisors to set.
+        // The hypervisor bit: processors leave it 0.
         let has_hypervisor = __cpuid(1).ecx & 1 << 31 != 0;
         let who = __cpuid(0x4000_0000);
         has_hypervisor.then(|| name([who.ebx, who.ecx, who.edx]))
@@ -60,8 +60,8 @@ mod x86 {
         hypervisor().as_deref() == Some("KVMKVMKVM")
     }
 
-    /// Makes a hypercall with four arguments. From user space the kernel's KVM refuses it, once it
-    /// has been seen: the answer is an error number.
+    /// Makes a hypercall with four arguments. KVM refuses it from user space with an error number,
+    /// but it is traced before.
     #[must_use]
     pub fn hypercall(number: u64, arguments: [u64; 4]) -> u64 {
         let [a0, a1, a2, a3] = arguments;
@@ -81,14 +81,15 @@ mod x86 {
         answer
     }
 
-    /// What belongs to one thread: neither `Send` nor `Sync`. The kernel gives the right to use a port
-    /// to a thread, and one without it dies by SIGSEGV.
+    /// Makes a type neither `Send` nor `Sync`. The kernel grants access to a port per thread; a
+    /// thread without it gets SIGSEGV.
     pub(super) type OfThread = PhantomData<*const ()>;
 
-    /// Ports that may be written: a device behind another one might write to any memory.
+    /// Ports that may be written: a device at another port could write to any memory.
     const WRITABLE: [u16; 1] = [0x4859];
 
-    /// The right of this thread to write to one I/O port; another thread has it not, so it stays here.
+    /// This thread's permission to write to an I/O port; other threads do not have it, so the value
+    /// cannot move.
     ///
     /// ```compile_fail
     /// fn goes_to_another_thread<T: Send>() {}
@@ -98,11 +99,11 @@ mod x86 {
     pub struct PortWriter(u16, OfThread);
 
     impl PortWriter {
-        /// Asks the kernel for the right; root has it. Of all ports there is 0x4859 alone, at which no
-        /// device is.
+        /// Requests the permission from the kernel; needs root. The only allowed port is 0x4859,
+        /// which has no device.
         ///
         /// # Errors
-        /// When the kernel refuses, or it is another port.
+        /// If the kernel refuses, or for another port.
         pub fn acquire(port: u16) -> io::Result<Self> {
             if !WRITABLE.contains(&port) {
                 return Err(io::ErrorKind::InvalidInput.into());
@@ -127,7 +128,7 @@ mod x86 {
 mod arm {
     use std::arch::asm;
 
-    /// Waits for an interrupt, in the hypervisor where that traps the instruction.
+    /// Waits for an interrupt; a hypervisor that traps the instruction waits instead.
     pub fn wait_for_interrupt() {
         // SAFETY: the instruction changes no register and no memory.
         unsafe { asm!("wfi", options(nomem, nostack, preserves_flags)) }

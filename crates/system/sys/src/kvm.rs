@@ -1,5 +1,5 @@
-//! A virtual machine with one processor and a piece of memory, by the few calls of `/dev/kvm` that
-//! it needs.
+//! A virtual machine with one vCPU and some memory, with the few ioctls of `/dev/kvm` that it
+//! needs.
 
 mod abi;
 mod alarm;
@@ -26,13 +26,13 @@ use self::alarm::Alarm;
 pub use self::vhost::Queue;
 use self::vhost::VhostNet;
 
-/// A virtual machine with one processor, whose memory begins at address 0.
+/// A virtual machine with one vCPU, whose memory begins at guest address 0.
 ///
-/// Nothing runs in it but within [`TinyVm::run`], which has it for itself: outside of that its
-/// memory changes only by what its owner writes.
+/// The guest runs only within [`TinyVm::run`], which borrows it exclusively: otherwise only its
+/// owner changes its memory.
 #[derive(Debug)]
 pub struct TinyVm {
-    /// Before the memory that it serves: fields are dropped in their order.
+    /// Precedes the memory that it serves: fields are dropped in order.
     vhost: Option<VhostNet>,
     memory: MmapMut,
     /// `struct kvm_run`, shared with the kernel.
@@ -41,56 +41,56 @@ pub struct TinyVm {
     vm: OwnedFd,
 }
 
-/// Which interrupt controllers are KVM's own.
+/// The interrupt controllers that KVM emulates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Controllers {
     /// All: PIC, I/O APIC, local APIC.
     Kernel,
-    /// None: a halted processor is its owner's to wake.
+    /// None: the owner must wake a halted vCPU.
     User,
 }
 
-/// Why the processor came back to its owner.
+/// Why `run` returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VmExit {
-    /// It read or wrote a port that KVM has no device at.
+    /// The guest accessed a port without a KVM device.
     Port(u16),
-    /// It read or wrote memory that KVM has none at.
+    /// The guest accessed an address without memory.
     Memory(u64),
-    /// It halted, and the interrupt controller is not KVM's.
+    /// The guest halted, and KVM does not emulate the interrupt controller.
     Halt,
-    /// The time was over.
+    /// The time limit was reached.
     TimedOut,
-    /// Something else: `exit_reason` of `struct kvm_run`.
+    /// Another reason: `exit_reason` of `struct kvm_run`.
     Other(u32),
 }
 
-/// Where a write becomes a signal to an eventfd.
+/// A guest write that signals an eventfd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doorbell {
     /// A byte to a port.
     Port(u16),
-    /// Anything to an address of memory.
+    /// Any write to a memory address.
     Memory(u64),
 }
 
-/// A call of `/dev/kvm` that failed.
+/// A failed ioctl of `/dev/kvm`.
 #[derive(Debug, thiserror::Error)]
 #[error("{call}: {source}")]
 pub struct KvmError {
-    /// Its name.
+    /// Name of the ioctl.
     pub call: &'static str,
-    /// What the kernel said.
+    /// The kernel's error.
     pub source: io::Error,
 }
 
 type Result<T> = std::result::Result<T, KvmError>;
 
 impl TinyVm {
-    /// Makes a machine with so much memory, whose processor is what KVM supports.
+    /// Creates a machine with this much memory; its vCPU has the features that KVM supports.
     ///
     /// # Errors
-    /// When there is no KVM, this process may not use it, or it refuses.
+    /// If there is no KVM, if this process may not use it, or if it refuses.
     pub fn new(memory_bytes: usize, controllers: Controllers) -> Result<Self> {
         let failed = |call| move |source| KvmError { call, source };
         let kvm = OpenOptions::new()
@@ -120,38 +120,38 @@ impl TinyVm {
         Ok(Self { vhost: None, memory, state, vcpu, vm })
     }
 
-    /// Its memory; nothing of it while vhost serves a queue there, which changes it at any time.
+    /// Its memory; empty while vhost serves a queue in it, because vhost changes it at any time.
     #[must_use]
     pub fn memory(&self) -> &[u8] {
         if self.vhost.is_some() { &[] } else { &self.memory }
     }
 
-    /// Its memory, to be changed. Ends what [`TinyVm::serve_by_vhost`] began.
+    /// Its memory, mutable. Ends [`TinyVm::serve_by_vhost`].
     pub fn memory_mut(&mut self) -> &mut [u8] {
         self.vhost = None;
         &mut self.memory
     }
 
-    /// Lets a write ring, in place of coming back to the owner.
+    /// Makes a guest write signal an eventfd instead of returning from `run`.
     ///
     /// # Errors
-    /// When KVM refuses.
+    /// If KVM refuses.
     pub fn add_doorbell(&mut self, at: Doorbell, rings: BorrowedFd<'_>) -> Result<()> {
         let (address, bytes, flags) = match at {
             Doorbell::Port(port) => (u64::from(port), 1, abi::IOEVENTFD_IS_PORT),
-            // No size: any, which lets KVM ring without looking at the instruction.
+            // Size 0 matches any size, so that KVM need not decode the instruction.
             Doorbell::Memory(address) => (address, 0, 0),
         };
         let mut argument = Ioeventfd::new(address, bytes, rings.as_raw_fd(), flags);
         with(self.vm.as_fd(), "KVM_IOEVENTFD", request::IOEVENTFD, &mut argument)
     }
 
-    /// Has the kernel's vhost-net take what the guest sends by a queue: frames go to a tap, when `rings`
-    /// does; `call` is signalled when they have gone. It writes to the queue meanwhile, in the machine's
-    /// memory, and does nothing once all that rang was served.
+    /// Lets the kernel's vhost-net process a guest's transmit queue: when `rings` is signalled,
+    /// frames go to a tap; `call` is signalled when they have been sent. Meanwhile it writes to the
+    /// queue in the machine's memory. It is idle after it has processed all signals.
     ///
     /// # Errors
-    /// When there is no vhost-net, or it refuses.
+    /// If there is no vhost-net, or if it refuses.
     pub fn serve_by_vhost(
         &mut self,
         queue: Queue,
@@ -167,24 +167,24 @@ impl TinyVm {
         Ok(())
     }
 
-    /// Ends what [`TinyVm::serve_by_vhost`] began, if it did.
+    /// Ends [`TinyVm::serve_by_vhost`] if it is active.
     pub fn end_vhost(&mut self) {
         self.vhost = None;
     }
 
-    /// Lets a signal to an eventfd raise a line of the kernel's interrupt controllers for a moment.
+    /// Lets a signal on an eventfd pulse an interrupt line of KVM's controllers.
     ///
     /// # Errors
-    /// When KVM refuses, or the controllers are not its own.
+    /// If KVM refuses, or if it does not emulate the controllers.
     pub fn add_interrupt(&mut self, line: u32, raised_by: BorrowedFd<'_>) -> Result<()> {
         let mut argument = Irqfd::new(raised_by.as_raw_fd(), line);
         with(self.vm.as_fd(), "KVM_IRQFD", request::IRQFD, &mut argument)
     }
 
-    /// Lets the processor run until it comes back, for a time at most.
+    /// Runs the vCPU until it exits to user space, or until the time limit.
     ///
     /// # Errors
-    /// When KVM refuses.
+    /// If KVM refuses.
     pub fn run(&mut self, at_most: Duration) -> Result<VmExit> {
         let alarm =
             Alarm::after(at_most).map_err(|source| KvmError { call: "timer_create", source })?;
@@ -222,7 +222,7 @@ impl TinyVm {
     /// The kernel's counters of this vCPU (`KVM_GET_STATS_FD`).
     ///
     /// # Errors
-    /// When the kernel has none: it is older than 5.14.
+    /// If the kernel does not have them: it is older than 5.14.
     pub fn counters(&self) -> Result<File> {
         let number = plain(self.vcpu.as_fd(), "KVM_GET_STATS_FD", request::GET_STATS_FD, 0)?;
         Ok(File::from(made(number)))
@@ -235,7 +235,7 @@ fn add_memory(vm: BorrowedFd<'_>, memory: &mut MmapMut) -> Result<()> {
     with(vm, "KVM_SET_USER_MEMORY_REGION", request::SET_USER_MEMORY_REGION, &mut region)
 }
 
-/// A call whose argument is a number.
+/// An ioctl with a numeric argument.
 fn plain(fd: BorrowedFd<'_>, call: &'static str, request: c_ulong, with: c_ulong) -> Result<c_int> {
     // SAFETY: these requests take a number or nothing, and touch none of this process's memory but
     // what was given to the machine as its own.
@@ -246,7 +246,7 @@ fn plain(fd: BorrowedFd<'_>, call: &'static str, request: c_ulong, with: c_ulong
     Ok(answer)
 }
 
-/// A call whose argument is the structure that the request was made for.
+/// An ioctl with the structure for this request as its argument.
 fn with<T: abi::Argument>(
     fd: BorrowedFd<'_>,
     call: &'static str,
@@ -263,7 +263,7 @@ fn with<T: abi::Argument>(
     Ok(())
 }
 
-/// The descriptor that a call made.
+/// The descriptor that an ioctl created.
 fn made(number: c_int) -> OwnedFd {
     // SAFETY: the kernel has just made this descriptor for the caller, and nobody else knows of it.
     unsafe { OwnedFd::from_raw_fd(number) }

@@ -1,5 +1,5 @@
-//! The only crate with unsafe code: file mappings, memory shared with others, sockets between host and
-//! guests, instructions that only a guest has a use for, virtual machines, an allocator that counts.
+//! The only crate with unsafe code: file mappings, shared memory, sockets between host and guests,
+//! instructions for guests, virtual machines, a counting allocator.
 
 #![allow(unsafe_code, reason = "this crate exists to hold the workspace's unsafe code")]
 

@@ -1,38 +1,38 @@
-//! A bound on the memory that this process allocates: the last line behind all bounds of single parts.
+//! Bounds the memory that this process allocates, behind all bounds of individual parts.
 //!
-//! Sizes in a file are checked where they are read, and what is read ahead is bounded. What grows with
-//! the number of things in a file (threads, stacks, names, spans) can't be foreseen everywhere, so the
-//! allocator counts, and ends the process in order when the bound is passed: with a sentence and exit
-//! code 1, where the kernel would kill it, or an allocation that fails abort it.
+//! Sizes in a file are checked when they are read, and read-ahead is bounded. But memory that grows
+//! with the number of things in a file (threads, stacks, names, spans) cannot be predicted
+//! everywhere. So the allocator counts, and ends the process when the bound is exceeded, with a
+//! message and exit code 1, before the kernel kills it or a failed allocation aborts it.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// Bytes allocated and not freed, with what the allocator adds to each.
+/// Allocated bytes, including the allocator's overhead.
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
-/// Bytes that may be in use.
+/// Maximum allocated bytes.
 static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// The bound as it was given.
+/// The bound as requested.
 static GIVEN: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// Some thread is ending the process.
+/// Set while a thread ends the process.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// What malloc keeps with each allocation, and to what it rounds sizes.
+/// malloc's overhead per allocation, which is also its granularity.
 const HEAD_BYTES: usize = 16;
-/// Of the bound, the part (one in this many) left for what is not counted: stacks, libraries in C, memory
-/// that was freed but lies between pieces in use.
+/// Fraction (1/N) of the bound that is reserved for uncounted memory: stacks, C libraries,
+/// fragmentation.
 const UNCOUNTED_SHARE: usize = 8;
-/// What is left for these at least, but for bounds that are less than four times as large: relocated data of the program and
-/// stacks of its threads are 2.1 MiB, measured in an unoptimised build.
+/// Minimum of this reserve, unless the bound is less than four times as large: relocated data of
+/// the program and stacks of its threads take 2.1 MiB, measured in an unoptimized build.
 const MIN_UNCOUNTED_BYTES: usize = 2560 << 10;
 
-/// The system's allocator with a count. It bounds nothing before [`bound_memory`] is called.
+/// The system's allocator with a counter. There is no bound before [`bound_memory`] is called.
 #[derive(Debug)]
 pub struct CountedMemory;
 
-/// From now on this process ends with exit code 1 and a sentence that names `--max-memory`, before it
-/// takes more than this many bytes.
+/// Sets the bound: before this process exceeds it, it ends with exit code 1 and a message about
+/// `--max-memory`.
 pub fn bound_memory(bytes: u64) {
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     GIVEN.store(bytes, Relaxed);
@@ -40,7 +40,7 @@ pub fn bound_memory(bytes: u64) {
     LIMIT.store(bytes - uncounted, Relaxed);
 }
 
-/// Bytes allocated and not freed; 0 in a program whose allocator is not [`CountedMemory`].
+/// Allocated bytes; 0 in a program with another allocator than [`CountedMemory`].
 #[must_use]
 pub fn memory_in_use() -> u64 {
     IN_USE.load(Relaxed) as u64
@@ -50,7 +50,7 @@ const fn cost(size: usize) -> usize {
     size.saturating_add(HEAD_BYTES)
 }
 
-/// Counts an allocation that is about to be made.
+/// Counts an allocation before it is made.
 #[inline]
 fn take(size: usize) {
     let before = IN_USE.fetch_add(cost(size), Relaxed);
@@ -64,7 +64,7 @@ fn give_back(size: usize) {
     IN_USE.fetch_sub(cost(size), Relaxed);
 }
 
-/// The system had no memory of this size. Where no bound is set, callers see to it themselves.
+/// The system cannot allocate this size. Without a bound, the caller handles it.
 #[cold]
 fn refused(size: usize) {
     give_back(size);
@@ -73,7 +73,7 @@ fn refused(size: usize) {
     }
 }
 
-/// A line of text that takes no memory.
+/// A line of text that needs no allocation.
 struct Line {
     bytes: [u8; 320],
     len: usize,
@@ -89,7 +89,7 @@ impl Write for Line {
     }
 }
 
-/// Ends the process. Nothing may be allocated here, nor may a panic leave the allocator.
+/// Ends the process. Must not allocate, and must not panic out of the allocator.
 #[cold]
 fn end(size: usize, in_use: usize, is_bound: bool) -> ! {
     const MIB: usize = 1 << 20;

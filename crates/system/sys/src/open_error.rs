@@ -1,45 +1,45 @@
-//! Why a file can't be opened for reading: the file and what happened, apart, so that a message that has named the
-//! file does not name it again.
+//! Why a file cannot be opened for reading, with path and fault separate, so that a message need
+//! not repeat the path.
 
 use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A file could not be opened for reading.
+/// A file cannot be opened for reading.
 #[derive(Debug)]
 pub struct OpenError {
     /// The file.
     pub path: PathBuf,
-    /// What happened.
+    /// The fault.
     pub fault: OpenFault,
 }
 
-/// What happened to a file that could not be opened.
+/// Why a file cannot be opened.
 #[derive(Debug)]
 pub enum OpenFault {
-    /// The system refused, and said this.
+    /// The system's error.
     Io(std::io::Error),
     Directory,
-    /// A pipe, or what a file unpacks to, delivered more than [`bound_spool`](crate::bound_spool) allows: this many
-    /// bytes.
+    /// A pipe or a compressed file has more than this many bytes, the limit of
+    /// [`bound_spool`](crate::bound_spool).
     TooLong(u64),
 }
 
-/// A message about a file.
+/// A message about a file, without its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SaidOfFile {
-    /// It can't be read; the cause says why.
+    /// It cannot be read; the cause has the reason.
     CannotRead,
-    /// The rest of a sentence that begins with the file: "is empty".
+    /// A predicate, such as "is empty".
     Is(String),
-    /// What follows the file and a colon.
+    /// Text after the path and a colon.
     Says(String),
-    /// Nothing: the cause says all.
+    /// Only the cause.
     Cause,
 }
 
 impl SaidOfFile {
-    /// The message, with the file's name in it.
+    /// The message with the path.
     #[must_use]
     pub fn with_path(&self, path: &Path) -> String {
         let path = path.display();
@@ -51,7 +51,7 @@ impl SaidOfFile {
         }
     }
 
-    /// The message after one that has named the file, with its cause.
+    /// The message and its cause, for a context that has already mentioned the path.
     #[must_use]
     pub fn without_path(&self, cause: Option<&dyn Error>) -> String {
         let text = match self {
@@ -69,7 +69,7 @@ impl SaidOfFile {
 }
 
 impl OpenFault {
-    /// The message about a file with this fault.
+    /// The message for this fault.
     #[must_use]
     pub fn describe(&self) -> SaidOfFile {
         match self {
@@ -82,7 +82,7 @@ impl OpenFault {
         }
     }
 
-    /// What is behind it.
+    /// The underlying error.
     #[must_use]
     pub fn cause(&self) -> Option<&(dyn Error + 'static)> {
         match self {
@@ -93,7 +93,7 @@ impl OpenFault {
 }
 
 impl OpenError {
-    /// For `map_err`: the system's error for a file.
+    /// Wraps the system's error for a file; for `map_err`.
     pub fn io(path: &Path) -> impl Fn(std::io::Error) -> Self + use<> {
         let path = path.to_owned();
         move |source| Self { path: path.clone(), fault: OpenFault::Io(source) }

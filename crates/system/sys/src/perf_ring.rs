@@ -1,4 +1,4 @@
-//! Rings into which the kernel writes what a performance event records on a CPU.
+//! Ring buffers to which the kernel writes the records of a perf event on a CPU.
 //!
 //! Sources: `include/uapi/linux/perf_event.h` (`struct perf_event_mmap_page`, ioctls) and
 //! `perf_event_open(2)`.
@@ -15,35 +15,36 @@ const CLOSE_ON_EXEC: libc::c_ulong = 8;
 /// `PERF_EVENT_IOC_ENABLE`, `_DISABLE` and `_ID`.
 const ENABLE: libc::c_ulong = 0x2400;
 const DISABLE: libc::c_ulong = 0x2401;
-/// `PERF_EVENT_IOC_PERIOD`: with the size of a 64-bit number in it.
+/// `PERF_EVENT_IOC_PERIOD`, which encodes the size of a 64-bit number.
 const PERIOD: libc::c_ulong = 0x4008_2404;
-/// The size of a pointer is in it, which is that of 64-bit machines.
+/// Encodes the size of a pointer, here of 64-bit machines.
 const ID: libc::c_ulong = 0x8008_2407;
 
-/// Where `data_head`, `data_tail`, `data_offset` and `data_size` are in the first page of the mapping.
+/// Offsets of `data_head`, `data_tail`, `data_offset` and `data_size` in the first page of the
+/// mapping.
 const DATA_HEAD: usize = 1024;
 const DATA_TAIL: usize = 1032;
 const DATA_OFFSET: usize = 1040;
 const DATA_SIZE: usize = 1048;
 
-/// Where an attribute says how many bytes it has.
+/// Offset of the size field in an attribute.
 const ATTR_SIZE: usize = 4;
 
-/// Bytes of a page of memory: a ring is a power of two of these.
+/// Bytes of a memory page: a ring has a power of two of these.
 fn page_bytes() -> usize {
     // SAFETY: it takes no memory, and changes nothing.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(bytes).unwrap_or(4096)
 }
 
-/// An event on a CPU, for all threads that run there, with the ring that it is recorded into.
+/// An event on a CPU for all threads there, with its ring buffer.
 #[derive(Debug)]
 pub struct PerfRing {
     file: File,
     map: MmapRaw,
     data: *const u8,
     data_len: usize,
-    /// How far it was read.
+    /// Read position.
     tail: u64,
 }
 
@@ -51,11 +52,11 @@ pub struct PerfRing {
 unsafe impl Send for PerfRing {}
 
 impl PerfRing {
-    /// Opens an event by its `struct perf_event_attr`, whose size is that of `attr`, with a ring of as many
-    /// bytes: a power of two, and a multiple of the page size.
+    /// Opens an event from its `struct perf_event_attr`, which must have the size of `attr`, with a
+    /// ring of `ring_bytes`: a power of two, and a multiple of the page size.
     ///
     /// # Errors
-    /// When the kernel doesn't know such an event, or doesn't allow it, or there is no memory.
+    /// If the kernel does not support or permit the event, or has no memory.
     pub fn open(attr: &[u8], cpu: u32, ring_bytes: usize) -> io::Result<Self> {
         let mut attr = attr.to_vec();
         let size = u32::try_from(attr.len()).map_err(io::Error::other)?;
@@ -89,7 +90,7 @@ impl PerfRing {
         let len = ring_bytes.checked_add(page).ok_or(io::ErrorKind::InvalidInput)?;
         let map = MmapOptions::new().len(len).map_raw(&file)?;
         let mut ring = Self { file, map, data: std::ptr::null(), data_len: ring_bytes, tail: 0 };
-        // Kernels before 4.1 leave these fields 0: the data follow the first page.
+        // Kernels before 4.1 leave these fields 0: the data follows the first page.
         let offset = usize::try_from(ring.word(DATA_OFFSET).load(Ordering::Relaxed));
         let offset = offset.ok().filter(|&offset| offset != 0).unwrap_or(page);
         let size = usize::try_from(ring.word(DATA_SIZE).load(Ordering::Relaxed));
@@ -108,10 +109,10 @@ impl PerfRing {
         unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().wrapping_add(at).cast()) }
     }
 
-    /// The number by which records name the event.
+    /// The event's id in records.
     ///
     /// # Errors
-    /// When the kernel has none: before Linux 3.12.
+    /// If the kernel has no ids: before Linux 3.12.
     pub fn id(&self) -> io::Result<u64> {
         let mut id = 0_u64;
         // SAFETY: the kernel writes a 64-bit number to where the pointer says.
@@ -119,27 +120,27 @@ impl PerfRing {
         if done < 0 { Err(io::Error::last_os_error()) } else { Ok(id) }
     }
 
-    /// Begins to record.
+    /// Starts recording.
     ///
     /// # Errors
-    /// What ioctl(2) says.
+    /// Those of ioctl(2).
     pub fn enable(&self) -> io::Result<()> {
         self.request(ENABLE)
     }
 
-    /// Ends it.
+    /// Stops recording.
     ///
     /// # Errors
-    /// What ioctl(2) says.
+    /// Those of ioctl(2).
     pub fn disable(&self) -> io::Result<()> {
         self.request(DISABLE)
     }
 
-    /// Has the next samples come after so much more of what the event counts; for an event that was opened
-    /// with a frequency and that no timer makes, so often a second.
+    /// Sets the sample period in units of the event; for an event that was opened with a frequency
+    /// and has no timer, sets the frequency.
     ///
     /// # Errors
-    /// What ioctl(2) says.
+    /// Those of ioctl(2).
     pub fn set_period(&self, period: u64) -> io::Result<()> {
         // SAFETY: the kernel reads a 64-bit number where the pointer says.
         let done = unsafe { libc::ioctl(self.file.as_raw_fd(), PERIOD as _, &raw const period) };
@@ -152,10 +153,10 @@ impl PerfRing {
         if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// What reading the event gives: the words that its `read_format` asks for.
+    /// The event's counter values, in the words of its `read_format`.
     ///
     /// # Errors
-    /// What read(2) says.
+    /// Those of read(2).
     pub fn values<const WORDS: usize>(&self) -> io::Result<[u64; WORDS]> {
         let mut bytes = vec![0; WORDS * size_of::<u64>()];
         (&self.file).read_exact(&mut bytes)?;
@@ -167,12 +168,12 @@ impl PerfRing {
         Ok(values)
     }
 
-    /// Moves all that is in the ring to the end of `out`: whole records.
+    /// Moves all records in the ring to the end of `out`.
     pub fn take(&mut self, out: &mut Vec<u8>) {
-        // What the kernel wrote before it set the head is seen after this.
+        // Pairs with the kernel's write of the head: earlier writes are visible after this load.
         let head = self.word(DATA_HEAD).load(Ordering::Acquire);
         let len = usize::try_from(head.wrapping_sub(self.tail)).unwrap_or(usize::MAX);
-        // More than there is room for would be a fault of the kernel's.
+        // A larger length would be a kernel bug.
         let len = len.min(self.data_len);
         let from = usize::try_from(self.tail % self.data_len as u64).unwrap_or(0);
         let to_end = len.min(self.data_len - from);

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use memmap2::{Mmap, MmapOptions};
 
-/// Bytes of a page on x86, and of the smallest on Arm.
+/// Page size on x86, and the smallest on Arm.
 const PAGE_BYTES: usize = 4096;
 
 /// A mapped page of physical memory.
@@ -16,12 +16,12 @@ pub struct PhysicalPage {
 }
 
 impl PhysicalPage {
-    /// Maps the page at a physical address, by `/dev/mem`. The kernel refuses RAM.
+    /// Maps the page at a physical address through `/dev/mem`. The kernel refuses RAM.
     ///
     /// # Errors
-    /// When the address is no page's, `/dev/mem` can't be opened, or the page not be mapped.
+    /// If the address is not page-aligned, or if `/dev/mem` cannot be opened or mapped.
     pub fn map(address: u64) -> io::Result<Self> {
-        // Reads are of aligned words within the page.
+        // Reads access aligned words within the page.
         if !address.is_multiple_of(PAGE_BYTES as u64) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -35,7 +35,7 @@ impl PhysicalPage {
         Ok(Self { map })
     }
 
-    /// Reads the first four bytes, once for each call.
+    /// Reads the first four bytes; every call performs a read.
     #[must_use]
     pub fn read_u32(&self) -> u32 {
         // SAFETY: the pointer is the start of a mapped page, so it is valid for four bytes and
@@ -43,7 +43,7 @@ impl PhysicalPage {
         unsafe { std::ptr::read_volatile(self.map.as_ptr().cast::<u32>()) }
     }
 
-    /// Reads them `count` times; the cycles that took.
+    /// Reads them `count` times; returns the cycles.
     #[cfg(target_arch = "x86_64")]
     #[must_use]
     pub fn read_loop(&self, count: u64) -> u64 {

@@ -1,8 +1,8 @@
 //! Memory that others change at any time: another process, or an untrusted guest.
 //!
-//! No reference to such memory is ever lent. Words are loaded and stored as atomics, bytes are copied
-//! by atomics too, and the kernel reads and writes the memory through raw pointers. So whatever the
-//! other side does is no data race here: it can make values wrong, and nothing else.
+//! No reference to such memory is ever created. Words are loaded and stored as atomics, bytes are
+//! copied with atomics, and the kernel reads and writes the memory through raw pointers. So the
+//! other side cannot cause a data race here: it can only make values wrong.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -18,38 +18,39 @@ use crate::cut::Watched;
 /// Bytes of a word.
 const WORD: usize = size_of::<u64>();
 
-/// What a mapping is for.
+/// The access mode of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Stores do nothing, so that a region can be looked at without leaving a trace.
+    /// Stores have no effect, so that reading a region does not change it.
     Read,
     /// Loads and stores.
     ReadWrite,
 }
 
-/// A shared mapping of a whole file, or of a device's memory.
+/// A shared mapping of a complete file, or of a device's memory.
 ///
-/// Offsets and lengths are checked at every access. What lies outside the mapping reads as zero and
-/// is not written, so that a wrong offset can neither crash nor reach other memory. Words are
+/// Offsets and lengths are checked at every access. Data outside the mapping reads as zero and is
+/// not written, so that a wrong offset can neither crash nor access other memory. Words are
 /// little-endian.
 #[derive(Debug)]
 pub struct SharedMap {
-    // Dropped first: the mapping must not be watched longer than it is there.
+    // Dropped first: the mapping must not be watched longer than it exists.
     watched: Option<Watched>,
     map: MmapRaw,
     access: Access,
-    /// The file, where that is known.
+    /// The path of the file, if known.
     path: PathBuf,
 }
 
 impl SharedMap {
-    /// Maps the file at `path` whole, and touches every page of it: no access faults later.
+    /// Maps the complete file at `path`, and touches every page, so that later accesses do not
+    /// fault.
     ///
     /// Pages that are truncated while mapped become private memory of zeros: [`SharedMap::check`]
-    /// reports that.
+    /// reports this.
     ///
     /// # Errors
-    /// When the file can't be opened or mapped.
+    /// If the file cannot be opened or mapped.
     pub fn open(path: &Path, access: Access) -> io::Result<Self> {
         let write = access == Access::ReadWrite;
         let file = OpenOptions::new().read(true).write(write).open(path)?;
@@ -59,20 +60,20 @@ impl SharedMap {
     /// Maps an open file, as [`SharedMap::open`] does.
     ///
     /// # Errors
-    /// When the file is empty, or can't be mapped.
+    /// If the file is empty or cannot be mapped.
     pub fn of_file(file: &File, access: Access) -> io::Result<Self> {
         let map = Self::map(file, access, MmapOptions::new().populate())?;
         map.touch();
         Ok(map)
     }
 
-    /// Maps an open file of an untrusted owner. Unlike [`SharedMap::of_file`], it does not touch pages that the
-    /// owner has not written: their memory would be charged to this process.
+    /// Maps an open file of an untrusted owner. Unlike [`SharedMap::of_file`], it does not touch
+    /// pages that the owner has not written: their memory would be charged to this process.
     ///
     /// # Errors
-    /// As [`SharedMap::of_file`].
+    /// As for [`SharedMap::of_file`].
     pub fn of_others(file: &File, access: Access) -> io::Result<Self> {
-        /// What a file's blocks are counted in.
+        /// Unit of a file's block count.
         const BLOCK: u64 = 512;
         let about = file.metadata()?;
         if about.blocks().saturating_mul(BLOCK) >= about.len() {
@@ -91,16 +92,16 @@ impl SharedMap {
         // SAFETY: the mapping is this value's, and is dropped after the watch. No reference to it is
         // ever lent, and whatever its words become is a value.
         let watched = unsafe { Watched::new(map.as_ptr(), len, access == Access::ReadWrite) }?;
-        // The kernel knows the name of what is open.
+        // /proc has the path of an open file.
         let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
         let path = path.unwrap_or_default();
         Ok(Self { watched: Some(watched), map, access, path })
     }
 
-    /// Memory of this process with a copy of `bytes`: a region that was saved, or made up.
+    /// Private memory with a copy of `bytes`: a saved or synthetic region.
     ///
     /// # Errors
-    /// When there are no bytes, or no memory.
+    /// If `bytes` is empty, or if there is no memory.
     pub fn of_bytes(bytes: &[u8]) -> io::Result<Self> {
         let mut map = MmapOptions::new().len(bytes.len()).map_anon()?;
         map.copy_from_slice(bytes);
@@ -108,14 +109,15 @@ impl SharedMap {
         Ok(Self { watched: None, map, access: Access::ReadWrite, path })
     }
 
-    /// Populating a shared mapping only reads its pages; file systems that track writes would still
-    /// fault at the first store. And of a device's memory it fills in this system's page tables only:
-    /// where that memory is the host's, as with ivshmem, the first access to each page is an exit, in
-    /// which the host fills in its own. Better now than while something is measured.
+    /// Touches every page in advance. Populating a shared mapping only reads its pages; file
+    /// systems that track writes would still fault at the first store. For device memory,
+    /// populating only fills this system's page tables: if that memory belongs to the host, as with
+    /// ivshmem, the first access to each page is an exit, in which the host fills its own page
+    /// tables. This should happen before measurements.
     fn touch(&self) {
         /// MADV_POPULATE_WRITE, since Linux 5.14.
         const POPULATE_WRITE: i32 = 23;
-        /// The least there is.
+        /// The smallest page size.
         const PAGE: usize = 4096;
         let refused = self.access == Access::Read || {
             // SAFETY: the range is this mapping; the advice changes no byte of it. Older kernels and
@@ -132,10 +134,10 @@ impl SharedMap {
         }
     }
 
-    /// Whether the file still backed the memory when it was last accessed.
+    /// Checks that the file still backed the memory when it was last accessed.
     ///
     /// # Errors
-    /// When it was cut: nothing reaches the other side any more.
+    /// If it was truncated: stores no longer reach the other side.
     pub fn check(&self) -> io::Result<()> {
         let Some(offset) = self.watched.as_ref().and_then(Watched::missing_at) else {
             return Ok(());
@@ -152,16 +154,16 @@ impl SharedMap {
         self.map.len()
     }
 
-    /// Whether stores are done.
+    /// Whether stores have an effect.
     #[must_use]
     pub fn is_writable(&self) -> bool {
         self.access == Access::ReadWrite
     }
 
-    /// A pointer to `len` bytes that lie within the mapping, or none.
+    /// A pointer to `len` bytes inside the mapping; `None` if they are not inside.
     fn range(&self, at: usize, len: usize) -> Option<*mut u8> {
         let end = at.checked_add(len)?;
-        // The pointer stays within the mapping, or one past its end for a length of zero.
+        // The pointer stays inside the mapping, or is one past its end for length zero.
         (end <= self.map.len()).then(|| self.map.as_mut_ptr().wrapping_add(at))
     }
 
@@ -174,16 +176,16 @@ impl SharedMap {
         Some(unsafe { AtomicU64::from_ptr(pointer.cast()) })
     }
 
-    /// Loads the word at an offset, which must be a multiple of eight. Whatever the other side
-    /// stored before it stored that word is seen by loads that follow (acquire).
+    /// Loads the word at an offset, which must be a multiple of eight. Later loads see what the
+    /// other side stored before this word (acquire).
     #[must_use]
     pub fn load(&self, at: usize) -> u64 {
         debug_assert!(self.word(at).is_some(), "word at {at:#x} of {:#x}", self.map.len());
         self.word(at).map_or(0, |word| u64::from_le(word.load(Ordering::Acquire)))
     }
 
-    /// Stores a word. A thread that loads it sees everything stored before (release); for memory
-    /// that is mapped write-combining, [`SharedMap::publish`] must come between.
+    /// Stores a word. A thread that loads it sees all earlier stores (release); for write-combining
+    /// memory, [`SharedMap::publish`] must come between.
     pub fn store(&self, at: usize, value: u64) {
         debug_assert!(self.word(at).is_some(), "word at {at:#x} of {:#x}", self.map.len());
         if let Some(word) = self.word(at).filter(|_| self.is_writable()) {
@@ -191,11 +193,11 @@ impl SharedMap {
         }
     }
 
-    /// No store that follows is seen before those that came before, whatever the memory's type is.
+    /// Makes all earlier stores visible before any later store, for any memory type.
     pub fn publish() {
         fence(Ordering::Release);
-        // A device's memory may be mapped write-combining (`resource2_wc`), where x86 orders
-        // stores by this instruction only.
+        // A device's memory can be mapped write-combining (`resource2_wc`), where x86 orders stores
+        // only by this instruction.
         #[cfg(target_arch = "x86_64")]
         // SAFETY: every x86-64 processor has SSE; the instruction changes nothing but order.
         #[allow(unused_unsafe, reason = "safe in newer compilers")]
@@ -204,16 +206,16 @@ impl SharedMap {
         }
     }
 
-    /// No load that follows is done before those that came before.
+    /// Completes all earlier loads before any later load.
     pub fn settle() {
         fence(Ordering::Acquire);
     }
 
-    /// Copies words out of the mapping; the offset must be a multiple of eight, the last word may be
-    /// cut. What is outside the mapping leaves `into` as it is.
+    /// Copies words from the mapping; the offset must be a multiple of eight, and the last word can
+    /// be partial. Does not change the part of `into` that is outside the mapping.
     ///
-    /// The bytes may be from different times: a caller that must know compares a sequence number before and
-    /// after.
+    /// The bytes can be from different times: a caller that needs consistency compares a sequence
+    /// number before and after.
     pub fn copy_out(&self, at: usize, into: &mut [u8]) {
         let len = into.len().next_multiple_of(WORD);
         let Some(from) = self.range(at, len).filter(|_| at.is_multiple_of(WORD)) else {
@@ -232,8 +234,8 @@ impl SharedMap {
         }
     }
 
-    /// Copies bytes into the mapping as words; the offset must be a multiple of eight. A last word
-    /// that is cut is filled with zeros. What is outside the mapping is not written.
+    /// Copies bytes to the mapping as words; the offset must be a multiple of eight. Pads a partial
+    /// last word with zeros, and ignores bytes outside the mapping.
     pub fn copy_in(&self, at: usize, from: &[u8]) {
         let len = from.len().next_multiple_of(WORD);
         let Some(into) = self.range(at, len).filter(|_| at.is_multiple_of(WORD)) else {
@@ -256,8 +258,8 @@ impl SharedMap {
         }
     }
 
-    /// Copies single bytes out of the mapping, from any offset. For memory that is only ever
-    /// accessed so: accesses of different sizes to the same place don't mix.
+    /// Copies single bytes from the mapping at any offset. For memory that is only accessed this
+    /// way: accesses of different sizes to the same place do not mix.
     pub fn bytes_out(&self, at: usize, into: &mut [u8]) {
         let Some(from) = self.range(at, into.len()) else { return };
         for (index, byte) in into.iter_mut().enumerate() {
@@ -267,7 +269,7 @@ impl SharedMap {
         }
     }
 
-    /// Copies single bytes into the mapping, as [`SharedMap::bytes_out`] does out of it.
+    /// Copies single bytes to the mapping, as [`SharedMap::bytes_out`] does from it.
     pub fn bytes_in(&self, at: usize, from: &[u8]) {
         let Some(into) = self.range(at, from.len()).filter(|_| self.is_writable()) else { return };
         for (index, &byte) in from.iter().enumerate() {
@@ -277,11 +279,12 @@ impl SharedMap {
         }
     }
 
-    /// Has the kernel read up to `len` bytes of a file straight into the mapping; the number read.
+    /// Lets the kernel read up to `len` bytes of a file directly into the mapping; returns the
+    /// number of bytes.
     ///
     /// # Errors
-    /// What read(2) says, interruptions and `WouldBlock` included; `InvalidInput` for a range that
-    /// is not in the mapping or can't be written.
+    /// Those of read(2), including interruption and `WouldBlock`; `InvalidInput` for a range that
+    /// is not in the mapping or cannot be written.
     pub fn read_from(&self, source: BorrowedFd<'_>, at: usize, len: usize) -> io::Result<usize> {
         let into = self.range(at, len).filter(|_| self.is_writable());
         let into = into.ok_or(io::ErrorKind::InvalidInput)?;
@@ -291,12 +294,12 @@ impl SharedMap {
         usize::try_from(read).map_err(|_| io::Error::last_os_error())
     }
 
-    /// Has the kernel write `len` bytes of the mapping to a file, all of them unless it fails. They
-    /// may be of different moments, as with [`SharedMap::copy_out`].
+    /// Lets the kernel write all `len` bytes of the mapping to a file. They can be from different
+    /// times, as with [`SharedMap::copy_out`].
     ///
     /// # Errors
-    /// What write(2) says, or `InvalidInput` for a range that is not in the mapping. Part of the
-    /// bytes may have been written then.
+    /// Those of write(2), or `InvalidInput` for a range that is not in the mapping. A part of the
+    /// bytes may have been written.
     pub fn write_to(&self, target: BorrowedFd<'_>, at: usize, len: usize) -> io::Result<()> {
         let from = self.range(at, len).ok_or(io::ErrorKind::InvalidInput)?;
         let mut done = 0;
@@ -397,7 +400,7 @@ mod tests {
         }
     }
 
-    /// Faults of the calling thread, minor and major.
+    /// Minor and major page faults of the calling thread.
     fn faults() -> i64 {
         // SAFETY: every bit pattern is a valid `rusage`, and the kernel fills it in.
         let usage = unsafe {
@@ -415,7 +418,7 @@ mod tests {
         for page in 0..1024 {
             writable.store(page * 4096, 1);
         }
-        // A page of this thread's stack, or of the program, may be new.
+        // A page of this thread's stack or of the program can be new.
         assert!(faults() - before < 16, "{} faults in 1024 pages", faults() - before);
     }
 }

@@ -1,4 +1,5 @@
-//! The output of a pipe or an unpacker as a file: it is written to an unnamed file, and mapped like any other.
+//! Spools the output of a pipe or a decompressor to an unnamed file, which is mapped like any
+//! other.
 
 use std::env;
 use std::fs::{self, File, OpenOptions};
@@ -8,25 +9,26 @@ use std::path::Path;
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Bytes that a pipe may deliver.
+/// Maximum spooled bytes.
 static LIMIT_BYTES: AtomicU64 = AtomicU64::new(4 << 30);
 
-/// What is shorter stays in memory.
+/// Shorter output stays in memory.
 const MIN_BYTES: u64 = 1 << 20;
 
-/// Bytes copied at a time.
+/// Bytes per copy.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// From now on a pipe is read as far as this many bytes.
+/// Sets the maximum of spooled bytes.
 pub fn bound_spool(bytes: u64) {
     LIMIT_BYTES.store(bytes, Relaxed);
 }
 
-/// What a pipe delivered.
+/// The output of a pipe.
 pub(crate) enum Spooled {
-    /// Little.
+    /// Short output in memory.
     Bytes(Vec<u8>),
-    /// Much: a file without a name. It is gone when it is closed, however this process ends.
+    /// Longer output in an unnamed file, which disappears when it is closed, however this process
+    /// ends.
     File(File),
     /// More than this limit.
     TooMuch(u64),
@@ -35,7 +37,7 @@ pub(crate) enum Spooled {
 /// Reads a pipe to its end.
 ///
 /// # Errors
-/// When it can't be read, or the file for temporary files takes no more.
+/// If it cannot be read, or if the temporary file cannot be written.
 pub(crate) fn spool(mut pipe: impl Read) -> io::Result<Spooled> {
     let limit = LIMIT_BYTES.load(Relaxed);
     let mut bytes = Vec::new();
@@ -60,7 +62,7 @@ pub(crate) fn spool(mut pipe: impl Read) -> io::Result<Spooled> {
     Ok(Spooled::File(file))
 }
 
-/// A file in a folder that no name leads to.
+/// An unnamed file in a folder.
 fn without_name(folder: &Path) -> io::Result<File> {
     let options = || {
         let mut options = OpenOptions::new();
@@ -71,7 +73,7 @@ fn without_name(folder: &Path) -> io::Result<File> {
     if made.is_ok() {
         return made;
     }
-    // Not every file system supports this: there the file has a random name for a short time.
+    // Not every file system supports this: otherwise the file has a random name for a short time.
     let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
     for number in 0..100 {
         let path = folder.join(format!("hyperscope-spool-{}-{number}", process::id()));

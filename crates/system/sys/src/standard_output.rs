@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 static IS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-// Rust's runtime opens /dev/null in place of what is closed, before main: nothing shows it then. What is in
-// this section runs earlier.
+// Rust's runtime opens /dev/null for closed descriptors before main, which hides that they were
+// closed. Functions in this section run earlier.
 #[used]
 // SAFETY: the section holds pointers to functions without arguments, which the loader calls; this is one.
 #[unsafe(link_section = ".init_array")]
@@ -19,7 +19,8 @@ extern "C" fn look() {
     }
 }
 
-/// Whether standard output was closed when this process began: what is written to it is lost without an error.
+/// Whether standard output was closed when this process started: output is then lost without an
+/// error.
 #[must_use]
 pub fn standard_output_was_closed() -> bool {
     IS_CLOSED.load(Relaxed)

@@ -1,4 +1,4 @@
-//! A network device of this system whose wire is a file.
+//! A network device (tap) of this system whose frames are read and written through a file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ const TUNSETIFF: c_ulong = 0x4004_54ca;
 const ETHERNET: u16 = 0x0002 | 0x1000 | 0x4000;
 /// `IFF_UP` of `include/uapi/linux/if.h`.
 const UP: u16 = 1;
-/// What the kernel fills in: the first number that is free.
+/// A name pattern: the kernel inserts the first free number.
 const NAME: &[u8] = b"hyperscope%d";
 
 /// `struct ifreq`, as these requests use it.
@@ -22,16 +22,15 @@ struct Request {
     others: [u8; 22],
 }
 
-/// The device. It is gone when this is dropped.
+/// The device, which is removed on drop.
 #[derive(Debug)]
 pub struct Tap(File);
 
 impl Tap {
-    /// Makes one, and sets it up. Each frame on its wire begins with ten bytes that say what is left to
-    /// be done for it (`struct virtio_net_hdr`).
+    /// Creates a tap, and sets it up. Each frame begins with a ten-byte `struct virtio_net_hdr`.
     ///
     /// # Errors
-    /// When the kernel has none, or this process may not make them.
+    /// If the kernel does not support taps, or if this process may not create them.
     pub fn make() -> io::Result<Self> {
         const DEVICE: &str = "/dev/net/tun";
         let file = OpenOptions::new().read(true).write(true).open(DEVICE);
@@ -45,18 +44,18 @@ impl Tap {
         Ok(Self(file))
     }
 
-    /// The same device once more.
+    /// A duplicate handle of the device.
     ///
     /// # Errors
-    /// When there are no descriptors left.
+    /// If there are no descriptors left.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(Self(self.0.try_clone()?))
     }
 
-    /// Puts a frame on the wire.
+    /// Sends a frame.
     ///
     /// # Errors
-    /// When the kernel doesn't take it.
+    /// If the kernel refuses it.
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         (&self.0).write(frame).map(drop)
     }
@@ -68,7 +67,7 @@ impl AsFd for Tap {
     }
 }
 
-/// Sets the device up that a request names.
+/// Sets up the device named in a request.
 fn set_up(request: &mut Request) -> io::Result<()> {
     // SAFETY: the arguments are constants, and none of this process's memory is touched.
     let socket = checked(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM, 0) })?;

@@ -1,6 +1,6 @@
-//! The processor's counter, read as the kernel's trace clock `x86-tsc` reads it.
+//! Reads the TSC as the kernel's trace clock `x86-tsc` does.
 
-/// Ticks of the TSC now; `None` on processors of other kinds.
+/// The current TSC; `None` on other architectures.
 #[must_use]
 pub fn tsc() -> Option<u64> {
     #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! The kernel's conversion of TSC ticks to nanoseconds, from the page it maps for perf events.
+//! The kernel's conversion of TSC ticks to nanoseconds, from the page that it maps for perf events.
 
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::atomic::{Ordering, fence};
@@ -9,12 +9,12 @@ const ATTR_BYTES: u32 = 64;
 const SOFTWARE: u32 = 1;
 /// PERF_COUNT_SW_DUMMY: counts nothing.
 const DUMMY: u64 = 9;
-/// Bit of `flags`: made disabled.
+/// Bit of `flags`: starts disabled.
 const DISABLED: u64 = 1;
 /// In `capabilities` of `struct perf_event_mmap_page`: cap_user_time and cap_user_time_zero.
 const HAS_TIME: u64 = 1 << 3 | 1 << 4;
 
-/// The head of `struct perf_event_mmap_page`, as include/uapi/linux/perf_event.h lays it out.
+/// The header of `struct perf_event_mmap_page`, as in include/uapi/linux/perf_event.h.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Page {
@@ -33,8 +33,8 @@ struct Page {
     time_zero: u64,
 }
 
-/// Multiplier, shift, and the nanoseconds at tick 0: `ns = zero + (ticks * mult >> shift)`. None
-/// where the kernel doesn't trust its counter, or allows no perf events.
+/// Multiplier, shift, and the nanoseconds at tick 0: `ns = zero + (ticks * mult >> shift)`. `None`
+/// if the kernel considers the TSC unreliable, or permits no perf events.
 #[must_use]
 pub fn tsc_conversion() -> Option<(u32, u16, u64)> {
     let event = dummy_event()?;
@@ -46,14 +46,14 @@ pub fn tsc_conversion() -> Option<(u32, u16, u64)> {
     has_time.then_some((page.time_mult, page.time_shift, page.time_zero))
 }
 
-/// Attempts to copy the page while the kernel changes it, before the copy fails.
+/// Maximum attempts to copy the page while the kernel changes it.
 const ATTEMPTS: u32 = 1000;
 
-/// A copy of the page that is of one moment: the kernel counts `lock` up before and after each change.
+/// A consistent copy of the page: the kernel increments `lock` before and after each change.
 ///
 /// # Safety
 ///
-/// The page is mapped for reading.
+/// The page must be mapped for reading.
 unsafe fn settled(page: *const Page) -> Option<Page> {
     // SAFETY: as the caller says; every bit pattern is a valid value of its integers. Volatile, as the
     // kernel writes.
@@ -69,7 +69,7 @@ unsafe fn settled(page: *const Page) -> Option<Page> {
 
 fn dummy_event() -> Option<OwnedFd> {
     let mut attr = [0_u64; ATTR_BYTES as usize / 8];
-    // type and size are the two halves of the first word, config is the second, flags the sixth.
+    // Type and size are the two halves of the first word, config is the second, flags the sixth.
     attr[0] = u64::from(SOFTWARE) | u64::from(ATTR_BYTES) << 32;
     attr[1] = DUMMY;
     attr[5] = DISABLED;
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn a_conversion_makes_sense_where_there_is_one() {
         if let Some((mult, shift, _)) = tsc_conversion() {
-            // Counters run at 0.1 to 10 ticks a nanosecond.
+            // Counters have 0.1 to 10 ticks per nanosecond.
             let ns_per_1000_ticks = (1000 * u64::from(mult)) >> shift;
             assert!((100..=10_000).contains(&ns_per_1000_ticks), "{mult} {shift}");
         }

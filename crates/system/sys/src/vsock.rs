@@ -1,4 +1,5 @@
-//! Stream sockets between a host and its guests (AF_VSOCK), which the standard library doesn't know.
+//! Stream sockets between a host and its guests (AF_VSOCK), which the standard library does not
+//! support.
 //!
 //! Addresses are those of `include/uapi/linux/vm_sockets.h`: a context id (CID) for the machine and
 //! a port, both 32 bits.
@@ -11,9 +12,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// VMADDR_CID_ANY: a listener takes connections to whatever CIDs the machine has.
+/// VMADDR_CID_ANY: a listener accepts connections to all CIDs of the machine.
 pub const CID_ANY: u32 = u32::MAX;
-/// VMADDR_CID_LOCAL: this machine, where the kernel has the loopback transport.
+/// VMADDR_CID_LOCAL: this machine, if the kernel has the loopback transport.
 pub const CID_LOCAL: u32 = 1;
 /// VMADDR_CID_HOST: the machine that runs this one.
 pub const CID_HOST: u32 = 2;
@@ -23,42 +24,43 @@ pub const PORT_ANY: u32 = u32::MAX;
 /// LAST_RESERVED_PORT of `net/vmw_vsock/af_vsock.c`: binding ports up to this one requires
 /// CAP_NET_BIND_SERVICE, so the peer is not an ordinary user of its machine.
 pub const LAST_PRIVILEGED_PORT: u32 = 1023;
-/// The first of those that connections are made from; below are ports that services listen on.
+/// The first port for outgoing connections; services listen on lower ones.
 const FIRST_PRIVILEGED_PORT: u32 = 512;
-/// trace-cmd's agent listens there.
+/// Port of trace-cmd's agent.
 const TRACE_CMD_PORT: u32 = 823;
 
 /// IOCTL_VM_SOCKETS_GET_LOCAL_CID: `_IO(7, 0xb9)`.
 const GET_LOCAL_CID: libc::Ioctl = 0x7b9;
-/// SO_VM_SOCKETS_CONNECT_TIMEOUT, in its form with the C library's `timeval`.
+/// SO_VM_SOCKETS_CONNECT_TIMEOUT, the variant with the C library's `timeval`.
 const CONNECT_TIMEOUT: libc::c_int = 6;
-/// Connections that may wait to be accepted.
+/// Maximum connections that wait to be accepted.
 const BACKLOG: libc::c_int = 128;
 
 /// A machine and a port on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
-    /// The machine, [`CID_HOST`] for the host as its guests see it.
+    /// The machine; [`CID_HOST`] is the host as seen by its guests.
     pub cid: u32,
-    /// The port on that machine; those below 1024 need privileges to listen on.
+    /// The port on that machine; listening on ports below 1024 requires privileges.
     pub port: u32,
 }
 
-/// A socket that waits for connections.
+/// A listening socket.
 #[derive(Debug)]
 pub struct Listener(OwnedFd);
 
-/// A connection. Reading, writing, timeouts and ends are as those of the standard library's streams.
+/// A connection. Reads, writes, timeouts and shutdown work as in the standard library's streams.
 ///
-/// The standard library's Unix stream is a descriptor on which it calls `recv`, `send`, `shutdown`
-/// and the options of SOL_SOCKET, none of which look at the address family; so it holds the socket.
+/// The standard library's Unix stream calls `recv`, `send`, `shutdown` and the options of
+/// SOL_SOCKET on its descriptor; these do not depend on the address family, so it can hold this
+/// socket.
 #[derive(Debug)]
 pub struct Stream(UnixStream);
 
-/// The CID that this machine has for its host.
+/// The CID that the host assigned to this machine.
 ///
 /// # Errors
-/// When there is no `/dev/vsock`, or no transport that gives the machine a CID.
+/// If there is no `/dev/vsock`, or no transport that assigns a CID.
 pub fn local_cid() -> io::Result<u32> {
     let device = File::open("/dev/vsock")?;
     let mut cid = 0_u32;
@@ -68,10 +70,11 @@ pub fn local_cid() -> io::Result<u32> {
 }
 
 impl Listener {
-    /// Listens on a port of this machine, [`PORT_ANY`] for any that is free.
+    /// Listens on a port of this machine; [`PORT_ANY`] selects a free port.
     ///
     /// # Errors
-    /// When the kernel has no such sockets, the port is taken, or needs privileges.
+    /// If the kernel does not support these sockets, or if the port is in use or requires
+    /// privileges.
     pub fn bind(port: u32) -> io::Result<Self> {
         let socket = socket(0)?;
         bind(socket.as_fd(), port)?;
@@ -84,7 +87,7 @@ impl Listener {
     /// hypervisor.
     ///
     /// # Errors
-    /// What `accept` says; [`io::ErrorKind::WouldBlock`] when the descriptor was set not to wait.
+    /// Those of `accept`; [`io::ErrorKind::WouldBlock`] if the descriptor is non-blocking.
     pub fn accept(&self) -> io::Result<(Stream, Address)> {
         let mut address = to_kernel(Address { cid: 0, port: 0 });
         let mut bytes = ADDRESS_BYTES;
@@ -108,30 +111,30 @@ impl Listener {
         Ok((Stream(socket.into()), from_kernel(&address)))
     }
 
-    /// Where it listens: the port that the kernel chose for [`PORT_ANY`].
+    /// Its address, with the port that the kernel chose for [`PORT_ANY`].
     ///
     /// # Errors
-    /// What `getsockname` says.
+    /// Those of `getsockname`.
     pub fn address(&self) -> io::Result<Address> {
         address_by(libc::getsockname, self.0.as_fd())
     }
 }
 
 impl Stream {
-    /// Connects to a port of another machine, within a time.
+    /// Connects to a port of another machine, with a timeout.
     ///
     /// # Errors
-    /// [`io::ErrorKind::TimedOut`]; [`io::ErrorKind::ConnectionReset`] when nobody listens there;
-    /// ENODEV when there is no machine with that CID.
+    /// [`io::ErrorKind::TimedOut`]; [`io::ErrorKind::ConnectionReset`] if there is no listener;
+    /// ENODEV if there is no machine with this CID.
     pub fn connect(to: Address, timeout: Duration) -> io::Result<Self> {
         Self::connect_by(socket(libc::SOCK_NONBLOCK)?, to, timeout)
     }
 
-    /// The same from a port that needs privileges, by which the other side knows that no ordinary user
-    /// of this machine calls. A process that may not have one connects from any port.
+    /// Connects from a privileged port, which shows the other side that no ordinary user of this
+    /// machine connects. A process without the privilege connects from any port.
     ///
     /// # Errors
-    /// As [`Stream::connect`]; [`io::ErrorKind::AddrInUse`] when no such port is free.
+    /// As for [`Stream::connect`]; [`io::ErrorKind::AddrInUse`] if no such port is free.
     pub fn connect_privileged(to: Address, timeout: Duration) -> io::Result<Self> {
         let socket = socket(libc::SOCK_NONBLOCK)?;
         match bind_privileged(socket.as_fd()) {
@@ -166,48 +169,47 @@ impl Stream {
     /// The peer of the connection. Its CID comes from the hypervisor, so a host can trust it.
     ///
     /// # Errors
-    /// When the connection has ended.
+    /// If the connection has ended.
     pub fn peer(&self) -> io::Result<Address> {
         address_by(libc::getpeername, self.0.as_fd())
     }
 
-    /// Another handle of the same connection.
+    /// A duplicate handle of the connection.
     ///
     /// # Errors
-    /// When the process has no more descriptors.
+    /// If the process has no more descriptors.
     pub fn try_clone(&self) -> io::Result<Self> {
         self.0.try_clone().map(Self)
     }
 
-    /// How long a read may wait, or that it may for ever; it then fails with
-    /// [`io::ErrorKind::WouldBlock`].
+    /// Sets the timeout of reads, or none; a timeout fails with [`io::ErrorKind::WouldBlock`].
     ///
     /// # Errors
-    /// A time of zero is none.
+    /// For a timeout of zero.
     pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         self.0.set_read_timeout(timeout)
     }
 
-    /// How long a write may wait, as [`Stream::set_read_timeout`].
+    /// Sets the timeout of writes, as [`Stream::set_read_timeout`].
     ///
     /// # Errors
-    /// A time of zero is none.
+    /// For a timeout of zero.
     pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         self.0.set_write_timeout(timeout)
     }
 
-    /// Whether operations return [`io::ErrorKind::WouldBlock`] where they would wait.
+    /// Whether operations return [`io::ErrorKind::WouldBlock`] instead of waiting.
     ///
     /// # Errors
-    /// None that are known.
+    /// None known.
     pub fn set_nonblocking(&self, on: bool) -> io::Result<()> {
         self.0.set_nonblocking(on)
     }
 
-    /// Ends one or both directions, for all handles of the connection.
+    /// Shuts down one or both directions for all handles of the connection.
     ///
     /// # Errors
-    /// When it has ended already.
+    /// If it has already ended.
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         self.0.shutdown(how)
     }
@@ -319,7 +321,7 @@ fn bind(socket: BorrowedFd<'_>, port: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Binds the highest free port that needs privileges.
+/// Binds the highest free privileged port.
 fn bind_privileged(socket: BorrowedFd<'_>) -> io::Result<()> {
     let ports = (FIRST_PRIVILEGED_PORT..=LAST_PRIVILEGED_PORT).rev();
     for port in ports.filter(|&port| port != TRACE_CMD_PORT) {
@@ -331,18 +333,18 @@ fn bind_privileged(socket: BorrowedFd<'_>) -> io::Result<()> {
     Err(io::ErrorKind::AddrInUse.into())
 }
 
-/// The peer of a vsock connection; None if it is not a vsock connection.
+/// The peer of a vsock connection; `None` for other sockets.
 #[must_use]
 pub fn peer_of(socket: BorrowedFd<'_>) -> Option<Address> {
     let kernel = kernel_address_by(libc::getpeername, socket).ok()?;
     (libc::c_int::from(kernel.svm_family) == libc::AF_VSOCK).then(|| from_kernel(&kernel))
 }
 
-/// Lets the kernel try for as long as the caller will: by itself it gives up after two seconds.
+/// Extends the kernel's own connection timeout of two seconds to the caller's.
 fn allow(socket: BorrowedFd<'_>, timeout: Duration) -> io::Result<()> {
     let time = libc::timeval {
         tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
-        // Never both zero, which the kernel takes as its own two seconds.
+        // At least one is not zero: the kernel treats zero as its default of two seconds.
         tv_usec: i64::from(timeout.subsec_micros()).max(1),
     };
     #[expect(clippy::cast_possible_truncation, reason = "the struct has 16 bytes")]

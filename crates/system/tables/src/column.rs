@@ -1,5 +1,5 @@
-//! Columns: the name of a report's number, its meaning, how it is shown and where it comes
-//! from, defined once for table, CSV, JSON, schema and page.
+//! Columns: the name, meaning, format and source of a report's number, defined once for tables,
+//! CSV, JSON, schema and page.
 
 mod cell;
 mod described;
@@ -13,21 +13,21 @@ pub use export::{Definition, Exported, Rows, RowsWith, csv, definitions};
 pub use schema::{Kind, ticks};
 pub use tables::draw;
 
-/// When a table has a column.
+/// When a table shows a column.
 enum Presence<R> {
     Always,
-    /// When this holds for one of the rows.
+    /// If the condition holds for at least one row.
     If(Condition<R>),
-    /// When one of its cells is known.
+    /// If at least one cell is known.
     IfKnown,
 }
 
-/// Where a table shows a column.
+/// The placement of a column in a table.
 struct Placement<R> {
     table: &'static str,
     rank: u8,
     presence: Presence<R>,
-    /// In place of what is not known.
+    /// Text for unknown values.
     missing: &'static str,
 }
 
@@ -36,13 +36,13 @@ pub trait Row {
     /// Whether its times are nanoseconds, not ticks.
     fn is_nanoseconds(&self) -> bool;
 
-    /// Whether its times are of anything at all: tables show a dash where not.
+    /// Whether its times are known; tables show a dash otherwise.
     fn has_times(&self) -> bool {
         true
     }
 }
 
-/// Which documents for programs have a column.
+/// Which export formats have a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Export {
     JsonAndCsv,
@@ -55,35 +55,35 @@ type Getter<R> = Box<dyn Fn(&R) -> Cell>;
 type Condition<R> = Box<dyn Fn(&R) -> bool>;
 type Drawing<R> = Box<dyn Fn(&R) -> String>;
 
-/// One column.
+/// A column.
 pub struct Column<R> {
-    /// The JSON object within the row that holds it.
+    /// The JSON object within the row that contains it.
     object: Option<&'static str>,
-    /// Its name in JSON, in CSV behind that of the object; times without their unit.
+    /// Its name in JSON and, after the object's name, in CSV; without the unit for times.
     pub name: String,
     /// Its heading.
     pub title: String,
-    /// What its values are.
+    /// The unit of its values.
     pub unit: Unit,
-    /// What it is, in words.
+    /// Its description.
     pub help: String,
-    /// What null means.
+    /// The meaning of null.
     null: Option<&'static str>,
     kind: Kind,
-    /// All texts that it may be; none: any.
+    /// All possible texts; empty if any text is possible.
     values: Vec<&'static str>,
-    /// What its texts look like.
+    /// Pattern of its texts.
     pattern: Option<&'static str>,
     least: Option<i64>,
     most: Option<i64>,
-    /// Not all documents have it.
+    /// Some documents lack it.
     is_optional: bool,
     export: Export,
     placements: Vec<Placement<R>>,
-    /// Tables have it after the column of this name, wherever it is in JSON.
+    /// Tables show it after the column with this name, independent of its position in JSON.
     after: Option<&'static str>,
     getter: Getter<R>,
-    /// What tables show, where the value and its unit don't say it.
+    /// The text in tables, if the value and its unit do not determine it.
     drawn: Option<Drawing<R>>,
     is_at_the_right: bool,
 }
@@ -163,12 +163,12 @@ impl<R> Column<R> {
         Self::new(names, Unit::Ratio, Kind::Ratio, help, Box::new(cell))
     }
 
-    /// A column of what is so or not.
+    /// A column of booleans.
     pub fn flag(names: (&str, &str), help: &str, value: impl Fn(&R) -> bool + 'static) -> Self {
         Self::new(names, Unit::Flag, Kind::Flag, help, Box::new(move |row| Cell::Flag(value(row))))
     }
 
-    /// A column of numbers that may lie before a zero.
+    /// A column of numbers that can be negative.
     pub fn signed(
         names: (&str, &str),
         unit: Unit,
@@ -178,7 +178,7 @@ impl<R> Column<R> {
         Self::new(names, unit, Kind::Signed, help, Box::new(move |row| Cell::Signed(value(row))))
     }
 
-    /// A column whose cells are what its unit doesn't say.
+    /// A column whose cells do not follow from its unit.
     pub fn any(
         names: (&str, &str),
         (unit, kind): (Unit, Kind),
@@ -188,7 +188,7 @@ impl<R> Column<R> {
         Self::new(names, unit, kind, help, Box::new(cell))
     }
 
-    /// It has no other texts than these.
+    /// Restricts its texts to these.
     pub fn one_of(mut self, values: impl IntoIterator<Item = &'static str>) -> Self {
         self.values = values.into_iter().collect();
         self
@@ -200,53 +200,54 @@ impl<R> Column<R> {
         self
     }
 
-    /// Its numbers may lie below zero.
+    /// Allows negative numbers.
     pub fn below_zero_too(mut self) -> Self {
         self.least = None;
         self
     }
 
-    /// Its numbers are this or more.
+    /// Sets the minimum of its numbers.
     pub fn at_least(mut self, min: i64) -> Self {
         self.least = Some(min);
         self
     }
 
-    /// Its numbers are this or less.
+    /// Sets the maximum of its numbers.
     pub fn at_most(mut self, max: i64) -> Self {
         self.most = Some(max);
         self
     }
 
-    /// Not all documents have it, or not those of older versions.
+    /// Some documents, or documents of older versions, lack it.
     pub fn optional(mut self) -> Self {
         self.is_optional = true;
         self
     }
 
-    /// In JSON it is within this object of the row.
+    /// Puts it into this object of the row in JSON.
     pub fn within(mut self, object: &'static str) -> Self {
         self.object = Some(object);
         self
     }
 
-    /// What null means.
+    /// Sets the meaning of null.
     pub fn null(mut self, meaning: &'static str) -> Self {
         self.null = Some(meaning);
         self
     }
 
-    /// A table always shows it. A narrow terminal leaves out the highest ranks first, and rank 0 never.
+    /// Always shows it in a table. A narrow terminal omits the highest ranks first, and never rank
+    /// 0.
     pub fn shown(self, table: &'static str, rank: u8) -> Self {
         self.placed(Placement { table, rank, presence: Presence::Always, missing: "-" })
     }
 
-    /// A table shows it if it is known in one of the rows.
+    /// Shows it in a table if it is known in at least one row.
     pub fn shown_if_known(self, table: &'static str, rank: u8) -> Self {
         self.placed(Placement { table, rank, presence: Presence::IfKnown, missing: "?" })
     }
 
-    /// A table shows it if something holds for one of the rows.
+    /// Shows it in a table if a condition holds for at least one row.
     pub fn shown_if(
         self,
         table: &'static str,
@@ -257,7 +258,7 @@ impl<R> Column<R> {
         self.placed(Placement { table, rank, presence, missing: "?" })
     }
 
-    /// The table named last has this in place of what is not known.
+    /// Sets the text for unknown values in the table named last.
     pub fn missing(mut self, text: &'static str) -> Self {
         if let Some(place) = self.placements.last_mut() {
             place.missing = text;
@@ -265,25 +266,25 @@ impl<R> Column<R> {
         self
     }
 
-    /// Tables have it after the column of this name.
+    /// Places it after the column with this name in tables.
     pub fn after(mut self, column: &'static str) -> Self {
         self.after = Some(column);
         self
     }
 
-    /// Tables show this in place of the value.
+    /// Sets the text that tables show instead of the value.
     pub fn drawn_as(mut self, drawn: impl Fn(&R) -> String + 'static) -> Self {
         self.drawn = Some(Box::new(drawn));
         self
     }
 
-    /// Tables have its cells at the right, as those of numbers.
+    /// Right-aligns its cells in tables, like numbers.
     pub fn at_the_right(mut self) -> Self {
         self.is_at_the_right = true;
         self
     }
 
-    /// Its heading is this one.
+    /// Sets its heading.
     pub fn titled(mut self, title: &str) -> Self {
         self.title = title.to_owned();
         self
@@ -294,19 +295,19 @@ impl<R> Column<R> {
         self
     }
 
-    /// Tables alone have it: it is made of what JSON has in other columns.
+    /// Only tables have it: it is derived from other columns of JSON.
     pub fn only_in_tables(mut self) -> Self {
         self.export = Export::No;
         self
     }
 
-    /// CSV doesn't have it.
+    /// CSV does not have it.
     pub fn only_in_json(mut self) -> Self {
         self.export = Export::Json;
         self
     }
 
-    /// JSON doesn't have it.
+    /// JSON does not have it.
     pub fn only_in_csv(mut self) -> Self {
         self.export = Export::Csv;
         self
@@ -329,7 +330,7 @@ impl<R> Column<R> {
         matches!(self.export, Export::JsonAndCsv | Export::Csv)
     }
 
-    /// Its name in CSV and for `--sort`, with the object's before it.
+    /// Its name in CSV and for `--sort`, prefixed by the object's name.
     #[must_use]
     pub fn flat_name(&self) -> String {
         match self.object {
@@ -339,7 +340,7 @@ impl<R> Column<R> {
     }
 }
 
-/// A part of a whole as [`Unit::Ratio`]; `None` where there is no whole.
+/// The ratio of a part to a whole as [`Unit::Ratio`]; `None` if the whole is zero.
 #[must_use]
 pub fn ratio(part: u64, total: u64) -> Option<f64> {
     (total > 0).then(|| part as f64 / total as f64)

@@ -1,7 +1,8 @@
-//! How results look: tables for people, JSON and CSV for programs, and the units of their numbers.
+//! Output formats: tables for people, JSON and CSV for programs, and the units of numbers.
 //!
-//! A [`Report`] is a result that can be written in every [`Format`]. Its rows are described once, as
-//! [`column::Column`]s, for table, JSON, CSV and schema. This crate knows nothing of what the numbers mean.
+//! A [`Report`] is a result that can be written in every [`Format`]. Its rows are described once,
+//! as [`column::Column`]s, for tables, JSON, CSV and schema. The crate does not depend on the
+//! meaning of the numbers.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr)]
@@ -15,12 +16,12 @@ use serde::Serialize;
 
 pub use table::Table;
 
-/// How a report is written.
+/// The output format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Tables for people; `width` is that of the terminal, if there is one.
     Table {
-        /// Columns of the terminal; `None` where lines may be as long as they like.
+        /// Width of the terminal in columns; `None` for no limit.
         width: Option<usize>,
     },
     /// One JSON document.

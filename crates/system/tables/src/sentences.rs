@@ -1,14 +1,14 @@
-//! Breaks sentences at words where a terminal is too narrow for them.
+//! Wraps sentences at words if a terminal is too narrow.
 
 use std::borrow::Cow;
 
-/// What continues a line stands so far in: a column of a table never does.
+/// Indentation of continuation lines, by which they differ from rows of a table.
 const INDENT: &str = "  ";
-/// On fewer columns nothing is broken: there is no room for words.
+/// Narrower terminals get no wrapping, because words do not fit.
 const MIN_WIDTH: usize = 20;
 
-/// The text with its sentences broken to `width` columns. Rows of tables, whose columns are two blanks
-/// apart, stay as they are: a table makes itself fit.
+/// The text with sentences wrapped to `width` columns. Rows of tables, recognized by two spaces
+/// between columns, remain unchanged: a table adapts itself.
 #[must_use]
 pub fn broken_at(text: &str, width: Option<usize>) -> Cow<'_, str> {
     let Some(width) = width.filter(|&width| width >= MIN_WIDTH) else { return text.into() };
@@ -27,7 +27,8 @@ pub fn broken_at(text: &str, width: Option<usize>) -> Cow<'_, str> {
     broken.into()
 }
 
-/// A line of a label and a text, which is broken to the right of the label where `width` is too little.
+/// A line with a label and a text, which is wrapped to the right of the label if `width` is too
+/// small.
 #[must_use]
 pub fn after_label(label: &str, text: &str, width: Option<usize>) -> String {
     let begin = label.chars().count();
@@ -40,7 +41,7 @@ pub fn after_label(label: &str, text: &str, width: Option<usize>) -> String {
 }
 
 fn is_sentence_over(line: &str, width: usize) -> bool {
-    // Bytes are at least as many as columns.
+    // The number of bytes is at least the number of columns.
     line.len() > width
         && textwrap::core::display_width(line) > width
         && !line.trim_start().contains(INDENT)

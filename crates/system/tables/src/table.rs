@@ -1,4 +1,4 @@
-//! Tables: columns with a rank, so that a narrow terminal loses the least important ones.
+//! Tables: columns have a rank, so that a narrow terminal omits the least important ones.
 
 use std::borrow::Cow;
 
@@ -9,9 +9,9 @@ use comfy_table::{CellAlignment, ContentArrangement, Table as Drawing, presets};
 pub struct Column {
     /// Its heading.
     pub title: String,
-    /// Numbers stand at the right, names at the left.
+    /// Right-aligned, as for numbers.
     pub right: bool,
-    /// 0: always shown. A narrow terminal leaves out the highest ranks first.
+    /// 0: always shown. A narrow terminal omits the highest ranks first.
     pub rank: u8,
     /// Its cells, from the top.
     pub cells: Vec<String>,
@@ -34,7 +34,7 @@ impl Table {
         self.columns.push(Column { title: title.to_owned(), right: true, rank, cells });
     }
 
-    /// Whether it has a column of this title, which a narrow terminal may leave out.
+    /// Whether it has a column with this title, which a narrow terminal may omit.
     #[must_use]
     pub fn has(&self, title: &str) -> bool {
         self.columns.iter().any(|column| column.title == title)
@@ -44,8 +44,8 @@ impl Table {
         self.columns.iter().map(|column| column.cells.len()).max().unwrap_or(0)
     }
 
-    /// The table for a terminal of `width` columns, and the titles of the columns left out for it. What
-    /// cells say stays in their row.
+    /// The table for a terminal of `width` columns, and the titles of the omitted columns. Cells
+    /// cannot break their row.
     #[must_use]
     pub fn draw(&self, width: Option<usize>) -> (String, Vec<String>) {
         self.printable().draw_as_it_is(width)
@@ -86,7 +86,7 @@ impl Table {
         (lines.join("\n") + "\n", left_out)
     }
 
-    /// The columns that fit, and the titles of the others.
+    /// The columns that fit, and the titles of the omitted ones.
     fn fitting(&self, width: Option<usize>) -> (Vec<&Column>, Vec<String>) {
         let mut shown: Vec<&Column> = self.columns.iter().collect();
         let mut left_out = Vec::new();
@@ -130,10 +130,10 @@ impl Table {
     }
 }
 
-/// Names are shortened to no less.
+/// Minimum width of shortened names.
 const MIN_NAME: usize = 12;
 
-/// The columns with the longest names shortened, so far as a terminal of `width` columns asks for it.
+/// Shortens the columns with the longest names as far as a terminal of `width` columns requires.
 fn shortened(shown: Vec<&Column>, width: Option<usize>) -> Vec<Cow<'_, Column>> {
     let mut widths: Vec<usize> = shown.iter().map(|column| width_of(column)).collect();
     let mut over =
@@ -148,7 +148,7 @@ fn shortened(shown: Vec<&Column>, width: Option<usize>) -> Vec<Cow<'_, Column>> 
     shown.into_iter().zip(widths).map(fit).collect()
 }
 
-/// The column with cells of at most `most` characters: what is longer has its middle left out.
+/// The column with cells of at most `max` characters: longer ones lose their middle.
 fn fitted(column: &Column, max: usize) -> Cow<'_, Column> {
     if width_of(column) <= max + GAP {
         return Cow::Borrowed(column);
@@ -170,16 +170,16 @@ fn cell(column: &Column, row: usize) -> &str {
     column.cells.get(row).map_or("", String::as_str)
 }
 
-/// A cell as CSV has it: a spreadsheet runs no formula that a name pretends to be.
+/// A cell in CSV: protected so that a spreadsheet does not run a name as a formula.
 fn csv_cell(column: &Column, row: usize) -> Cow<'_, str> {
     let cell = cell(column, row);
     if column.right { cell.into() } else { printable::csv_cell(cell) }
 }
 
-/// Blanks between columns.
+/// Spaces between columns.
 const GAP: usize = 2;
 
-/// Columns a column takes on a terminal, the gap after it included.
+/// The width of a column on a terminal, including the gap after it.
 fn width_of(column: &Column) -> usize {
     let cells = column.cells.iter().chain([&column.title]);
     cells.map(|cell| cell.chars().count()).max().unwrap_or(0) + GAP

@@ -1,6 +1,6 @@
-//! Numbers as people read them: durations with a unit, shares, counts.
+//! Formats numbers for people: durations with a unit, shares, counts.
 
-/// A duration with three significant digits and its unit; `ticks` where there are no nanoseconds.
+/// A duration with three significant digits and its unit; `ticks` if it is not in nanoseconds.
 #[must_use]
 pub fn time(value: u64, nanoseconds: bool) -> String {
     if !nanoseconds {
@@ -15,7 +15,7 @@ pub fn time(value: u64, nanoseconds: bool) -> String {
     format!("{value} ns")
 }
 
-/// The unit that times are in where they are plain numbers: `ns`, or ticks of the clock.
+/// The unit of plain times: `ns`, or ticks of the clock.
 #[must_use]
 pub const fn unit(nanoseconds: bool) -> &'static str {
     if nanoseconds { "ns" } else { "cycles" }
@@ -29,7 +29,7 @@ fn three_digits(value: f64) -> String {
     }
 }
 
-/// A share of a whole in percent; a dash where there is no whole.
+/// A share in percent; a dash if the whole is zero.
 #[must_use]
 pub fn share(part: u64, total: u64) -> String {
     if total == 0 {
@@ -38,26 +38,26 @@ pub fn share(part: u64, total: u64) -> String {
     format!("{:.2}%", part as f64 * 100.0 / total as f64)
 }
 
-/// A count of something that takes an `s`, or an `es`, in the plural: "1 vCPU", "2 vCPUs", "3 stretches".
+/// A count with a noun that has a plural in `s` or `es`: "1 vCPU", "2 vCPUs", "3 stretches".
 #[must_use]
 pub fn plural(number: u64, noun: &str) -> String {
     let takes_es = ["s", "x", "ch", "sh"].iter().any(|ending| noun.ends_with(ending));
     counted(number, noun, &format!("{noun}{}", if takes_es { "es" } else { "s" }))
 }
 
-/// A count with what it counts and what that does: "1 event is", "2 events are".
+/// A count with a noun and a verb: "1 event is", "2 events are".
 #[must_use]
 pub fn counted(number: u64, singular: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { singular } else { many })
 }
 
-/// The words for a number of things that the sentence has named.
+/// The pronoun for a number of things that the sentence has named.
 #[must_use]
 pub fn them(number: usize) -> &'static str {
     if number == 1 { "it" } else { "them" }
 }
 
-/// A count with its thousands apart.
+/// A count with thousands separators.
 #[must_use]
 pub fn count(value: u64) -> String {
     let digits = value.to_string();
@@ -71,7 +71,7 @@ pub fn count(value: u64) -> String {
     out
 }
 
-/// A number that may be negative, with its thousands apart.
+/// A signed number with thousands separators.
 #[must_use]
 pub fn signed(value: i64) -> String {
     let sign = if value < 0 { "-" } else { "" };

@@ -1,11 +1,11 @@
-//! Instructions of arm64.
+//! Disassembles arm64.
 
 use yaxpeax_arch::{Arch, Decoder, U8Reader};
 use yaxpeax_arm::armv8::a64::ARMv8;
 
 use crate::instructions::Instruction;
 
-/// Bytes of each.
+/// Bytes per instruction.
 const BYTES: usize = 4;
 
 /// ERET, which runs a guest (C6.2 of the Arm architecture reference manual).
@@ -15,7 +15,7 @@ pub(crate) fn instructions_to(code: &[u8], into: usize, before: usize) -> Option
     let (all, _) = code.as_chunks::<BYTES>();
     let at = Some(into / BYTES).filter(|_| into.is_multiple_of(BYTES))?;
     let wanted = instruction(all, at)?;
-    // Words of data may stand among them.
+    // Data words can be between instructions.
     let those = (at.saturating_sub(before)..at).filter_map(|at| instruction(all, at));
     Some(those.chain([wanted]).collect())
 }

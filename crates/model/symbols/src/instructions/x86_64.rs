@@ -1,4 +1,4 @@
-//! Instructions of x86-64.
+//! Disassembles x86-64.
 
 use std::collections::VecDeque;
 
@@ -6,8 +6,8 @@ use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter, Mnemonic};
 
 use crate::instructions::Instruction;
 
-/// What runs a guest, and what lets in the interrupt that ended it (KVM on AMD does with STGI, on Intel
-/// it calls the interrupt's handler and uses STI).
+/// Instructions that run a guest, or that enable the interrupt which ended it (KVM on AMD uses
+/// STGI; on Intel it calls the interrupt handler and uses STI).
 const BEFORE: [Mnemonic; 5] =
     [Mnemonic::Vmrun, Mnemonic::Vmresume, Mnemonic::Vmlaunch, Mnemonic::Stgi, Mnemonic::Sti];
 
@@ -18,7 +18,7 @@ pub(crate) fn instructions_to(
     before: usize,
 ) -> Option<Vec<Instruction>> {
     let mut decoder = Decoder::with_ip(64, code, begin, DecoderOptions::NONE);
-    // One more than is wanted: what it does says something of the one after it.
+    // One more than requested, to set `is_after_guest` of the first one.
     let mut last = VecDeque::new();
     loop {
         let at = decoder.position();

@@ -1,9 +1,10 @@
-//! System calls by what they are allowed for.
+//! Lists of system calls by purpose.
 //!
-//! Those of readers come from reading their code, and from recordings over each channel with glibc;
-//! what glibc's and musl's allocators, threads that end, and panics call is among them.
+//! The list for readers comes from reading their code, and from tracing recordings over each
+//! channel with glibc. It includes calls of glibc's and musl's allocators, of thread exit, and of
+//! panics.
 
-/// Mounts: no thread here has a reason for these but one that looks for tracefs and finds it unmounted.
+/// Mount calls: only a thread that mounts tracefs has a reason for them.
 pub(crate) const MOUNTS: &[i64] = &[
     libc::SYS_mount,
     libc::SYS_umount2,
@@ -13,7 +14,7 @@ pub(crate) const MOUNTS: &[i64] = &[
     libc::SYS_fsmount,
 ];
 
-/// System calls that no thread here needs, but an attacker would: programs, memory of other
+/// System calls that no thread here needs but that an attacker would use: programs, memory of other
 /// processes, BPF programs and kernel modules, other identities; and [`MOUNTS`].
 pub(crate) const NEVER: &[i64] = &[
     libc::SYS_execve,
@@ -63,7 +64,8 @@ pub(crate) const NEVER: &[i64] = &[
     libc::SYS_modify_ldt,
 ];
 
-/// What a thread needs that reads and writes descriptors it was given; some commands of fcntl are allowed apart.
+/// Calls of a thread that only uses descriptors that it received; the filter allows some fcntl
+/// commands separately.
 pub(crate) const READER: &[i64] = &[
     // Descriptors.
     libc::SYS_read,
@@ -83,7 +85,7 @@ pub(crate) const READER: &[i64] = &[
     libc::SYS_eventfd2,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_poll,
-    // Sockets that are connected.
+    // Connected sockets.
     libc::SYS_recvfrom,
     libc::SYS_recvmsg,
     libc::SYS_sendto,
@@ -93,12 +95,12 @@ pub(crate) const READER: &[i64] = &[
     libc::SYS_setsockopt,
     libc::SYS_getpeername,
     libc::SYS_getsockname,
-    // Memory; mmap and mprotect are allowed apart.
+    // Memory; the filter allows mmap and mprotect separately.
     libc::SYS_brk,
     libc::SYS_munmap,
     libc::SYS_mremap,
     libc::SYS_madvise,
-    // Waiting, time, chance.
+    // Waiting, time, random numbers.
     libc::SYS_futex,
     libc::SYS_sched_yield,
     libc::SYS_sched_getaffinity,
@@ -109,7 +111,7 @@ pub(crate) const READER: &[i64] = &[
     libc::SYS_gettimeofday,
     libc::SYS_getrandom,
     libc::SYS_restart_syscall,
-    // Signals, and the end of a thread.
+    // Signals, and thread exit.
     libc::SYS_rt_sigaction,
     libc::SYS_rt_sigprocmask,
     libc::SYS_rt_sigreturn,
@@ -122,8 +124,8 @@ pub(crate) const READER: &[i64] = &[
     libc::SYS_exit_group,
 ];
 
-/// What a thread needs next to that which takes connections: each over TLS gets a thread and a pair of
-/// sockets. A thread that is started confines itself further.
+/// Additional calls of a thread that accepts connections: each TLS connection needs a thread and a
+/// socket pair. A new thread confines itself further.
 pub(crate) const LISTENER: &[i64] = &[
     libc::SYS_accept4,
     libc::SYS_socketpair,

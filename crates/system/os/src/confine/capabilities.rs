@@ -1,4 +1,4 @@
-//! Capabilities that a thread keeps.
+//! Drops a thread's capabilities.
 
 use std::io;
 
@@ -8,14 +8,14 @@ use rustix::thread::{
     remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
 };
 
-/// Has the calling thread, and those that it starts from now on, keep no other capabilities than
-/// these, of those that it has. Programs that it runs get no others either, and none by set-user-id.
+/// Restricts the capabilities of the calling thread, and of threads that it starts from now on, to
+/// those in `to_keep`. Programs that it executes get no others, not even through set-user-id.
 ///
-/// The bounding set stays as it is where the thread lacks `CAP_SETPCAP`: nothing can be gained by it
-/// then, as programs gain no privileges any more.
+/// Without `CAP_SETPCAP` the bounding set does not change, which has no effect: programs can no
+/// longer gain privileges.
 ///
 /// # Errors
-/// When the kernel refuses, as a filter of a container's may.
+/// If the kernel refuses, for example because of a container's filter.
 pub fn keep_only(to_keep: CapabilitySet) -> io::Result<()> {
     let now = capabilities(None)?;
     if now.effective.contains(CapabilitySet::SETPCAP) {
@@ -28,7 +28,8 @@ pub fn keep_only(to_keep: CapabilitySet) -> io::Result<()> {
         inheritable: CapabilitySet::empty(),
     };
     set_capabilities(None, sets)?;
-    // What is not permitted is in no ambient set; kernels before 4.3 have none.
+    // The ambient set cannot contain capabilities that are not permitted; kernels before 4.3 have
+    // no such set.
     let _ = clear_ambient_capability_set();
     Ok(set_no_new_privs(true)?)
 }
@@ -36,7 +37,7 @@ pub fn keep_only(to_keep: CapabilitySet) -> io::Result<()> {
 fn keep_in_bounding_set(to_keep: CapabilitySet) -> io::Result<()> {
     for bit in 0..u64::BITS {
         let capability = CapabilitySet::from_bits_retain(1 << bit);
-        // The kernel knows no capability with this number, nor a later one.
+        // The kernel knows neither this capability nor higher ones.
         let Ok(is_there) = capability_is_in_bounding_set(capability) else { break };
         if is_there && !to_keep.contains(capability) {
             remove_capability_from_bounding_set(capability)?;

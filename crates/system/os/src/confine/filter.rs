@@ -1,9 +1,9 @@
-//! Filters of system calls, as the kernel runs them.
+//! Seccomp filters.
 //!
-//! If several filters apply, the strictest result counts. A call that no thread ever needs ends the process at
-//! once, because only an attacker would make it. The recorder's guard then ends tracing and saves the kernel's
-//! buffers. All other forbidden calls fail with `EPERM`, so that an unexpected call of a C library causes an
-//! error, but does not end the recording.
+//! If several filters apply, the strictest result counts. A call that no thread ever needs ends the
+//! process at once, because only an attacker would make it. The recorder's guard then ends tracing
+//! and saves the kernel's buffers. All other forbidden calls fail with `EPERM`, so that an
+//! unexpected call of a C library causes an error, but does not end the recording.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,21 +18,22 @@ use crate::confine::calls;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Filter {
-    /// Ends the process at calls that no thread has a reason for.
+    /// Ends the process at calls that no thread needs.
     Never,
-    /// The same, but for mounts.
+    /// The same, except for mount calls.
     NeverButMounts,
-    /// Has mounts fail.
+    /// Mount calls fail.
     NoMounts,
-    /// Has `clone3` not be there: its arguments can't be seen, and C libraries use `clone` then.
+    /// `clone3` fails with `ENOSYS`: a filter cannot check its arguments, and C libraries fall back
+    /// to `clone`.
     NoClone3,
-    /// What threads need that read what strangers send.
+    /// Allows the calls of threads that read untrusted data.
     Reader,
-    /// That, taking connections, and starting threads.
+    /// Also allows accepting connections and starting threads.
     Listener,
 }
 
-/// Applies filters to the calling thread, in this order: after the last one no more can be added.
+/// Applies filters to the calling thread in this order: after the last one, no more can be added.
 pub(crate) fn apply(filters: &[Filter]) -> io::Result<()> {
     for filter in filters {
         apply_filter(filter.program()?).map_err(|error| match error {
@@ -49,14 +50,14 @@ pub(crate) fn note_failure(error: &io::Error) {
     let _ = FAILURE.set(error.to_string());
 }
 
-/// Why some thread is not confined, if so: a kernel without filters of system calls.
+/// Why some thread is not confined, if any: the kernel has no seccomp filters.
 #[must_use]
 pub fn failure() -> Option<&'static str> {
     FAILURE.get().map(String::as_str)
 }
 
 impl Filter {
-    /// The filter as the kernel takes it; made once.
+    /// The BPF program, which is compiled once.
     fn program(self) -> io::Result<&'static BpfProgram> {
         static PROGRAMS: [OnceLock<Result<BpfProgram, String>>; 6] = [const { OnceLock::new() }; 6];
         let made = PROGRAMS.get(self as usize).map(|slot| slot.get_or_init(|| self.compile()));
@@ -97,12 +98,12 @@ impl Filter {
     }
 }
 
-/// Numbers of calls from here on are those of another table, as the x32 ABI has it for the same processor:
-/// there `execve` has a number that no rule names.
+/// Call numbers from here on belong to another table, such as the x32 ABI of the same processor:
+/// there `execve` has a number that no rule covers.
 const OTHER_TABLE: u32 = 0x4000_0000;
 
-/// The part of the program behind the check of the architecture: no thread here needs system calls of another
-/// table, so such a call ends the process.
+/// Adds a check after that of the architecture: no thread here needs system calls of another table,
+/// so such a call ends the process.
 fn without_other_numbers(program: BpfProgram) -> BpfProgram {
     let load = sock_filter { code: 0x20, jt: 0, jf: 0, k: 0 };
     let is_other = sock_filter { code: 0x35, jt: 0, jf: 1, k: OTHER_TABLE };
@@ -110,10 +111,10 @@ fn without_other_numbers(program: BpfProgram) -> BpfProgram {
     [load, is_other, kill].into_iter().chain(program).collect()
 }
 
-/// As `asm-generic/ioctls.h` has it; its type differs between C libraries.
+/// Value from `asm-generic/ioctls.h`; its type differs between C libraries.
 const FIONBIO: u64 = 0x5421;
 
-/// The calls that readers may make on a descriptor that they received.
+/// The fcntl commands that readers may use on their descriptors.
 const FCNTL: [libc::c_int; 8] = [
     libc::F_DUPFD,
     libc::F_DUPFD_CLOEXEC,
@@ -127,19 +128,19 @@ const FCNTL: [libc::c_int; 8] = [
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Rules that match calls whatever their arguments are.
+/// Rules that match calls with any arguments.
 fn unconditional(calls: &[i64]) -> Rules {
     calls.iter().map(|&call| (call, Vec::new())).collect()
 }
 
-/// A condition on the argument at this place.
+/// A condition on the argument with this index.
 fn argument(at: u8, operator: SeccompCmpOp, value: u64) -> Result<Vec<SeccompRule>, String> {
     let condition = SeccompCondition::new(at, SeccompCmpArgLen::Qword, operator, value);
     let rule = condition.and_then(|condition| SeccompRule::new(vec![condition]));
     Ok(vec![rule.map_err(|error| error.to_string())?])
 }
 
-/// Bits of an argument that are these.
+/// A condition on some bits of an argument.
 fn bits(at: u8, mask: libc::c_int, value: libc::c_int) -> Result<Vec<SeccompRule>, String> {
     let [mask, value] = [mask, value].map(|bits| u64::from(bits.cast_unsigned()));
     argument(at, SeccompCmpOp::MaskedEq(mask), value)
@@ -147,18 +148,18 @@ fn bits(at: u8, mask: libc::c_int, value: libc::c_int) -> Result<Vec<SeccompRule
 
 fn reader() -> Result<Rules, String> {
     let mut rules = unconditional(calls::READER);
-    // Memory that can be run is not made.
+    // Forbids executable memory.
     rules.insert(libc::SYS_mmap, bits(2, libc::PROT_EXEC, 0)?);
     rules.insert(libc::SYS_mprotect, bits(2, libc::PROT_EXEC, 0)?);
-    // Not F_SETOWN and F_SETSIG, which have the kernel send any process any signal.
+    // Excludes F_SETOWN and F_SETSIG, which make the kernel send any signal to any process.
     let commands = FCNTL
         .iter()
         .map(|&command| argument(1, SeccompCmpOp::Eq, u64::from(command.cast_unsigned())));
     let commands: Result<Vec<_>, _> = commands.collect();
     rules.insert(libc::SYS_fcntl, commands?.into_iter().flatten().collect());
-    // Sockets that are not to wait.
+    // Non-blocking mode of sockets.
     rules.insert(libc::SYS_ioctl, argument(1, SeccompCmpOp::Eq, FIONBIO)?);
-    // What a panic that aborts ends with.
+    // The last call of a panic that aborts.
     let own_pid = u64::from(std::process::id());
     rules.insert(libc::SYS_tgkill, argument(0, SeccompCmpOp::Eq, own_pid)?);
     Ok(rules)
@@ -180,7 +181,7 @@ mod tests {
     const KILLED: u32 = libc::SECCOMP_RET_KILL_PROCESS;
     const REFUSED: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
 
-    /// What a filter answers to a call: the few instructions of such programs, as the kernel runs them.
+    /// Evaluates a filter for a call: interprets the few BPF instructions as the kernel does.
     fn answer(filter: Filter, call: i64, arguments: &[u64]) -> u32 {
         let mut data = Vec::from((call as u32).to_ne_bytes());
         data.extend(0xc000_003e_u32.to_ne_bytes());
@@ -235,7 +236,8 @@ mod tests {
     fn readers_have_nobody_sent_signals() {
         let fcntl = |command: libc::c_int| u64::from(command.cast_unsigned());
         for filter in [Filter::Reader, Filter::Listener] {
-            // F_SETOWN, F_GETOWN, F_SETSIG, F_GETSIG, F_SETOWN_EX, and their lower halves alone.
+            // F_SETOWN, F_GETOWN, F_SETSIG, F_GETSIG, F_SETOWN_EX, and values with the same lower
+            // half.
             for command in [8, 9, 10, 11, 15, 8 | 1 << 32, 4 | 1 << 32] {
                 assert_eq!(answer(filter, libc::SYS_fcntl, &[3, command]), REFUSED, "{command}");
             }

@@ -1,4 +1,4 @@
-//! Threads that are confined before they do anything.
+//! Threads that are confined before they do any work.
 
 use std::io;
 use std::thread;
@@ -6,19 +6,19 @@ use std::thread;
 use crate::confine::capabilities::{CapabilitySet, keep_only};
 use crate::confine::filter::{self, Filter};
 
-/// How a thread is confined.
+/// The confinement of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confined {
-    /// It reads what strangers send, from descriptors that it was given: it opens nothing, connects to
-    /// nothing, starts no thread and no program. It has no capability.
+    /// Reads untrusted data from descriptors that it received: it opens and connects nothing, and
+    /// starts no threads or programs. It has no capabilities.
     Reader,
-    /// The same, and it takes connections and starts threads.
+    /// The same, but it can accept connections and start threads.
     Listener,
-    /// It opens, connects, and starts threads, with no other capabilities than these; only what no thread
-    /// here has a reason to call is forbidden.
+    /// Opens, connects and starts threads, with only these capabilities; calls that no thread here
+    /// needs are forbidden.
     Worker(CapabilitySet),
-    /// The same for one that looks for tracefs again and again: should it be unmounted meanwhile, that is
-    /// an error, not the end of the process.
+    /// The same for a thread that searches for tracefs repeatedly: if tracefs is unmounted
+    /// meanwhile, mount calls fail instead of ending the process.
     TracefsWorker(CapabilitySet),
 }
 
@@ -26,8 +26,9 @@ impl Confined {
     /// A worker without capabilities.
     pub const WORKER: Self = Self::Worker(CapabilitySet::empty());
 
-    /// Confines the calling thread for as long as it lives. Where the kernel refuses, the thread goes
-    /// on and [`crate::confine::failure`] says why: recording without this is better than not recording.
+    /// Confines the calling thread until it ends. If the kernel refuses, the thread continues and
+    /// [`crate::confine::failure`] has the reason: recording without confinement is better than not
+    /// recording.
     pub fn enter(self) {
         let capabilities = match self {
             Self::Worker(capabilities) | Self::TracefsWorker(capabilities) => capabilities,
@@ -45,10 +46,10 @@ impl Confined {
     }
 }
 
-/// Runs something in a confined thread of its own, and waits for it.
+/// Runs a closure in a confined thread, and waits for it.
 ///
 /// # Errors
-/// Its own, and when no thread can be started, or it panics.
+/// Those of the closure; or if no thread can be started, or if it panics.
 pub fn apart<T: Send>(
     confined: Confined,
     name: &str,
@@ -57,7 +58,7 @@ pub fn apart<T: Send>(
     apart_while(confined, name, run, || ()).0
 }
 
-/// The same, with something that the calling thread does meanwhile; both results.
+/// The same, while the calling thread runs another closure; returns both results.
 pub fn apart_while<T: Send, M>(
     confined: Confined,
     name: &str,

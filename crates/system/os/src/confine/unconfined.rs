@@ -1,4 +1,4 @@
-//! A thread that does for confined ones what those may not: opening files, looking into /proc.
+//! A thread that performs operations which confined threads may not: opening files, reading /proc.
 
 use std::io;
 use std::sync::mpsc::{self, Sender};
@@ -9,23 +9,23 @@ use crate::confine::thread::Confined;
 
 type Errand = Box<dyn FnOnce() + Send>;
 
-/// Such a thread. It ends when the last one of these is dropped.
+/// A handle of this thread, which ends when the last handle is dropped.
 #[derive(Clone, Debug)]
 pub struct Unconfined(Sender<Errand>);
 
 impl Unconfined {
-    /// Starts it; to be called by a thread that is not confined itself.
+    /// Starts the thread; must be called by an unconfined thread.
     ///
     /// # Errors
-    /// When no thread can be started.
+    /// If no thread can be started.
     pub fn start(name: &str) -> io::Result<Self> {
         Self::with(CapabilitySet::empty(), name)
     }
 
-    /// The same, with such capabilities.
+    /// Starts the thread with these capabilities.
     ///
     /// # Errors
-    /// When no thread can be started.
+    /// If no thread can be started.
     pub fn with(capabilities: CapabilitySet, name: &str) -> io::Result<Self> {
         let (errands, given) = mpsc::channel::<Errand>();
         thread::Builder::new().name(name.to_owned()).spawn(move || {
@@ -35,10 +35,10 @@ impl Unconfined {
         Ok(Self(errands))
     }
 
-    /// Has it do something, and waits for that.
+    /// Runs a closure in the thread, and waits for it.
     ///
     /// # Errors
-    /// When what it did panicked: the thread is gone then.
+    /// If the closure panicked, which ends the thread.
     pub fn run<T: Send + 'static>(
         &self,
         errand: impl FnOnce() -> T + Send + 'static,
@@ -46,7 +46,7 @@ impl Unconfined {
         let (done, is_done) = mpsc::sync_channel(1);
         let gone = || io::Error::other("the thread that opens files has ended");
         let errand = Box::new(move || {
-            // The thread that asked may have ended.
+            // The requesting thread may have ended.
             let _ = done.send(errand());
         });
         self.0.send(errand).map_err(|_| gone())?;

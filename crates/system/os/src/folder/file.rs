@@ -1,4 +1,4 @@
-//! A file that is written from its beginning, or its end, on.
+//! A file that is written sequentially.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -15,7 +15,7 @@ use crate::folder::observer::{Observer, Operation, before, sync_data, uninterrup
 pub struct OutFile {
     file: File,
     path: PathBuf,
-    /// Where the next byte goes.
+    /// Position of the next byte.
     offset: u64,
     observer: Option<Arc<dyn Observer>>,
 }
@@ -30,7 +30,7 @@ impl OutFile {
         Ok(Self { file, path, offset, observer })
     }
 
-    /// The path that it was made by, for messages.
+    /// The path at creation, for messages.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -42,16 +42,16 @@ impl OutFile {
         self.offset
     }
 
-    /// Whether nothing is in it.
+    /// Whether the file is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.offset == 0
     }
 
-    /// Cuts the file to a length; the next byte goes there.
+    /// Truncates the file; the next byte goes to its end.
     ///
     /// # Errors
-    /// What the disk says.
+    /// Errors of the disk.
     pub fn cut(&mut self, bytes: u64) -> io::Result<()> {
         uninterrupted(|| {
             self.before(&Operation::SetLength(&self.path, bytes))?;
@@ -61,10 +61,11 @@ impl OutFile {
         Ok(())
     }
 
-    /// Moves bytes out of a pipe to its end without copying them through here; how many it were.
+    /// Moves at most `most_bytes` from a pipe to the end of the file without copying; returns the
+    /// number of bytes.
     ///
     /// # Errors
-    /// What the disk says.
+    /// Errors of the disk.
     pub fn splice_from(&mut self, pipe: impl AsFd, most_bytes: usize) -> io::Result<usize> {
         let (path, offset) = (&*self.path, self.offset);
         let moved = uninterrupted(|| {
@@ -75,15 +76,15 @@ impl OutFile {
         Ok(moved)
     }
 
-    /// Has its bytes, and its length, on the disk.
+    /// Flushes data and length to the disk.
     ///
     /// # Errors
-    /// The disk's result, which also covers bytes written long before.
+    /// Errors of the disk, including those of much earlier writes.
     pub fn sync(&self) -> io::Result<()> {
         sync_data(&self.file, &self.path, self.observer.as_ref())
     }
 
-    /// A second handle of the open file, with its observer.
+    /// A duplicate handle of the open file, with its observer.
     pub(crate) fn shared(&self) -> io::Result<(File, Option<Arc<dyn Observer>>)> {
         Ok((self.file.try_clone()?, self.observer.clone()))
     }
@@ -94,7 +95,7 @@ impl OutFile {
 }
 
 impl From<OutFile> for File {
-    /// For writers that take nothing else; no observer sees what they do.
+    /// For writers that need a `File`; the observer does not see their operations.
     fn from(file: OutFile) -> Self {
         file.file
     }

@@ -17,8 +17,8 @@ impl Default for Modes {
 }
 
 impl Modes {
-    /// Files with these permissions; none where the owner could not read and write them, anybody
-    /// else could write them, or they could be executed.
+    /// Files with these permissions; `None` if the owner could not read and write them, if others
+    /// could write them, or if they were executable.
     #[must_use]
     pub fn of_files(bits: u32) -> Option<Self> {
         (bits & !0o044 == 0o600).then_some(Self { files: bits })
@@ -35,7 +35,7 @@ impl Modes {
     }
 
     pub(crate) fn folder(self) -> Mode {
-        // Users who may read a folder may enter it.
+        // Read permission of a folder implies search permission.
         Mode::from_raw_mode(self.files | (self.files & 0o444) >> 2)
     }
 }

@@ -1,4 +1,4 @@
-//! Shows tests the operations of a folder's writers, each in advance.
+//! Reports the operations of a folder's writers to tests, before they are executed.
 
 use std::fmt;
 use std::fs::File;
@@ -6,50 +6,51 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// One operation on a file or folder. Paths are as the folder was named when it was opened.
+/// An operation on a file or folder. Paths begin with the path by which the folder was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation<'a> {
-    /// A new file, or one that is opened to be written on.
+    /// Create a file, or open one for writing.
     Open(&'a Path),
-    /// A new folder.
+    /// Create a folder.
     MakeFolder(&'a Path),
-    /// Bytes at an offset.
+    /// Write bytes at an offset.
     Write {
         /// The file.
         path: &'a Path,
-        /// Where they go.
+        /// Offset in the file.
         offset: u64,
         bytes: &'a [u8],
     },
-    /// Bytes out of a pipe at an offset.
+    /// Move bytes from a pipe to an offset.
     Splice {
         /// The file.
         path: &'a Path,
-        /// Where they go.
+        /// Offset in the file.
         offset: u64,
-        /// How many at most.
+        /// Maximum number of bytes.
         most_bytes: usize,
     },
-    /// A file gets another length.
+    /// Set the length of a file.
     SetLength(&'a Path, u64),
-    /// A file, or a folder's list of names, goes to the disk.
+    /// Flush a file, or a folder's entries, to the disk.
     Sync(&'a Path),
-    /// A file gets the name of another.
+    /// Rename a file.
     Rename(&'a Path, &'a Path),
-    /// A file or an empty folder goes.
+    /// Remove a file or an empty folder.
     Remove(&'a Path),
 }
 
-/// Sees operations, and may have them fail.
+/// Observes operations, and can make them fail.
 pub trait Observer: fmt::Debug + Send + Sync {
-    /// Called before each operation; an error stands for its result, and it is not done.
+    /// Called before each operation; an error becomes the operation's result, and the operation is
+    /// not executed.
     ///
     /// # Errors
-    /// Those that the operation is to have.
+    /// Those that the operation should return.
     fn before(&self, operation: &Operation<'_>) -> io::Result<()>;
 }
 
-/// Shows an operation to the observer, if there is one.
+/// Reports an operation to the observer, if there is one.
 pub(crate) fn before(
     observer: Option<&Arc<dyn Observer>>,
     operation: &Operation<'_>,
@@ -57,7 +58,7 @@ pub(crate) fn before(
     observer.map_or(Ok(()), |observer| observer.before(operation))
 }
 
-/// Has a file's bytes, and its length, on the disk.
+/// Flushes a file's data and length to the disk.
 pub(crate) fn sync_data(
     file: &File,
     path: &Path,
@@ -69,7 +70,8 @@ pub(crate) fn sync_data(
     })
 }
 
-/// Does an operation until no signal interrupts it: files of networks and of user space have such.
+/// Repeats an operation that a signal interrupts: network and user-space file systems can return
+/// this error.
 pub(crate) fn uninterrupted<T>(mut operation: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match operation() {

@@ -1,4 +1,4 @@
-//! Opening a folder, and making files and folders in it.
+//! Opens a folder, and creates files and folders in it.
 
 use std::fs::File;
 use std::io;
@@ -17,23 +17,23 @@ use crate::folder::file::OutFile;
 use crate::folder::modes::Modes;
 use crate::folder::observer::{Observer, Operation, before, uninterrupted};
 
-/// An open folder of this user's. Clones are the same folder.
+/// An open folder of this user. Clones refer to the same folder.
 #[derive(Clone, Debug)]
 pub struct Folder(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     fd: OwnedFd,
-    /// As it was named: for messages, and for readers that take a path.
+    /// The path as given: for messages, and for readers that take a path.
     path: PathBuf,
     modes: Modes,
     observer: Option<Arc<dyn Observer>>,
 }
 
-/// Whether a folder was there.
+/// Whether a folder already existed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Made {
-    /// It was made.
+    /// It was created.
     New,
     Before,
 }
@@ -42,18 +42,20 @@ const FOLDER_FLAGS: OFlags =
     OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::RDONLY);
 
 impl Folder {
-    /// Opens a folder that is there.
+    /// Opens an existing folder.
     ///
     /// # Errors
-    /// When there is none, it is a link, another user's, or writable for others.
+    /// If it does not exist, is a symbolic link, belongs to another user, or is writable for
+    /// others.
     pub fn open(path: &Path, modes: Modes) -> io::Result<Self> {
         Self::open_in(CWD, path, path.to_owned(), modes, None)
     }
 
-    /// Opens a folder, and makes it where there is none. The folder above it may be anybody's.
+    /// Opens a folder, and creates it if it does not exist. Its parent folder may belong to any
+    /// user.
     ///
     /// # Errors
-    /// As [`Folder::open`], and when it can't be made.
+    /// As for [`Folder::open`], and if it cannot be created.
     pub fn open_or_make(
         path: &Path,
         modes: Modes,
@@ -62,10 +64,10 @@ impl Folder {
         Self::open_or_make_in(CWD, path, path.to_owned(), modes, observer)
     }
 
-    /// Makes a folder where there is none.
+    /// Creates a folder.
     ///
     /// # Errors
-    /// When something of that name is there, or it can't be made.
+    /// If the name exists, or if the folder cannot be created.
     pub fn make(path: &Path, modes: Modes) -> io::Result<Self> {
         mkdirat(CWD, path, modes.folder())?;
         let made = Self::open(path, modes)?;
@@ -103,7 +105,7 @@ impl Folder {
         observer: Option<Arc<dyn Observer>>,
     ) -> io::Result<Self> {
         let fd = openat(at, name, FOLDER_FLAGS, Mode::empty()).map_err(|error| match error {
-            // The errors of NOFOLLOW for a link, with DIRECTORY and without.
+            // The errors of O_NOFOLLOW for a symbolic link, with and without O_DIRECTORY.
             Errno::NOTDIR | Errno::LOOP => not_a_folder(&error.into()),
             error => error.into(),
         })?;
@@ -111,15 +113,15 @@ impl Folder {
         Ok(Self(Arc::new(Inner { fd, path, modes, observer })))
     }
 
-    /// The inherited umask may be wider or narrower than the requested permissions.
+    /// Sets the permissions, because the inherited umask may be wider or narrower than requested.
     fn keep_to_modes(&self) -> io::Result<()> {
         Ok(fchmod(&self.0.fd, self.0.modes.folder())?)
     }
 
-    /// A folder in it; made where there is none.
+    /// A subfolder; created if it does not exist.
     ///
     /// # Errors
-    /// As [`Folder::open_or_make`].
+    /// As for [`Folder::open_or_make`].
     pub fn subfolder(&self, name: &str) -> io::Result<Self> {
         let (name, path) = self.named(name)?;
         let Inner { modes, observer, .. } = &*self.0;
@@ -127,20 +129,20 @@ impl Folder {
         made.map(|(folder, _)| folder)
     }
 
-    /// A folder in it that is there.
+    /// An existing subfolder.
     ///
     /// # Errors
-    /// As [`Folder::open`].
+    /// As for [`Folder::open`].
     pub fn existing_subfolder(&self, name: &str) -> io::Result<Self> {
         let (name, path) = self.named(name)?;
         let Inner { modes, observer, .. } = &*self.0;
         Self::open_in(self.0.fd.as_fd(), name, path, *modes, observer.clone())
     }
 
-    /// A new file in it.
+    /// Creates a file.
     ///
     /// # Errors
-    /// When something of that name is there, a link that leads nowhere, too.
+    /// If the name exists, even as a dangling symbolic link.
     pub fn create_new(&self, name: &str) -> io::Result<OutFile> {
         let (name, path) = self.named(name)?;
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY;
@@ -152,10 +154,11 @@ impl Folder {
         OutFile::new(file, path, self.0.observer.clone())
     }
 
-    /// A file in it that is written on at its end; made where there is none.
+    /// A file to append to; created if it does not exist.
     ///
     /// # Errors
-    /// When it is a link, no file, another user's, or known under another name, too.
+    /// If it is a symbolic link, is not a regular file, belongs to another user, or has several
+    /// hard links.
     pub fn append(&self, name: &str) -> io::Result<OutFile> {
         match self.create_new(name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -167,10 +170,10 @@ impl Folder {
         OutFile::new(file, path, self.0.observer.clone())
     }
 
-    /// A file in it, to be read.
+    /// Opens a file for reading.
     ///
     /// # Errors
-    /// As [`Folder::append`], and when there is none.
+    /// As for [`Folder::append`], and if it does not exist.
     pub fn read(&self, name: &str) -> io::Result<File> {
         let (name, _) = self.named(name)?;
         let file = self.open_file(name, OFlags::RDONLY, Mode::empty())?;
@@ -178,10 +181,11 @@ impl Folder {
         Ok(file)
     }
 
-    /// A file in it for locks and small texts, to be read and written; made where there is none.
+    /// A file for locks and small texts, open for reading and writing; created if it does not
+    /// exist.
     ///
     /// # Errors
-    /// As [`Folder::append`].
+    /// As for [`Folder::append`].
     pub fn read_write(&self, name: &str) -> io::Result<File> {
         let (name, path) = self.named(name)?;
         let flags = OFlags::RDWR | OFlags::CREATE;
@@ -206,32 +210,32 @@ impl Folder {
         Ok(file.into())
     }
 
-    /// Whether something of that name is in it, a link that leads nowhere, too.
+    /// Whether the name exists, even as a dangling symbolic link.
     #[must_use]
     pub fn holds(&self, name: &str) -> bool {
         self.stat(name).is_ok()
     }
 
-    /// Whether it is what its path leads to now.
+    /// Whether its path still refers to it.
     #[must_use]
     pub fn is_at_its_path(&self) -> bool {
         let there = statat(CWD, self.path(), AtFlags::SYMLINK_NOFOLLOW).map(|stat| identity(&stat));
         there.is_ok_and(|there| self.identity().is_ok_and(|ours| ours == there))
     }
 
-    /// Where it is now; `None`: it was removed.
+    /// Its current path; `None` if it was removed.
     #[must_use]
     pub fn place(&self) -> Option<PathBuf> {
         if self.is_at_its_path() {
             return Some(self.path().to_owned());
         }
-        // A folder without a name has no link to itself, and none above it.
+        // A removed folder has no link to itself, and none from its parent.
         let is_there = fstat(&self.0.fd).is_ok_and(|stat| stat.st_nlink > 0);
         let open = format!("/proc/self/fd/{}", self.0.fd.as_raw_fd());
         std::fs::read_link(open).ok().filter(|_| is_there)
     }
 
-    /// Whether an open file is still the one of that name in it.
+    /// Whether an open file is still the one with this name.
     #[must_use]
     pub fn is_still(&self, name: &str, file: &File) -> bool {
         let same = |stat: Stat| fstat(file).is_ok_and(|open| identity(&open) == identity(&stat));
@@ -243,16 +247,16 @@ impl Folder {
         Ok(statat(&self.0.fd, name, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
-    /// Names of what is in it.
+    /// The names of its entries.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// If it cannot be read.
     pub fn names(&self) -> io::Result<Vec<String>> {
         let entries = Dir::read_from(&self.0.fd)?;
         let mut names = Vec::new();
         for entry in entries {
             let entry = entry?;
-            // All names in it are this program's; another's stays as it is.
+            // All names in it come from this program; other names are ignored.
             if let Ok(name) = entry.file_name().to_str()
                 && !matches!(name, "." | "..")
             {
@@ -262,10 +266,10 @@ impl Folder {
         Ok(names)
     }
 
-    /// Gives it and all in it to another user and group, itself last.
+    /// Changes owner and group of all its content, and finally of the folder itself.
     ///
     /// # Errors
-    /// When that is not allowed.
+    /// If this is not permitted.
     pub fn give_to(&self, user: u32, group: u32) -> io::Result<()> {
         let owner = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
         for name in self.names()? {
@@ -278,35 +282,35 @@ impl Folder {
         Ok(rustix::fs::fchown(&self.0.fd, owner.0, owner.1)?)
     }
 
-    /// Has its list of names on the disk: files that were made, renamed and removed.
+    /// Flushes its entries to the disk: created, renamed and removed files.
     ///
     /// # Errors
-    /// What the disk says.
+    /// Errors of the disk.
     pub fn sync(&self) -> io::Result<()> {
         uninterrupted(|| {
             self.before(&Operation::Sync(&self.0.path))?;
             match fsync(&self.0.fd) {
-                // A filesystem that has nothing to do for that.
+                // The file system needs no flush for this.
                 Ok(()) | Err(Errno::INVAL) => Ok(()),
                 Err(error) => Err(error.into()),
             }
         })
     }
 
-    /// Bytes that there is still room for where it is.
+    /// Free space on its file system in bytes.
     ///
     /// # Errors
-    /// When the system does not say.
+    /// If the system does not report it.
     pub fn free_bytes(&self) -> io::Result<u64> {
         let file_system = fstatvfs(&self.0.fd)?;
         let free = if geteuid().is_root() { file_system.f_bfree } else { file_system.f_bavail };
         Ok(free.saturating_mul(file_system.f_frsize))
     }
 
-    /// Bytes of the files in it and in folders in it.
+    /// Total size of its files, including those in subfolders, in bytes.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// If it cannot be read.
     pub fn bytes(&self) -> io::Result<u64> {
         let mut bytes = 0_u64;
         for name in self.names()? {
@@ -327,16 +331,16 @@ impl Folder {
         &self.0.path
     }
 
-    /// The permissions of what is made in it.
+    /// The permissions of files and folders created in it.
     #[must_use]
     pub fn modes(&self) -> Modes {
         self.0.modes
     }
 
-    /// The numbers of its filesystem and of itself in there: no other folder has both.
+    /// Device and inode number, which identify the folder.
     ///
     /// # Errors
-    /// When it can't be asked.
+    /// If they cannot be read.
     pub fn identity(&self) -> io::Result<(u64, u64)> {
         Ok(identity(&fstat(&self.0.fd)?))
     }
@@ -353,7 +357,7 @@ impl Folder {
         before(self.0.observer.as_ref(), operation)
     }
 
-    /// A plain name as it is used with the descriptor, and the whole path for messages.
+    /// A plain name for use with the descriptor, and the complete path for messages.
     pub(crate) fn named<'n>(&self, name: &'n str) -> io::Result<(&'n Path, PathBuf)> {
         if name.is_empty() || name.contains(['/', '\0']) || matches!(name, "." | "..") {
             let text = format!("{name:?} is not a plain file name");
@@ -373,7 +377,7 @@ fn not_a_folder(error: &io::Error) -> io::Error {
     io::Error::new(io::ErrorKind::NotADirectory, text)
 }
 
-/// Whether what is made in a folder stays what it is.
+/// Checks that other users cannot change the folder's entries.
 fn check_folder(stat: &Stat) -> io::Result<()> {
     check_owner(stat)?;
     let others = stat.st_mode & 0o022;
@@ -387,7 +391,7 @@ fn check_folder(stat: &Stat) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether writing a file that is there writes that file, and nothing else.
+/// Checks that writes to an existing file affect only that file.
 fn check_file(stat: &Stat) -> io::Result<()> {
     let refused = |text: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     if !FileType::from_raw_mode(stat.st_mode).is_file() {

@@ -1,4 +1,4 @@
-//! Removing what is in a folder: links themselves, never what they lead to.
+//! Removes entries of a folder: symbolic links themselves, never their targets.
 
 use std::io;
 
@@ -11,15 +11,15 @@ impl Folder {
     /// Removes a file.
     ///
     /// # Errors
-    /// When there is none, or it is a folder.
+    /// If it does not exist, or is a folder.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         self.unlink(name, AtFlags::empty())
     }
 
-    /// Removes a file where there is one.
+    /// Removes a file if it exists.
     ///
     /// # Errors
-    /// When it is a folder, or can't be removed.
+    /// If it is a folder, or cannot be removed.
     pub fn remove_if_there(&self, name: &str) -> io::Result<()> {
         match self.remove(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -27,18 +27,18 @@ impl Folder {
         }
     }
 
-    /// Removes an empty folder in it.
+    /// Removes an empty subfolder.
     ///
     /// # Errors
-    /// When it is not empty.
+    /// If it is not empty.
     pub fn remove_empty(&self, name: &str) -> io::Result<()> {
         self.unlink(name, AtFlags::REMOVEDIR)
     }
 
-    /// Removes a folder in it with all that it holds.
+    /// Removes a subfolder with all its content.
     ///
     /// # Errors
-    /// When it is no folder of this user's, or something in it can't be removed.
+    /// If it is not a folder of this user, or if some of its content cannot be removed.
     pub fn remove_all(&self, name: &str) -> io::Result<()> {
         let folder = self.existing_subfolder(name)?;
         for name in folder.names()? {

@@ -1,4 +1,4 @@
-//! Files that are there in full, or as they were.
+//! Atomic creation and replacement of files.
 
 use std::io::{self, Write};
 
@@ -11,28 +11,28 @@ impl Folder {
     /// Writes a new file.
     ///
     /// # Errors
-    /// When something of that name is there, or the disk is full.
+    /// If the name exists, or if the disk is full.
     pub fn write_new(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.create_new(name)?.write_all(bytes)
     }
 
-    /// Writes a file in place of one that may be there; after a crash there may be none, or a part.
+    /// Writes a file in place of an existing one; after a crash, it can be missing or incomplete.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// If it cannot be written.
     pub fn overwrite(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.remove_if_there(name)?;
         self.write_new(name, bytes)
     }
 
-    /// Writes a file under a temporary name, then renames it: readers find the old file or the new one, even
-    /// after a crash.
+    /// Writes a file under a temporary name, then renames it: readers find the old file or the new
+    /// one, even after a crash.
     ///
     /// # Errors
-    /// When it can't be written: the one that was there stays.
+    /// If it cannot be written; the old file then remains.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let new = format!("{name}.new");
-        // A file of a killed program, or one that another user created.
+        // A leftover of a killed program, or a file that another user created.
         self.remove_if_there(&new)?;
         let written = self.create_new(&new).and_then(|mut file| {
             file.write_all(bytes)?;
@@ -40,16 +40,16 @@ impl Folder {
         });
         let replaced = written.and_then(|()| self.rename(&new, name));
         if replaced.is_err() {
-            // It does no harm.
+            // A leftover does no harm.
             let _ = self.remove(&new);
         }
         replaced
     }
 
-    /// Moves something in it into another folder of the same filesystem, under the same name.
+    /// Moves an entry to another folder of the same file system, under the same name.
     ///
     /// # Errors
-    /// What the disk says.
+    /// Errors of the disk.
     pub fn move_to(&self, name: &str, to: &Self) -> io::Result<()> {
         let ((name, from_path), (_, to_path)) = (self.named(name)?, to.named(name)?);
         uninterrupted(|| {
@@ -59,10 +59,10 @@ impl Folder {
         to.sync().and_then(|()| self.sync())
     }
 
-    /// Gives a file another name, which may be another's, and has that on the disk.
+    /// Renames a file, replaces an existing one, and flushes the change to the disk.
     ///
     /// # Errors
-    /// What the disk says.
+    /// Errors of the disk.
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let ((from, from_path), (to, to_path)) = (self.named(from)?, self.named(to)?);
         uninterrupted(|| {

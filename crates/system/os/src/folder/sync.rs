@@ -1,4 +1,4 @@
-//! Having on the disk what was written, while it is written on.
+//! Flushes files to the disk while they are being written.
 
 use std::fs::File;
 use std::io;
@@ -25,21 +25,21 @@ impl Syncer {
         Self { file, path, observer }
     }
 
-    /// Has the file's bytes, and its length, on the disk.
+    /// Flushes the file's data and length to the disk.
     ///
     /// # Errors
-    /// The disk's result, which also covers bytes written long before.
+    /// Errors of the disk, including those of much earlier writes.
     pub fn sync(&self) -> io::Result<()> {
         sync_data(&self.file, &self.path, self.observer.as_ref())
     }
 }
 
 impl Folder {
-    /// Has all files in it on the disk, those of its folders too, and their names; stops early where
-    /// `is_over` says so.
+    /// Flushes all files in it and in its subfolders, and their names, to the disk; stops early if
+    /// `is_over` returns true.
     ///
     /// # Errors
-    /// What the disk says.
+    /// Errors of the disk.
     pub fn sync_all(&self, is_over: &dyn Fn() -> bool) -> io::Result<()> {
         for name in self.names()? {
             if is_over() {
@@ -60,10 +60,10 @@ impl Folder {
 }
 
 impl OutFile {
-    /// A second handle for the thread that syncs what this one writes.
+    /// A duplicate handle for the thread that flushes what this one writes.
     ///
     /// # Errors
-    /// When too many files are open.
+    /// If too many files are open.
     pub fn syncer(&self) -> io::Result<Syncer> {
         let (file, observer) = self.shared()?;
         Ok(Syncer::new(file, self.path().to_owned(), observer))

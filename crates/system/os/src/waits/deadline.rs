@@ -1,16 +1,17 @@
-//! The time at which a wait ends, computed once: whatever the other side sends meanwhile does not move it.
+//! The end of a wait as a point in time, computed once: data from the other side does not extend
+//! it.
 
 use std::time::{Duration, Instant};
 
-/// A wait that is practically endless.
+/// A wait that is practically infinite.
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// A point in time by which something must be over.
+/// A point in time by which an operation must have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deadline(Instant);
 
 impl Deadline {
-    /// The deadline that is so far away now.
+    /// The deadline this far from now.
     #[must_use]
     pub fn after(time: Duration) -> Self {
         let now = Instant::now();
@@ -23,7 +24,7 @@ impl Deadline {
         Self(self.0.checked_add(time.min(FOR_EVER)).unwrap_or(self.0))
     }
 
-    /// Time that is left; none when it has passed.
+    /// Remaining time; zero after the deadline.
     #[must_use]
     pub fn remaining(self) -> Duration {
         self.0.saturating_duration_since(Instant::now())

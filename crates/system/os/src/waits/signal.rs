@@ -1,4 +1,4 @@
-//! Signals an event to threads, once: a recording is over, or the other side is gone.
+//! A one-time event for threads: a recording has ended, or the other side has disconnected.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,20 +9,20 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::waits::wait::Wait;
 
-/// A signal that all its copies see.
+/// A signal that all its clones share.
 #[derive(Clone, Debug)]
 pub struct Signal(Arc<OwnedFd>);
 
 impl Signal {
-    /// One that is not given yet.
+    /// A signal that is not set.
     ///
     /// # Errors
-    /// When the process has no more descriptors.
+    /// If the process has no more descriptors.
     pub fn new() -> io::Result<Self> {
         Ok(Self(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)))
     }
 
-    /// Can be read once it is given: what a [`Wait`] ends with.
+    /// A descriptor that is readable once the signal is set, to end a [`Wait`].
     #[must_use]
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
@@ -33,14 +33,14 @@ impl Signal {
         self.wait(Duration::ZERO)
     }
 
-    /// Waits until it is given, for at most this time; returns whether it is.
+    /// Waits for the signal, at most for this time; returns whether it is set.
     pub fn wait(&self, timeout: Duration) -> bool {
         let timeout = Timespec::try_from(timeout).ok();
         let mut fds = [PollFd::new(&*self.0, PollFlags::IN)];
         poll(&mut fds, timeout.as_ref()).is_ok_and(|ready| ready > 0)
     }
 
-    /// Waits until it is given, at most as long as `wait` says; whether it is.
+    /// Waits for the signal, at most as long as `wait`; returns whether it is set.
     pub fn wait_within(&self, wait: Wait<'_>) -> bool {
         let own_fd = PollFd::new(&*self.0, PollFlags::IN);
         let stops = wait.stop().iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN));
@@ -53,9 +53,9 @@ impl Signal {
         }
     }
 
-    /// Sets it, for current and later waiters.
+    /// Sets the signal, for current and later waiters.
     pub fn set(&self) {
-        // It counts up and is never read: it can't be full.
+        // The counter is never read and increases by one, so it cannot overflow.
         let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
     }
 }

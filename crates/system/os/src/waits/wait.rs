@@ -1,4 +1,4 @@
-//! How long one waits for another process or machine, in all.
+//! The total time to wait for another process or machine.
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::waits::deadline::Deadline;
 
-/// How long one waits for the other side, in all: the end is fixed when this is made, however many
-/// reads and writes it is used for. Each new wait needs a new one.
+/// The total time to wait for the other side: the end is fixed at creation, for any number of reads
+/// and writes. Each new wait needs a new one.
 #[derive(Clone, Copy, Debug)]
 pub struct Wait<'a> {
     until: Deadline,
@@ -16,38 +16,38 @@ pub struct Wait<'a> {
 }
 
 impl<'a> Wait<'a> {
-    /// Until then, whatever happens.
+    /// Waits until a deadline.
     #[must_use]
     pub fn until(until: Deadline) -> Self {
         Self { until, stop: &[] }
     }
 
-    /// This long from now, whatever happens.
+    /// Waits this long from now.
     #[must_use]
     pub fn at_most(timeout: Duration) -> Self {
         Self::until(Deadline::after(timeout))
     }
 
-    /// The same, but no longer than until one of these can be read.
+    /// Ends the wait as soon as one of these descriptors is readable.
     #[must_use]
     pub fn or<'b>(self, stop: &'b [BorrowedFd<'b>]) -> Wait<'b> {
         Wait { until: self.until, stop }
     }
 
-    /// Whether it has ended. Reads and writes that need not wait still succeed, so a loop that reads must check
-    /// this: the other side may always have more to send.
+    /// Whether it has ended. Reads and writes that need not wait still succeed, so a read loop must
+    /// check this: the other side can always send more.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.until.has_passed() || self.is_stopped()
     }
 
-    /// Time that is left.
+    /// Remaining time.
     #[must_use]
     pub fn remaining(&self) -> Duration {
         self.until.remaining()
     }
 
-    /// What ends it early.
+    /// Descriptors that end it early.
     #[must_use]
     pub fn stop(&self) -> &'a [BorrowedFd<'a>] {
         self.stop

@@ -1,6 +1,7 @@
-//! Loops of one instruction that makes a guest exit, between two looks at the time stamp counter.
+//! Loops of an instruction that causes guest exits, timed with the time stamp counter.
 //!
-//! In assembler, so that a loop takes the same however this program was compiled.
+//! The loops are in assembler, so that their time does not depend on the compilation of this
+//! program.
 
 use std::arch::asm;
 use std::arch::x86_64::{_mm_lfence, _rdtsc};
@@ -9,7 +10,7 @@ use std::marker::PhantomData;
 
 use super::x86::{OfThread, has_vmmcall};
 
-/// The time stamp counter, once all before it is done.
+/// The time stamp counter after all earlier instructions have completed.
 #[must_use]
 pub fn time_stamp_counter() -> u64 {
     // SAFETY: both instructions are there on every x86-64 processor, and touch no memory. A kernel that
@@ -26,7 +27,7 @@ fn timed(work: impl FnOnce()) -> u64 {
     time_stamp_counter().saturating_sub(start)
 }
 
-/// Turns with nothing in them; the cycles that took. A count of 0 is taken for 1, here and below.
+/// Runs an empty loop `count` times; returns the cycles. A count of 0 counts as 1, here and below.
 #[must_use]
 pub fn empty_loop(count: u64) -> u64 {
     // SAFETY: counts a register down.
@@ -35,7 +36,7 @@ pub fn empty_loop(count: u64) -> u64 {
     })
 }
 
-/// CPUID of a leaf; the cycles that took.
+/// Executes CPUID for a leaf `count` times; returns the cycles.
 #[must_use]
 pub fn cpuid_loop(leaf: u32, count: u64) -> u64 {
     // SAFETY: CPUID writes four registers. rbx is reserved by the compiler, so it is kept elsewhere; what
@@ -47,9 +48,9 @@ pub fn cpuid_loop(leaf: u32, count: u64) -> u64 {
     })
 }
 
-/// Hypercalls with arguments of 0; the cycles that took.
+/// Makes `count` hypercalls with arguments 0; returns the cycles.
 ///
-/// The caller knows that a hypervisor takes them: outside of a guest they raise SIGILL.
+/// The caller must know that there is a hypervisor: outside a guest they raise SIGILL.
 #[must_use]
 pub fn hypercall_loop(number: u64, count: u64) -> u64 {
     macro_rules! loops {
@@ -71,11 +72,11 @@ pub fn hypercall_loop(number: u64, count: u64) -> u64 {
     })
 }
 
-/// Reads of four bytes that devices may be behind.
+/// Reads four bytes, possibly from a device, `count` times.
 ///
 /// # Safety
 ///
-/// The address is mapped for reading, and a multiple of four.
+/// The address must be mapped for reading, and a multiple of four.
 pub(crate) unsafe fn read_loop(from: *const u32, count: u64) -> u64 {
     timed(|| {
         for _ in 0..count.max(1) {
@@ -85,7 +86,8 @@ pub(crate) unsafe fn read_loop(from: *const u32, count: u64) -> u64 {
     })
 }
 
-/// The right of this thread to read one I/O port; another thread has it not, so it stays here.
+/// This thread's permission to read an I/O port; other threads do not have it, so the value cannot
+/// move.
 ///
 /// ```compile_fail
 /// fn goes_to_another_thread<T: Send>() {}
@@ -95,10 +97,10 @@ pub(crate) unsafe fn read_loop(from: *const u32, count: u64) -> u64 {
 pub struct PortReader(u16, OfThread);
 
 impl PortReader {
-    /// Asks the kernel for the right; root has it.
+    /// Requests the permission from the kernel; needs root.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub fn acquire(port: u16) -> io::Result<Self> {
         // SAFETY: the call changes only what this thread may do.
         match unsafe { libc::ioperm(port.into(), 1, 1) } {
@@ -107,9 +109,9 @@ impl PortReader {
         }
     }
 
-    /// Reads a byte from the port `count` times; the cycles that took.
+    /// Reads a byte from the port `count` times; returns the cycles.
     ///
-    /// The caller chose a port that reading does not change.
+    /// The caller must select a port that reading does not change.
     #[must_use]
     pub fn read_loop(&self, count: u64) -> u64 {
         // SAFETY: `acquire` got the right for this thread, which the value does not leave, so the

@@ -1,4 +1,4 @@
-//! Structures and requests of `/dev/kvm`, as `include/uapi/linux/kvm.h` and `asm/kvm.h` lay them out.
+//! Structures and requests of `/dev/kvm`, as in `include/uapi/linux/kvm.h` and `asm/kvm.h`.
 
 #[cfg(any(test, target_arch = "aarch64"))]
 #[cfg_attr(
@@ -12,7 +12,7 @@ pub(super) mod x86;
 use std::marker::PhantomData;
 use std::os::raw::{c_int, c_ulong};
 
-/// What a request may be given: structures of integers, of which any bytes are a value.
+/// Argument types of requests: structures of integers, for which any bytes are valid.
 pub(super) trait Argument {}
 
 /// A request for which the kernel reads or writes a `T`.
@@ -23,8 +23,8 @@ pub(super) struct Request<T> {
 }
 
 impl<T> Request<T> {
-    /// `direction` is 1 where the kernel reads, 2 where it writes, 3 for both; `bytes` what the number
-    /// holds as the size.
+    /// `direction` is 1 if the kernel reads, 2 if it writes, 3 for both; `bytes` is the size
+    /// encoded in the number.
     const fn new(direction: c_ulong, number: c_ulong, bytes: usize) -> Self {
         let number = direction << 30 | (bytes as c_ulong) << 16 | KVMIO << 8 | number;
         Self { number, argument: PhantomData }
@@ -37,7 +37,7 @@ impl<T> Request<T> {
 
 const KVMIO: c_ulong = 0xae;
 
-/// Requests. Those that are plain numbers take no structure.
+/// Requests. Plain numbers have no structure.
 pub(super) mod request {
     use super::{Ioeventfd, Irqfd, KVMIO, MemoryRegion, Request, c_ulong};
 
@@ -58,7 +58,7 @@ pub(super) mod request {
     pub(in super::super) const IOEVENTFD: Request<Ioeventfd> = Request::for_argument(1, 0x79);
 }
 
-/// Bytes of `struct kvm_run` that are looked at.
+/// Size of the used part of `struct kvm_run`.
 pub(super) const RUN_BYTES: usize = 64;
 /// `exit_reason`.
 pub(super) const RUN_REASON: usize = 8;

@@ -1,10 +1,11 @@
-//! A signal to this thread after a time, and again each second: it ends a call that waits for good.
+//! Sends a signal to this thread after a time, then every second, to end a call that blocks
+//! forever.
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 
-/// Runs until it is dropped.
+/// Active until it is dropped.
 #[derive(Debug)]
 pub(super) struct Alarm {
     timer: libc::timer_t,
@@ -14,7 +15,7 @@ pub(super) struct Alarm {
 extern "C" fn nothing(_: libc::c_int) {}
 
 impl Alarm {
-    /// Sets it.
+    /// Starts the timer.
     pub(super) fn after(time: Duration) -> io::Result<Self> {
         let signal = libc::SIGRTMIN() + 7;
         // SAFETY: zeroes are a valid value of these plain structures.
@@ -44,10 +45,10 @@ impl Alarm {
     fn set(&self, time: Duration) -> io::Result<()> {
         let first = libc::timespec {
             tv_sec: time.as_secs().try_into().unwrap_or(i32::MAX.into()),
-            // Not 0, which would be never.
+            // Not 0, which would disarm the timer.
             tv_nsec: time.subsec_nanos().max(1).into(),
         };
-        // Again: a signal that comes right before the call that it is to end does not end that.
+        // Repeats, because a signal right before the blocking call does not end it.
         let again = libc::timespec { tv_sec: 1, tv_nsec: 0 };
         let times = libc::itimerspec { it_interval: again, it_value: first };
         // SAFETY: the timer is this alarm's own, and the times are complete.
@@ -58,7 +59,7 @@ impl Alarm {
         }
     }
 
-    /// Whether the time is over.
+    /// Whether the time has passed.
     pub(super) fn is_over(&self) -> bool {
         Instant::now() >= self.over
     }

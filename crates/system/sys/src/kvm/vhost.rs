@@ -1,4 +1,4 @@
-//! The kernel's own server of a network device: a worker of its takes what the guest sends.
+//! The kernel's vhost-net: one of its worker threads processes a guest's transmit queue.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -9,25 +9,25 @@ use memmap2::MmapMut;
 
 use super::KvmError;
 
-/// A queue of a virtio device, in the machine's memory.
+/// A virtqueue in the machine's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queue {
-    /// How many descriptors it has: a power of 2.
+    /// Number of descriptors: a power of 2.
     pub length: u16,
-    /// Where they are.
+    /// Address of the descriptor table.
     pub descriptors: u64,
-    /// Where the guest says which of them are to be used.
+    /// Address of the available ring, which the guest writes.
     pub available: u64,
-    /// Where the server says which of them it has used.
+    /// Address of the used ring, which the device writes.
     pub used: u64,
 }
 
-/// The most descriptors that a queue may have.
+/// Maximum descriptors of a queue.
 const MAX_DESCRIPTORS: u16 = 1 << 15;
 
 impl Queue {
-    /// Whether all of it lies in memory of `bytes` bytes from address 0, as the standard aligns it. The
-    /// kernel takes any address of this process for a queue's.
+    /// Checks that the queue is inside memory of `bytes` bytes from address 0, with the alignment
+    /// of the standard. The kernel would accept any address of this process.
     fn check(&self, memory_bytes: usize) -> Result<(), KvmError> {
         let count = u64::from(self.length);
         let is_in = |at: u64, align: u64, bytes: u64| {
@@ -50,15 +50,15 @@ impl Queue {
     }
 }
 
-/// The queue of a network device by which it sends.
+/// Index of a network device's transmit queue.
 const SENDS: c_uint = 1;
 
 const SET_OWNER: c_ulong = 0xaf01;
 
-/// A structure that a request of `include/uapi/linux/vhost.h` reads: integers alone.
+/// A structure that a request of `include/uapi/linux/vhost.h` reads: only integers.
 trait Argument {
     const CALL: &str;
-    /// The number of the request, with the bytes that it says it reads.
+    /// The request number, including the size of the structure.
     const REQUEST: c_ulong;
 }
 
@@ -79,7 +79,7 @@ struct Memory {
 
 impl Argument for Memory {
     const CALL: &str = "VHOST_SET_MEM_TABLE";
-    // That of its head.
+    // The size of its header.
     const REQUEST: c_ulong = reads(0x03, 8);
 }
 
@@ -127,23 +127,23 @@ impl<const NUMBER: c_ulong> Argument for Descriptor<NUMBER> {
     const REQUEST: c_ulong = reads(NUMBER, size_of::<Self>());
 }
 
-/// The server; its worker ends when this is dropped.
+/// A vhost-net instance; its worker ends on drop.
 #[derive(Debug)]
 pub(super) struct VhostNet {
     _device: File,
 }
 
 impl VhostNet {
-    /// Serves a queue in memory: what is in it goes to the tap, when the doorbell rings, and `call`
-    /// does when it has gone.
+    /// Serves a queue in memory: when `rings` is signalled, frames go to the tap; `call` is
+    /// signalled when they have been sent.
     ///
     /// # Safety
     ///
-    /// The memory stays mapped until the server is dropped, and no reference to it exists meanwhile: the
-    /// kernel's worker reads and writes it at any time.
+    /// The memory must stay mapped until the server is dropped, without references to it meanwhile:
+    /// the kernel's worker reads and writes it at any time.
     ///
     /// # Errors
-    /// When the queue is not in the memory, there is no vhost-net, or it refuses.
+    /// If the queue is not in the memory, if there is no vhost-net, or if it refuses.
     pub(super) unsafe fn start(
         memory: &mut MmapMut,
         queue: Queue,

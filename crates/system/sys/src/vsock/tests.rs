@@ -1,4 +1,4 @@
-//! Connections of this machine to itself, where its kernel has a loopback for them.
+//! Connections of this machine to itself, if its kernel has the loopback transport.
 
 use std::thread;
 
@@ -6,8 +6,8 @@ use super::*;
 
 const WAIT: Duration = Duration::from_secs(1);
 
-/// A connection of this machine to itself; None, and why in the output, where the kernel has
-/// no loopback for such sockets.
+/// A connection of this machine to itself; `None`, with a message, if the kernel has no loopback
+/// transport for vsock.
 fn pair() -> Option<(Stream, Stream, Address)> {
     let listener = match Listener::bind(PORT_ANY) {
         Ok(listener) => listener,
@@ -60,7 +60,7 @@ fn a_read_waits_no_longer_than_it_may() {
 #[test]
 fn a_connection_to_nobody_fails_in_time() {
     let before = Instant::now();
-    // Whatever this machine has or lacks, there is no port 4294967294 at its own end.
+    // On any machine, port 4294967294 has no listener.
     let to = Address { cid: CID_LOCAL, port: u32::MAX - 1 };
     let error = Stream::connect(to, Duration::from_millis(500)).unwrap_err();
     assert!(before.elapsed() < 10 * WAIT, "{error}");

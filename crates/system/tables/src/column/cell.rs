@@ -1,21 +1,21 @@
-//! A cell: one value of a row, and the unit that says how tables show it.
+//! A cell: a value of a row, and the unit that decides how tables show it.
 
 use std::cmp::Ordering;
 
 use serde::ser::{Serialize, Serializer};
 
-/// A value of a row as JSON has it; `None` where it was not recorded.
+/// A value of a row as in JSON; `None` if it was not recorded.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     /// A name.
     Text(Option<String>),
     /// A whole number.
     Number(Option<u64>),
-    /// What may lie before a zero.
+    /// A number that can be negative.
     Signed(Option<i64>),
     /// A number with a fraction.
     Ratio(Option<f64>),
-    /// What is so or not.
+    /// A boolean.
     Flag(bool),
 }
 
@@ -41,14 +41,14 @@ impl Cell {
         )
     }
 
-    /// The value in CSV: empty where it was not recorded.
+    /// The value in CSV; empty if it was not recorded.
     #[must_use]
     pub fn plain(&self) -> String {
         match self {
             Self::Text(value) => value.clone().unwrap_or_default(),
             Self::Number(value) => value.map_or_else(String::new, |value| value.to_string()),
             Self::Signed(value) => value.map_or_else(String::new, |value| value.to_string()),
-            // As JSON writes it.
+            // The same format as in JSON.
             Self::Ratio(value) => value.map_or_else(String::new, |value| {
                 serde_json::Number::from_f64(value)
                     .map_or_else(String::new, |number| number.to_string())
@@ -58,7 +58,7 @@ impl Cell {
     }
 }
 
-/// In the order of `--sort`: the greatest numbers first, names from a to z, what is not known last.
+/// The order of `--sort`: largest numbers first, names from a to z, unknown values last.
 #[must_use]
 pub fn sorted(first: &Cell, other: &Cell) -> Ordering {
     let unknown_last = other.is_known().cmp(&first.is_known());
@@ -73,22 +73,22 @@ pub fn sorted(first: &Cell, other: &Cell) -> Ordering {
     })
 }
 
-/// What a column's values are, which says how tables show them.
+/// The unit of a column's values, which decides how tables show them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// None: names.
+    /// Names, without a unit.
     Text,
     /// A level of virtualisation.
     Level,
-    /// An address, a port, the number of a register.
+    /// An address, a port, or a register number.
     Hex,
     /// A plain number, such as an id.
     Id,
-    /// How many.
+    /// A count.
     Count,
     /// A share, a relative error: 1 is 100%.
     Ratio,
-    /// None: what is so or not.
+    /// A boolean, without a unit.
     Flag,
     /// Nanoseconds, or ticks of the recording's clock.
     Time,

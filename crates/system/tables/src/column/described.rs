@@ -1,19 +1,19 @@
-//! Rows whose columns are known without a report: those of a schema.
+//! Rows whose columns are known without a report, for schemas.
 
 use super::{Column, Row};
 
 /// A row whose columns are known without a report.
 pub trait Described: Row + Sized {
-    /// Whether the clock of its times may count ticks.
+    /// Whether its times can be ticks.
     const MAY_COUNT_TICKS: bool = true;
 
-    /// What a row is.
+    /// Description of a row.
     const ABOUT: Option<&'static str> = None;
 
-    /// All columns that a document may have, in their order.
+    /// All columns that a document can have, in order.
     fn all_columns() -> Vec<Column<Self>>;
 
-    /// What an object within a row is.
+    /// Description of an object within a row.
     fn about(object: &str) -> Option<&'static str> {
         let _ = object;
         None

@@ -1,4 +1,4 @@
-//! Rows for programs: JSON and CSV, and the descriptions of columns for the page.
+//! Exports rows as JSON and CSV, and the descriptions of columns for the page.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -38,7 +38,7 @@ impl<R: Row> Serialize for Rows<R> {
 pub struct Exported<'r, R> {
     /// Its keys.
     pub columns: &'r [Column<R>],
-    /// What it is of.
+    /// The row.
     pub row: &'r R,
 }
 
@@ -49,12 +49,12 @@ impl<R: Row> Serialize for Exported<'_, R> {
     }
 }
 
-/// Rows of which each has more than its columns: fields that are lists or objects, behind the columns.
+/// Rows with additional fields after the columns, such as lists or objects.
 #[derive(Debug)]
 pub struct RowsWith<R, M> {
     /// Keys of each.
     pub columns: Vec<Column<R>>,
-    /// The objects, each with what it has besides.
+    /// The rows with their additional fields.
     pub rows: Vec<(R, M)>,
 }
 
@@ -106,7 +106,7 @@ impl<R: Row> Serialize for Object<'_, R> {
 }
 
 impl<R: Row> Column<R> {
-    /// Times are `NAME_ns`; where they are ticks of some clock, that is null, and `NAME_cycles` has them.
+    /// Times have the name `NAME_ns`; if they are ticks, that is null, and `NAME_cycles` has them.
     fn serialize_into<M: SerializeMap>(&self, row: &R, map: &mut M) -> Result<(), M::Error> {
         if self.unit != Unit::Time {
             return map.serialize_entry(&self.name, &self.cell(row));
@@ -120,10 +120,10 @@ impl<R: Row> Column<R> {
     }
 }
 
-/// Rows as comma-separated values. `in_ns` says of each recording whether its times are nanoseconds:
-/// the headings are those of all of them, also where there are no rows.
+/// Rows as comma-separated values. `in_ns` states for each recording whether its times are
+/// nanoseconds: the headings cover all of them, even without rows.
 pub fn csv<R: Row>(columns: &[Column<R>], rows: &[R], in_ns: &[bool]) -> Table {
-    // Headings, each with the unit of the rows that have it.
+    // Headings, each with the unit of the rows that use it.
     let mut headings: Vec<(String, &Column<R>, Option<bool>)> = Vec::new();
     for is_ns in in_ns {
         for column in columns.iter().filter(|column| column.is_in_csv()) {
@@ -173,7 +173,7 @@ pub struct Definition {
     help: String,
 }
 
-/// The columns that JSON has, in their order.
+/// The columns of JSON in order.
 #[must_use]
 pub fn definitions<R>(columns: &[Column<R>]) -> Vec<Definition> {
     let exported = columns.iter().filter(|column| column.is_in_json());

@@ -1,4 +1,4 @@
-//! JSON schemas of rows, made of the definitions of their columns.
+//! JSON schemas of rows, derived from the definitions of their columns.
 
 use std::borrow::Cow;
 
@@ -9,20 +9,20 @@ use super::described::Described;
 use super::export::RowWith;
 use super::{Column, Exported, Rows, RowsWith, Unit};
 
-/// What a column's values are in JSON.
+/// The JSON type of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A string.
     Text,
-    /// A whole number from zero.
+    /// A non-negative integer.
     Number,
-    /// A whole number.
+    /// An integer.
     Signed,
     /// A number with a fraction.
     Ratio,
     /// True or false.
     Flag,
-    /// A whole number from zero, or a string.
+    /// A non-negative integer, or a string.
     NumberOrText,
 }
 
@@ -106,12 +106,12 @@ fn row_schema<R: Described>() -> Value {
     row.done(R::ABOUT)
 }
 
-/// The schema of an object in the making.
+/// Builder of an object's schema.
 #[derive(Default)]
 struct ObjectSchema {
     properties: Map<String, Value>,
     required: Vec<Value>,
-    /// Names of times that may be ticks, without their unit.
+    /// Names of times that can be ticks, without their unit.
     in_ticks: Vec<String>,
     is_signed: bool,
 }
@@ -151,7 +151,7 @@ impl ObjectSchema {
     }
 }
 
-/// The pattern of times in ticks, in place of those in nanoseconds, which are null then.
+/// The pattern of times in ticks, which replace those in nanoseconds; the latter are then null.
 #[must_use]
 pub fn ticks(names: &[&str], is_signed: bool) -> Value {
     let pattern = match names {
@@ -170,7 +170,7 @@ pub fn ticks(names: &[&str], is_signed: bool) -> Value {
 }
 
 impl<R> Column<R> {
-    /// What its value in JSON is.
+    /// The schema of its value in JSON.
     fn schema(&self, may_be_in_ticks: bool) -> Value {
         let is_nullable = self.null.is_some()
             || may_be_in_ticks
@@ -209,7 +209,7 @@ impl<R> Column<R> {
     }
 }
 
-/// What null means, as a sentence behind others.
+/// The meaning of null, as a sentence that follows others.
 fn null_text(meaning: &str) -> String {
     let meaning = meaning.trim_end_matches('.');
     let mut letters = meaning.chars();

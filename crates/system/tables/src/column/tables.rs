@@ -1,4 +1,4 @@
-//! Columns in tables for people: which columns a table has, and the cells of each row.
+//! Columns in tables: selection and order of a table's columns, and the cells of each row.
 
 use super::{Cell, Column, Presence, Row, Unit};
 use crate::table::Table;
@@ -25,7 +25,7 @@ impl<R: Row> Column<R> {
         }
     }
 
-    /// Adds the column to the table of that name, if it belongs there.
+    /// Adds the column to the table with this name, if it belongs there.
     fn draw(&self, into: &mut Table, table: &str, rows: &[R]) {
         let Some(place) = self.placements.iter().find(|place| place.table == table) else { return };
         let is_there = match &place.presence {
@@ -45,12 +45,12 @@ impl<R: Row> Column<R> {
     }
 }
 
-/// Adds all columns that belong to the table of that name.
+/// Adds all columns that belong to the table with this name.
 pub fn draw<R: Row>(columns: &[Column<R>], into: &mut Table, table: &str, rows: &[R]) {
     draw_after(None, columns, into, table, rows);
 }
 
-/// Adds the columns that stand after the one of that name, each with those after it.
+/// Adds the columns that follow the one with this name, recursively.
 fn draw_after<R: Row>(
     name: Option<&str>,
     columns: &[Column<R>],

@@ -1,4 +1,4 @@
-//! Structures and requests that `/dev/kvm` has on Arm alone.
+//! Structures and requests of `/dev/kvm` on arm64.
 
 use super::Argument;
 

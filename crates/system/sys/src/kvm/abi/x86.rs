@@ -1,4 +1,4 @@
-//! Structures and requests that `/dev/kvm` has on x86 alone.
+//! Structures and requests of `/dev/kvm` on x86.
 
 use super::Argument;
 
@@ -6,7 +6,7 @@ pub(in crate::kvm) mod request {
     use super::super::Request;
     use super::{Cpuid, DeviceAttribute, Irqchip, Registers, SpecialRegisters};
 
-    // The size in these two is that of the table's head.
+    // The size in these two numbers is that of the table's header.
     pub(in crate::kvm) const GET_SUPPORTED_CPUID: Request<Cpuid> = Request::new(3, 0x05, 8);
     pub(in crate::kvm) const SET_CPUID2: Request<Cpuid> = Request::new(1, 0x90, 8);
     pub(in crate::kvm) const GET_IRQCHIP: Request<Irqchip> = Request::for_argument(3, 0x62);
@@ -62,15 +62,15 @@ pub struct Segment {
     pub padding: u8,
 }
 
-/// `struct kvm_dtable`: where descriptors are.
+/// `struct kvm_dtable`: the position of a descriptor table.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Table {
-    /// The first one's address.
+    /// Address of the first descriptor.
     pub base: u64,
-    /// The last byte's distance from it.
+    /// Offset of the last byte.
     pub limit: u16,
-    /// Nothing.
+    /// Padding.
     pub padding: [u16; 3],
 }
 
@@ -101,10 +101,10 @@ pub struct SpecialRegisters {
 
 impl Argument for SpecialRegisters {}
 
-/// Entries that a table of [`Cpuid`] has room for; KVM of Linux 6.18 gives some sixty.
+/// Capacity of a [`Cpuid`] table; KVM in Linux 6.18 returns about sixty entries.
 const CPUID_ENTRIES: usize = 256;
 
-/// `struct kvm_cpuid2` with its entries, of ten words each.
+/// `struct kvm_cpuid2` with its entries of ten words each.
 #[repr(C)]
 #[derive(Debug)]
 pub(in crate::kvm) struct Cpuid {
