@@ -34,7 +34,7 @@ pub(crate) struct Extractor {
     actions: Vec<Action>,
 }
 
-/// The rules have about thirty events; host work has many names but one layout per kernel.
+/// Maximum actions: the rules have about thirty events; host work has many names but one layout per kernel.
 const MAX_ACTIONS: usize = IGNORE as usize;
 
 impl Extractor {

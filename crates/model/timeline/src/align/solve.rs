@@ -22,7 +22,7 @@ pub enum Unsolved {
     OverBudget,
 }
 
-/// Attempts to find a start, at different places of the recording.
+/// Maximum attempts to find a start, at different places of the recording.
 const MAX_TRIES: usize = 8;
 /// After a break, the line usually continues nearby.
 const NEARBY_NS: i64 = 2_000_000;
