@@ -31,7 +31,7 @@ use self::size::Size;
 /// Time between the last event of one repetition and the first page of the next.
 const GAP: u64 = 1_000;
 
-/// What to repeat, how often, and how to write it.
+/// The recording to repeat, its target size, and the output format.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Recording to repeat.

@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     /// Size of the amplified recordings.
     #[arg(long, default_value = "200M")]
     size: String,
-    /// Rounds; programs that take longer than a second run in two of them only.
+    /// Number of rounds; programs that take longer than a second run in only two of them.
     #[arg(long, default_value_t = 11)]
     rounds: usize,
     /// Measure only these programs, by the first word of their name.

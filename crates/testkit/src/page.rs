@@ -88,7 +88,7 @@ impl PageBuilder {
         if self.closed { 0 } else { self.capacity() - self.data.len() }
     }
 
-    /// Bytes that a data record with a payload of `len` bytes takes.
+    /// Size of a data record with a payload of `len` bytes.
     #[must_use]
     pub const fn event_size(len: usize) -> usize {
         let length_word = if len == 0 || len > record_head::MAX_SHORT_DATA { 4 } else { 0 };

@@ -15,7 +15,7 @@ pub struct Sound {
     pub name: String,
     /// Content of the file.
     pub file: Vec<u8>,
-    /// Header, options, section headers, tables, heads of chunks.
+    /// Header, options, section headers, tables, chunk headers.
     pub container: Vec<Range<usize>>,
     /// Page headers and first records.
     pub pages: Vec<Range<usize>>,

@@ -73,8 +73,8 @@ fn time_sync(sync: &TimeSync) {
     );
 }
 
-/// What `trace-cmd record -A 127.0.0.1 -b 1000 -e sched:sched_switch -f 'prev_pid > 5'` sent, version
-/// 3.1.6.
+/// The request of `trace-cmd record -A 127.0.0.1 -b 1000 -e sched:sched_switch -f 'prev_pid > 5'`,
+/// version 3.1.6.
 const REQUEST: &[u8] =
     b"\0\0\0l\0\0\0\x06\0\0\0\x10\0\0\0\0\0\0\0\0\xeb\xe4E7\x0f\xf0\x8d~\0\0\0\0\0\0\
     \0;\0\0\0\x08-C\0local\0-b\x001000\0-e\0sched:sched_switch\0-f\0prev_pid > 5\0\0\0\0\x01\0\0\0\

@@ -8,11 +8,12 @@
 //! The crate only converts words to events; it reads no files and no clocks. A guest is not
 //! trusted: invalid frames are counted and skipped, and all tables have a bounded size.
 //!
-//! In the guest's module, `pack.h` is the format, `stream.c` a CPU's stream, `probes.c` and `functions.c` the sources of events, and
-//! `hypercall.c` sends frames through `struct hsg_channel`. `memory.c` stores them in shared memory instead, where the crate
-//! `shmring` takes them out. On the host, frames come from `kvm:kvm_hypercall`, or with all registers from `bpf/collect.bpf.c`
-//! ([`collected`]). `timeline` finds them, and `analyses` puts the guest's events in order. A test compiles `pack.h` and compares
-//! both sides.
+//! In the guest's module, `pack.h` implements the format, `stream.c` a CPU's stream, `probes.c` and
+//! `functions.c` the sources of events, and `hypercall.c` sends frames through `struct
+//! hsg_channel`. `memory.c` stores them in shared memory instead, from which the crate `shmring`
+//! reads them. On the host, frames come from `kvm:kvm_hypercall`, or with all registers from
+//! `bpf/collect.bpf.c` ([`collected`]). `timeline` finds them, and `analyses` orders the guest's
+//! events. A test compiles `pack.h` and compares both sides.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -9,7 +9,7 @@ use crate::relation::ToHost;
 pub const STORED_MAGIC: [u8; 8] = *b"HSCFRAME";
 /// The version of the format.
 const VERSION: u64 = 1;
-/// Bytes of the file's head.
+/// Bytes of the file header.
 const HEAD_BYTES: usize = 16;
 /// Maximum words of a record after its first.
 const MAX_RECORD_WORDS: usize = 255;

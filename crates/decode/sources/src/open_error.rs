@@ -72,7 +72,7 @@ pub enum OpenFault {
 }
 
 impl OpenError {
-    /// An input with what is wrong with it.
+    /// An error for an input.
     #[must_use]
     pub fn new(path: &Path, fault: OpenFault) -> Self {
         Self { path: path.to_owned(), fault }

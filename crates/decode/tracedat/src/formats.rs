@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// The `format` text of one event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventFormat {
-    /// The folder it comes from, such as `kvm`.
+    /// The system: the folder in `events`, such as `kvm`.
     pub system: Arc<str>,
     /// The kernel's text.
     pub text: String,

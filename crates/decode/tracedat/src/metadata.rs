@@ -17,7 +17,7 @@ pub struct Metadata {
     pub date_ns: Option<i64>,
     /// Sum of the OFFSET options in nanoseconds: added to all times.
     pub offset_ns: Option<i64>,
-    /// The whole `trace_clock` file, such as `[local] global counter`.
+    /// The complete `trace_clock` file, such as `[local] global counter`.
     pub trace_clock: Option<String>,
     /// System, host name, release and machine of the recorded machine.
     pub uname: Option<String>,

@@ -19,10 +19,9 @@ pub(crate) enum Framing {
 /// The position of a section in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// Where its bytes begin in the file, after the section header.
+    /// Offset of its data in the file, after the section header.
     pub offset: u64,
-    /// Bytes it takes in the file as its header says; `None` in version 6, which has no section
-    /// headers.
+    /// Size in the file according to its header; `None` in version 6, which has no section headers.
     ///
     /// The reader uses the sizes inside the section, as trace-cmd does.
     pub declared: Option<u64>,

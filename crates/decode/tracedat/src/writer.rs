@@ -26,8 +26,8 @@ pub struct Contents {
     pub printk: Vec<u8>,
     /// `saved_cmdlines`.
     pub cmdlines: Vec<u8>,
-    /// Options by number and data, in this order; not those the writer makes: BUFFER and the
-    /// places of sections. [`option`] encodes those that hold numbers.
+    /// Options by number and data, in this order, except those that the writer creates: BUFFER and
+    /// the positions of sections. [`option`] encodes options with numbers.
     ///
     /// [`option`]: crate::option
     pub options: Vec<(u16, Vec<u8>)>,

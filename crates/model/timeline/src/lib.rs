@@ -1,8 +1,8 @@
 //! Machines, CPUs, threads, vCPUs and exits on one clock.
 //!
-//! A recording's streams are decoded in parallel ([`rounds`]), reduced to what concerns threads
-//! (`extract`), put in order per thread (`lanes`) and turned into exits with parts (`vcpu`). An [`ExitSink`]
-//! is given each of them:
+//! A recording's streams are decoded in parallel ([`rounds`]), reduced to events of threads
+//! (`extract`), ordered per thread (`lanes`) and converted to exits with parts (`vcpu`). An
+//! [`ExitSink`] receives each exit:
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -29,13 +29,15 @@
 //!
 //! # From records to exits without a global merge
 //!
-//! A recording has one *stream* per CPU and buffer. A stream consists of *blocks* (compressed chunks, or a few hundred KiB of
-//! stored pages) that can be decoded independently. A text report merges all events of all CPUs by time, which is its slowest
-//! step. Exits do not need that merge: an exit happens on one thread.
+//! A recording has one *stream* per CPU and buffer. A stream consists of *blocks* (compressed
+//! chunks, or a few hundred KiB of stored pages) that can be decoded independently. A text report
+//! merges all events of all CPUs by time, which is its slowest step. Exits do not need that merge:
+//! an exit happens on one thread.
 //!
-//! **Rounds** ([`rounds`]). A round decodes the next blocks of the streams that lag behind, in parallel. Everything before the
-//! *horizon*, the earliest time that some stream has not reached yet, is complete and can be consumed. The next round is
-//! decoded meanwhile. One round, and what runs ahead of the horizon, bound the memory.
+//! **Rounds** ([`rounds`]). A round decodes the next blocks of the streams that lag behind, in
+//! parallel. Everything before the *horizon*, the earliest time that some stream has not reached
+//! yet, is complete and can be consumed. Meanwhile the next round is decoded. A round and the items
+//! beyond the horizon bound the memory.
 //!
 //! ```text
 //! CPU 0  ████████████████░░░░        █ decoded   ░ decoded in the next round

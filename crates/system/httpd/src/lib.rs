@@ -90,7 +90,8 @@ impl Server {
     /// selects a free port.
     ///
     /// # Errors
-    /// When other machines could reach the address and the guard lacks TLS or a token, or its port is taken.
+    /// If other machines could reach the address and the guard lacks TLS or a token, or if its port
+    /// is in use.
     pub fn open(address: SocketAddr, guard: Guard, bounds: Bounds) -> io::Result<Self> {
         if !address.ip().is_loopback() && (guard.tls.is_none() || guard.token.is_none()) {
             let words = format!("{address} is not a loopback address: it requires TLS and a token");

@@ -36,8 +36,8 @@ static BEFORE: OnceLock<(libc::sigaction, usize)> = OnceLock::new();
 #[derive(Debug)]
 pub(crate) struct Watched(&'static Range);
 
-// SAFETY: `next` points to a range that is never freed and whose fields are immutable or atomic, as are
-// those of the range itself: any thread may look at them.
+// SAFETY: `next` points to a range that is never freed. The fields of both are immutable or atomic,
+// so any thread may read them.
 unsafe impl Send for Range {}
 // SAFETY: as above.
 unsafe impl Sync for Range {}
@@ -93,22 +93,23 @@ fn install() -> io::Result<()> {
         // SAFETY: sysconf takes no pointer.
         let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
         let mut before = MaybeUninit::<libc::sigaction>::zeroed();
-        // SAFETY: without a new action the old one is written to `before`, which has room for it.
+        // SAFETY: without a new action, sigaction writes the old one to `before`, which has space
+        // for it.
         if unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), before.as_mut_ptr()) } != 0 {
             return Err(io::Error::last_os_error().raw_os_error().unwrap_or(0));
         }
-        // SAFETY: all of it was zero, which is a value of each field, and the kernel has filled it in.
+        // SAFETY: it was zeroed, which is valid for each field, and the kernel has filled it in.
         let before = unsafe { before.assume_init() };
-        // Before the handler, which needs it.
+        // Set before the handler is installed, because the handler needs it.
         let _ = BEFORE.set((before, page));
-        // SAFETY: zeros are a value of each field.
+        // SAFETY: zero is valid for each field.
         let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
         let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = on_bus_error;
         action.sa_sigaction = handler as *const () as usize;
         // Uses the alternate stack if a thread has one, as the handler of Rust's runtime does.
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
-        // SAFETY: the action is complete, and its handler calls nothing but what may be called by one:
-        // loads and stores of atomics, mmap, sigaction.
+        // SAFETY: the action is complete, and its handler only performs async-signal-safe
+        // operations: loads and stores of atomics, mmap, sigaction.
         if unsafe { libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut()) } != 0 {
             return Err(io::Error::last_os_error().raw_os_error().unwrap_or(0));
         }
@@ -118,12 +119,13 @@ fn install() -> io::Result<()> {
 }
 
 extern "C" fn on_bus_error(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
-    // SAFETY: the address of this thread's errno; the interrupted code may be about to read it.
+    // SAFETY: returns the address of this thread's errno, which must be preserved because the
+    // interrupted code may be about to read it.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: as above.
     let number = unsafe { *errno };
-    // SAFETY: with SA_SIGINFO the kernel hands over a siginfo; for a code of a fault, as opposed to
-    // one of kill(2), it has an address.
+    // SAFETY: with SA_SIGINFO the kernel passes a siginfo; `si_addr` is only used for fault codes,
+    // for which it is valid.
     let (code, at) = unsafe { ((*info).si_code, (*info).si_addr().addr()) };
     let is_patched = [BUS_ADRERR, BUS_OBJERR].contains(&code) && patch(at);
     if !is_patched && let Some((before, _)) = BEFORE.get() {
@@ -151,7 +153,7 @@ const BUS_OBJERR: c_int = 3;
 fn patch(at: usize) -> bool {
     let Some((_, page)) = BEFORE.get() else { return false };
     let mut next: *const Range = NEWEST.load(Ordering::Acquire);
-    // SAFETY: ranges are never freed, and were complete when they became the newest.
+    // SAFETY: ranges are never freed, and are complete before they are published in `NEWEST`.
     while let Some(range) = unsafe { next.as_ref() } {
         if range.is_mapped.load(Ordering::Acquire) && (range.begin..range.end).contains(&at) {
             let first = at & !(page - 1);
@@ -167,8 +169,8 @@ impl Range {
     fn zero_from(&self, first: usize) -> bool {
         let flags = libc::MAP_FIXED | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let (at, len) = (ptr::without_provenance_mut(first), self.end - first);
-        // SAFETY: the range is a mapping that whoever watches it owns, and that stays until it is no
-        // longer watched; no other memory is replaced. Its users know that bytes may change.
+        // SAFETY: the range is a mapping that the owner of `Watched` owns, and it exists while it
+        // is watched; no other memory is replaced. Its users expect that bytes change.
         let zeros = unsafe { libc::mmap(at, len, self.protection, flags, -1, 0) };
         if zeros == libc::MAP_FAILED {
             return false;

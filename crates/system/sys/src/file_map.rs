@@ -136,13 +136,14 @@ impl FileMap {
 
     fn map(file: File, path: &Path) -> Result<Self, OpenError> {
         let io = OpenError::io(path);
-        // SAFETY: the mapping is private and read-only: this process can't change it. Others that
-        // write to the file may, which no mapping prevents: bytes read twice may then differ. They are
-        // only ever lent as `&[u8]`, nothing that is unsafe depends on their values, and every reader
-        // checks bounds against the length taken here. Pages that the file loses become zeros.
+        // SAFETY: the mapping is private and read-only, so this process cannot change it. Other
+        // writers of the file can, which no mapping prevents: bytes that are read twice can then
+        // differ. They are only borrowed as `&[u8]`, no unsafe code depends on their values, and
+        // every reader checks bounds against the length of the mapping. Truncated pages become
+        // zeros.
         let map = unsafe { memmap2::MmapOptions::new().map_copy_read_only(&file) }.map_err(&io)?;
-        // SAFETY: the mapping is this value's, and is dropped after the watch. That bytes may change
-        // was said above.
+        // SAFETY: this value owns the mapping, and drops it after the watch. Its users expect that
+        // bytes change, as above.
         let watched = unsafe { Watched::new(map.as_ptr(), map.len(), false) }.map_err(io)?;
         let mapped = Arc::new(Mapped { watched, map, file, path: path.to_owned() });
         MAPPED.lock().push(Arc::clone(&mapped));

@@ -66,9 +66,9 @@ mod x86 {
     pub fn hypercall(number: u64, arguments: [u64; 4]) -> u64 {
         let [a0, a1, a2, a3] = arguments;
         let answer;
-        // SAFETY: in a guest the instruction exits to the hypervisor, which changes no register but
-        // rax for a number it doesn't know; outside of one it raises SIGILL. rbx is reserved by the
-        // compiler, so it is exchanged for the time of the call. The memory clobber is implied.
+        // SAFETY: in a guest the instruction exits to the hypervisor, which changes no register
+        // except rax for an unknown number; outside a guest it raises SIGILL. The compiler reserves
+        // rbx, so it is exchanged during the call. The memory clobber is implied.
         unsafe {
             if has_vmmcall() {
                 asm!("xchg {a0}, rbx", "vmmcall", "xchg {a0}, rbx", a0 = inout(reg) a0 => _,

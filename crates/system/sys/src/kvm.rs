@@ -113,8 +113,8 @@ impl TinyVm {
         machine::set_up(kvm.as_fd(), vm.as_fd(), vcpu.as_fd())?;
         let size = plain(kvm.as_fd(), "KVM_GET_VCPU_MMAP_SIZE", request::GET_VCPU_MMAP_SIZE, 0)?;
         let size = usize::try_from(size).unwrap_or(0).max(abi::RUN_BYTES);
-        // SAFETY: the kernel's page for this vCPU, which changes only within KVM_RUN; that is called
-        // by `run` alone, which has the mapping for itself.
+        // SAFETY: the kernel's page for this vCPU changes only within KVM_RUN, which only `run`
+        // calls, with exclusive access to the mapping.
         let state = unsafe { MmapOptions::new().len(size).map_mut(&vcpu) };
         let state = state.map_err(failed("mmap of the vCPU"))?;
         Ok(Self { vhost: None, memory, state, vcpu, vm })
@@ -160,9 +160,10 @@ impl TinyVm {
         call: BorrowedFd<'_>,
     ) -> Result<()> {
         self.vhost = None;
-        // SAFETY: the server is dropped before the memory, by the order of fields. Meanwhile `memory`
-        // lends nothing, and `memory_mut` and `run`, which alone access it otherwise, have the machine
-        // for themselves: the first ends the server, the second leaves memory to the kernel.
+        // SAFETY: the server is dropped before the memory, by the order of fields. Meanwhile
+        // `memory` returns an empty slice. All other access is through `memory_mut` and `run`,
+        // which borrow the machine exclusively: the first ends the server, the second does not
+        // access the memory.
         self.vhost = Some(unsafe { VhostNet::start(&mut self.memory, queue, tap, rings, call) }?);
         Ok(())
     }
@@ -237,8 +238,8 @@ fn add_memory(vm: BorrowedFd<'_>, memory: &mut MmapMut) -> Result<()> {
 
 /// An ioctl with a numeric argument.
 fn plain(fd: BorrowedFd<'_>, call: &'static str, request: c_ulong, with: c_ulong) -> Result<c_int> {
-    // SAFETY: these requests take a number or nothing, and touch none of this process's memory but
-    // what was given to the machine as its own.
+    // SAFETY: these requests take a number or nothing, and access no memory of this process except
+    // the guest's memory.
     let answer = unsafe { libc::ioctl(fd.as_raw_fd(), request as _, with) };
     if answer < 0 {
         return Err(KvmError { call, source: io::Error::last_os_error() });
@@ -253,8 +254,8 @@ fn with<T: abi::Argument>(
     request: abi::Request<T>,
     argument: &mut T,
 ) -> Result<()> {
-    // SAFETY: the request's type says which structure the kernel reads and writes, and `argument` is
-    // one; pointers within it are to what its maker borrowed for longer than this call.
+    // SAFETY: the request's type determines the structure that the kernel reads and writes, and
+    // `argument` has this type; pointers in it are valid for longer than this call.
     let answer =
         unsafe { libc::ioctl(fd.as_raw_fd(), request.number as _, std::ptr::from_mut(argument)) };
     if answer < 0 {
@@ -265,6 +266,6 @@ fn with<T: abi::Argument>(
 
 /// The descriptor that an ioctl created.
 fn made(number: c_int) -> OwnedFd {
-    // SAFETY: the kernel has just made this descriptor for the caller, and nobody else knows of it.
+    // SAFETY: the kernel has just created this descriptor for the caller, so it has no other owner.
     unsafe { OwnedFd::from_raw_fd(number) }
 }

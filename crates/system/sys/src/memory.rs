@@ -115,21 +115,21 @@ fn end(size: usize, in_use: usize, is_bound: bool) -> ! {
              --max-memory {given}M would allow more)"
         )
     };
-    // SAFETY: the pointer and the length are of bytes in `line`, which lives on this stack; `_exit`
-    // takes a number. Neither allocates, and both may be called at any moment of any thread.
+    // SAFETY: pointer and length describe bytes in `line`, which is on this stack; `_exit` takes a
+    // number. Neither allocates, and both may be called at any time in any thread.
     unsafe {
         let _ = libc::write(libc::STDERR_FILENO, line.bytes.as_ptr().cast(), line.len);
         libc::_exit(1)
     }
 }
 
-// SAFETY: all memory comes from `System` and goes back to it with the layout it was asked for; counting
-// changes nothing of that, and neither allocates nor unwinds.
+// SAFETY: all memory comes from `System` and returns to it with its original layout; counting does
+// not change this, and neither allocates nor unwinds.
 unsafe impl GlobalAlloc for CountedMemory {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         take(layout.size());
-        // SAFETY: the caller keeps the contract of `alloc`, which is that of `System`.
+        // SAFETY: the caller fulfils the contract of `alloc`, which is that of `System`.
         let memory = unsafe { System.alloc(layout) };
         if memory.is_null() {
             refused(layout.size());
@@ -150,7 +150,7 @@ unsafe impl GlobalAlloc for CountedMemory {
 
     #[inline]
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller got `memory` from here, so from `System`, with this layout.
+        // SAFETY: `memory` comes from this allocator, so from `System`, with this layout.
         unsafe { System.dealloc(memory, layout) };
         give_back(layout.size());
     }
@@ -158,8 +158,8 @@ unsafe impl GlobalAlloc for CountedMemory {
     #[inline]
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         take(new_size);
-        // SAFETY: the caller got `memory` from here with this layout, and keeps the contract of
-        // `realloc`.
+        // SAFETY: `memory` comes from this allocator with this layout, and the caller fulfils the
+        // contract of `realloc`.
         let moved = unsafe { System.realloc(memory, layout, new_size) };
         if moved.is_null() {
             refused(new_size);

@@ -48,7 +48,7 @@ pub struct PerfRing {
     tail: u64,
 }
 
-// SAFETY: the pointer is into the mapping, which is this value's and is nobody else's in this process.
+// SAFETY: the pointer refers to the mapping, which only this value owns.
 unsafe impl Send for PerfRing {}
 
 impl PerfRing {

@@ -1,4 +1,4 @@
-//! A page of physical memory that no RAM backs: each read of it is an exit of the guest.
+//! A page of physical memory without RAM: each read is an exit of the guest.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -29,8 +29,8 @@ impl PhysicalPage {
         let memory = OpenOptions::new().read(true).custom_flags(libc::O_SYNC).open("/dev/mem")?;
         let mut options = MmapOptions::new();
         options.offset(address).len(PAGE_BYTES);
-        // SAFETY: the mapping is read-only and never seen as a slice: `read_u32` reads it volatile,
-        // so that what a device changes under it is no data race.
+        // SAFETY: the mapping is read-only and never becomes a slice: `read_u32` reads it with
+        // volatile loads, so changes by a device are not data races.
         let map = unsafe { options.map(&memory) }?;
         Ok(Self { map })
     }
@@ -39,7 +39,7 @@ impl PhysicalPage {
     #[must_use]
     pub fn read_u32(&self) -> u32 {
         // SAFETY: the pointer is the start of a mapped page, so it is valid for four bytes and
-        // aligned; volatile, so that no call is left out.
+        // aligned; volatile, so that no read is optimized away.
         unsafe { std::ptr::read_volatile(self.map.as_ptr().cast::<u32>()) }
     }
 
@@ -47,7 +47,7 @@ impl PhysicalPage {
     #[cfg(target_arch = "x86_64")]
     #[must_use]
     pub fn read_loop(&self, count: u64) -> u64 {
-        // SAFETY: the start of a page that stays mapped as long as this value.
+        // SAFETY: the start of a page that is mapped as long as this value exists.
         unsafe { crate::guest_instructions::read_loop(self.map.as_ptr().cast::<u32>(), count) }
     }
 }

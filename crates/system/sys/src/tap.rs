@@ -71,14 +71,14 @@ impl AsFd for Tap {
 fn set_up(request: &mut Request) -> io::Result<()> {
     // SAFETY: the arguments are constants, and none of this process's memory is touched.
     let socket = checked(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM, 0) })?;
-    // SAFETY: the kernel has just made this descriptor, and nobody else knows of it.
+    // SAFETY: the kernel has just created this descriptor, so it has no other owner.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     request.flags = UP;
     ask(socket.as_fd(), libc::SIOCSIFFLAGS as c_ulong, request)
 }
 
 fn ask(fd: BorrowedFd<'_>, request: c_ulong, argument: &mut Request) -> io::Result<()> {
-    // SAFETY: both requests read and write a `struct ifreq`, which `Request` is as long as.
+    // SAFETY: both requests read and write a `struct ifreq`, which has the size of `Request`.
     checked(unsafe { libc::ioctl(fd.as_raw_fd(), request as _, std::ptr::from_mut(argument)) })
         .map(drop)
 }

@@ -38,9 +38,10 @@ struct Page {
 #[must_use]
 pub fn tsc_conversion() -> Option<(u32, u16, u64)> {
     let event = dummy_event()?;
-    // SAFETY: the kernel maps its own page, read-only; it is only read below, by one volatile copy.
+    // SAFETY: the kernel maps its own page read-only; the only access is a volatile copy below.
     let map = unsafe { memmap2::MmapOptions::new().len(4096).map(&event) }.ok()?;
-    // SAFETY: the mapping is a page, longer than the struct and aligned for it, and lives on.
+    // SAFETY: the mapping is a page, which is larger than the struct and aligned for it, and
+    // outlives the call.
     let page = unsafe { settled(map.as_ptr().cast::<Page>()) }?;
     let has_time = page.capabilities & HAS_TIME == HAS_TIME;
     has_time.then_some((page.time_mult, page.time_shift, page.time_zero))
@@ -55,8 +56,8 @@ const ATTEMPTS: u32 = 1000;
 ///
 /// The page must be mapped for reading.
 unsafe fn settled(page: *const Page) -> Option<Page> {
-    // SAFETY: as the caller says; every bit pattern is a valid value of its integers. Volatile, as the
-    // kernel writes.
+    // SAFETY: guaranteed by the caller; every bit pattern is valid for its integers. Volatile,
+    // because the kernel writes to the page.
     let copy = || unsafe { std::ptr::read_volatile(page) };
     (0..ATTEMPTS).find_map(|_| {
         let before = copy().lock;
@@ -76,7 +77,7 @@ fn dummy_event() -> Option<OwnedFd> {
     // SAFETY: the kernel reads ATTR_BYTES bytes, which the array has; this process, any CPU.
     let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, attr.as_ptr(), 0, -1, -1, 0) };
     let fd = i32::try_from(fd).ok().filter(|&fd| fd >= 0)?;
-    // SAFETY: the kernel has just made this descriptor, and nobody else knows of it.
+    // SAFETY: the kernel has just created this descriptor, so it has no other owner.
     Some(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

@@ -106,7 +106,7 @@ impl Listener {
                 other => break other?,
             }
         };
-        // SAFETY: the kernel has just made this descriptor, and nobody else knows of it.
+        // SAFETY: the kernel has just created this descriptor, so it has no other owner.
         let socket = unsafe { OwnedFd::from_raw_fd(accepted) };
         Ok((Stream(socket.into()), from_kernel(&address)))
     }
@@ -275,8 +275,7 @@ impl From<Listener> for OwnedFd {
 const ADDRESS_BYTES: libc::socklen_t = size_of::<libc::sockaddr_vm>() as libc::socklen_t;
 
 fn to_kernel(address: Address) -> libc::sockaddr_vm {
-    // SAFETY: the struct is made of integers, for which zero bytes are a valid value; what has no
-    // name here must be zero.
+    // SAFETY: the struct has only integers, for which zero is valid; unnamed fields must be zero.
     let mut kernel: libc::sockaddr_vm = unsafe { mem::zeroed() };
     #[expect(clippy::cast_possible_truncation, reason = "the constant is 40")]
     let family = libc::AF_VSOCK as libc::sa_family_t;
@@ -310,7 +309,7 @@ fn socket(flags: libc::c_int) -> io::Result<OwnedFd> {
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | flags;
     // SAFETY: socket takes no pointer.
     let socket = checked(unsafe { libc::socket(libc::AF_VSOCK, kind, 0) })?;
-    // SAFETY: the kernel has just made this descriptor, and nobody else knows of it.
+    // SAFETY: the kernel has just created this descriptor, so it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(socket) })
 }
 

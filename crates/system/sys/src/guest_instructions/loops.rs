@@ -13,8 +13,8 @@ use super::x86::{OfThread, has_vmmcall};
 /// The time stamp counter after all earlier instructions have completed.
 #[must_use]
 pub fn time_stamp_counter() -> u64 {
-    // SAFETY: both instructions are there on every x86-64 processor, and touch no memory. A kernel that
-    // forbids the counter to user space ends the program.
+    // SAFETY: every x86-64 processor has both instructions, and they access no memory. A kernel
+    // that forbids the TSC in user space ends the program.
     unsafe {
         _mm_lfence();
         _rdtsc()
@@ -30,7 +30,7 @@ fn timed(work: impl FnOnce()) -> u64 {
 /// Runs an empty loop `count` times; returns the cycles. A count of 0 counts as 1, here and below.
 #[must_use]
 pub fn empty_loop(count: u64) -> u64 {
-    // SAFETY: counts a register down.
+    // SAFETY: only decrements a register.
     timed(|| unsafe {
         asm!("2:", "sub {n}, 1", "jnz 2b", n = inout(reg) count.max(1) => _, options(nomem, nostack));
     })
@@ -39,8 +39,9 @@ pub fn empty_loop(count: u64) -> u64 {
 /// Executes CPUID for a leaf `count` times; returns the cycles.
 #[must_use]
 pub fn cpuid_loop(leaf: u32, count: u64) -> u64 {
-    // SAFETY: CPUID writes four registers. rbx is reserved by the compiler, so it is kept elsewhere; what
-    // the loop needs is in registers that are named, as an unnamed one might be rbx itself.
+    // SAFETY: CPUID writes four registers. The compiler reserves rbx, so it is saved in another
+    // register. All operands are named registers, because the compiler could select rbx for an
+    // unnamed one.
     timed(|| unsafe {
         asm!("mov r8, rbx", "2:", "mov eax, r9d", "xor ecx, ecx", "cpuid", "sub r10, 1", "jnz 2b",
             "mov rbx, r8", out("r8") _, in("r9") u64::from(leaf), inout("r10") count.max(1) => _,
@@ -61,8 +62,8 @@ pub fn hypercall_loop(number: u64, count: u64) -> u64 {
                 in("rsi") 0_u64)
         };
     }
-    // SAFETY: as `hypercall` of the module above: the hypervisor changes no register but rax for a
-    // number it doesn't know. Registers are named for the reason given at `cpuid_loop`.
+    // SAFETY: as for `hypercall` in the parent module: the hypervisor changes no register except
+    // rax for an unknown number. Registers are named as in `cpuid_loop`.
     timed(|| unsafe {
         if has_vmmcall() {
             loops!("vmmcall");
@@ -80,7 +81,7 @@ pub fn hypercall_loop(number: u64, count: u64) -> u64 {
 pub(crate) unsafe fn read_loop(from: *const u32, count: u64) -> u64 {
     timed(|| {
         for _ in 0..count.max(1) {
-            // SAFETY: as the caller says; volatile, so that no read is left out.
+            // SAFETY: guaranteed by the caller; volatile, so that no read is optimized away.
             let _ = unsafe { std::ptr::read_volatile(from) };
         }
     })

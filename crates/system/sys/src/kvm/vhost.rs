@@ -156,7 +156,7 @@ impl VhostNet {
         let failed = |call| move |source| KvmError { call, source };
         let device = OpenOptions::new().read(true).write(true).open("/dev/vhost-net");
         let device = device.map_err(failed("open /dev/vhost-net"))?;
-        // SAFETY: this request takes nothing, and touches none of this process's memory.
+        // SAFETY: this request has no argument, and accesses no memory of this process.
         let owned = unsafe { libc::ioctl(device.as_raw_fd(), SET_OWNER as _) };
         if owned < 0 {
             return Err(failed("VHOST_SET_OWNER")(io::Error::last_os_error()));
@@ -182,8 +182,8 @@ impl VhostNet {
 }
 
 fn ask<T: Argument>(device: &File, argument: &T) -> Result<(), KvmError> {
-    // SAFETY: the request is the one that reads a `T`, within the call; addresses in it were checked to
-    // be of memory that `start` was given, whose owner leaves it to the kernel.
+    // SAFETY: the request reads a `T`, only during the call; addresses in it are inside the memory
+    // that `start` received, and which its owner does not access meanwhile.
     let answer =
         unsafe { libc::ioctl(device.as_raw_fd(), T::REQUEST as _, std::ptr::from_ref(argument)) };
     if answer < 0 {
