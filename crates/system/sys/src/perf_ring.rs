@@ -80,7 +80,7 @@ impl PerfRing {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel has just given it, to nobody else.
+        // SAFETY: the kernel has just created this descriptor, so it has no other owner.
         let file = unsafe { File::from_raw_fd(fd) };
         Self::map(file, ring_bytes)
     }

@@ -288,8 +288,8 @@ impl SharedMap {
     pub fn read_from(&self, source: BorrowedFd<'_>, at: usize, len: usize) -> io::Result<usize> {
         let into = self.range(at, len).filter(|_| self.is_writable());
         let into = into.ok_or(io::ErrorKind::InvalidInput)?;
-        // SAFETY: the kernel writes at most `len` bytes, which `range` says are mapped. Nobody holds
-        // a reference to them.
+        // SAFETY: the kernel writes at most `len` bytes, which `range` says are mapped, and to
+        // which there are no references.
         let read = unsafe { libc::read(source.as_raw_fd(), into.cast(), len) };
         usize::try_from(read).map_err(|_| io::Error::last_os_error())
     }

@@ -22,8 +22,8 @@ impl Alarm {
         let (mut action, mut event): (libc::sigaction, libc::sigevent) =
             unsafe { (MaybeUninit::zeroed().assume_init(), MaybeUninit::zeroed().assume_init()) };
         action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
-        // SAFETY: the handler does nothing, so it may run at any moment; nobody else in these programs
-        // uses the signal.
+        // SAFETY: the handler does nothing, so it may run at any moment; these programs do not
+        // use the signal otherwise.
         if unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) } != 0 {
             return Err(io::Error::last_os_error());
         }
@@ -67,7 +67,7 @@ impl Alarm {
 
 impl Drop for Alarm {
     fn drop(&mut self) {
-        // SAFETY: the timer is this alarm's own, and used by nobody after this.
+        // SAFETY: this alarm owns the timer, which is not used after this.
         unsafe { libc::timer_delete(self.timer) };
     }
 }
