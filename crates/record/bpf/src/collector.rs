@@ -1,10 +1,9 @@
-//! Collects guests' hypercalls with all their registers by BPF programs in a KVM host's kernel, and
-//! writes them to a file next to the host's recording (`docs/formats/collected.md`).
+//! Collects guests' hypercalls with all their registers by BPF programs in a KVM host's kernel, and writes them to a
+//! file next to the host's recording (`docs/formats/collected.md`).
 //!
-//! The programs are `bpf/collect.bpf.c`. Nothing of them stays when the [`Collector`], or its
-//! process, is gone: descriptors hold them in the kernel. They write one record from exit to entry
-//! into a ring; a thread moves those to the file, and notes every second how the clock that BPF has
-//! goes with the clock of the recording.
+//! The programs are `bpf/collect.bpf.c`. File descriptors hold them in the kernel, so they disappear with the
+//! [`Collector`] or its process. They write one record per hypercall, from exit to entry, into a ring buffer. A thread
+//! moves the records to the file, and every second notes the BPF clock together with the clock of the recording.
 
 mod error;
 mod programs;
@@ -26,12 +25,12 @@ use crate::collector::programs::Programs;
 use crate::collector::writer::Writer;
 use tracefs::TraceClock;
 
-/// How often clocks are compared, and what is in the ring goes to the file.
+/// Time between clock comparisons, and between flushes of the ring to the file.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The second comparison comes earlier: one alone doesn't show how fast the clocks run.
+/// The second comparison comes earlier: the first alone does not show the clocks' rates.
 const FIRST_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What is collected.
+/// What to collect.
 #[derive(Clone, Debug)]
 pub struct CollectorPlan {
     /// The recording's trace clock.
@@ -40,23 +39,22 @@ pub struct CollectorPlan {
     pub trace_id: u64,
     /// The number of hypercalls that carry frames; marks have the next one.
     pub number: u64,
-    /// Registers of each hypercall: 4 to 13.
+    /// Number of registers of each hypercall: 4 to 13.
     pub words: u8,
 }
 
-/// How it went.
+/// Results of a collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// What the programs counted.
+    /// Counts of the BPF programs.
     pub counts: Counts,
-    /// Hypercalls in the file.
+    /// Number of hypercalls in the file.
     pub written: u64,
-    /// Bytes of the file.
+    /// Size of the file.
     pub bytes: u64,
 }
 
-/// Programs that are in the kernel and do not run yet: loading them takes longest, and is what a
-/// kernel or a user may not be up to.
+/// Loaded programs that are not attached yet. Loading takes longest, and fails on kernels or users without support.
 #[derive(Debug)]
 pub struct Loaded {
     plan: CollectorPlan,
@@ -65,20 +63,20 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Loads what is needed.
+    /// Loads the programs.
     ///
     /// # Errors
-    /// When this kernel or this user has no way to it.
+    /// When the kernel lacks support, or the user lacks permission.
     pub fn load(plan: CollectorPlan) -> Result<Self> {
         let clock = TraceClock::open(&plan.clock).map_err(CollectError::clock(&plan.clock))?;
         let programs = Programs::load(plan.number, plan.words)?;
         Ok(Self { plan, clock, programs })
     }
 
-    /// Begins to collect, into a new file.
+    /// Starts to collect into a new file.
     ///
     /// # Errors
-    /// When KVM is not there, or the file can't be written.
+    /// When KVM is missing, or the file can't be written.
     pub fn begin(self, file: OutFile) -> Result<Collector> {
         let Self { plan, mut clock, mut programs } = self;
         let to = file.path().to_owned();
@@ -99,8 +97,8 @@ impl Loaded {
         let stop = Signal::new().map_err(CollectError::io("make an event for", &to))?;
         let mover = Mover { programs, clock, clock_name: plan.clock, writer, stop: stop.clone() };
         let thread = thread::Builder::new().name("hyperscope-coll".into()).spawn(move || {
-            // What the kernel counted is asked for until the end, which kernels before 5.19 let nobody
-            // else do. Without it the counts can't be had, and that is said then.
+            // The thread reads counts until the end, which kernels before 5.19 allow only with this capability. If this
+            // fails, reading the counts reports an error.
             let _ = os::confine::keep_only(CapabilitySet::BPF);
             mover.run()
         });
@@ -109,7 +107,7 @@ impl Loaded {
     }
 }
 
-/// Programs that collect, and the thread that writes what they do.
+/// Attached programs, and the thread that writes their records.
 #[derive(Debug)]
 pub struct Collector {
     stop: Signal,
@@ -124,23 +122,23 @@ impl Collector {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether it has ended, as it does early only when something failed.
+    /// Whether the thread has ended: early only after a failure.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// Ends it; the file is complete then.
+    /// Stops the thread and completes the file.
     ///
     /// # Errors
-    /// When something could not be written. What was is readable.
+    /// When a write failed. The records written before are readable.
     pub fn end(self) -> Result<Collected> {
         self.stop.set();
         self.thread.join().unwrap_or(Err(CollectError::Panicked))
     }
 }
 
-/// What the thread does.
+/// State of the thread.
 struct Mover {
     programs: Programs,
     clock: TraceClock,
@@ -156,7 +154,7 @@ impl Mover {
             self.move_records()?;
             interval = INTERVAL;
         }
-        // What is still outside a guest has no entry any more that would be seen.
+        // Hypercalls that are still being handled get no entry.
         self.programs.detach();
         self.programs.records(&mut |record| self.writer.hypercall(record))?;
         for record in self.programs.waiting()? {
@@ -167,7 +165,7 @@ impl Mover {
         Ok(Collected { counts: self.programs.counts()?, written, bytes })
     }
 
-    /// Moves what is there, and notes where clocks and counts are.
+    /// Moves the available records, and notes clocks and counts.
     fn move_records(&mut self) -> Result<()> {
         self.programs.records(&mut |record| self.writer.hypercall(record))?;
         let pair = self.clock.pair().map_err(CollectError::clock(&self.clock_name))?;
@@ -176,7 +174,7 @@ impl Mover {
         self.writer.flush()
     }
 
-    /// Waits until the ring is so full that it has to be emptied, or the turn is over; whether all is.
+    /// Waits until the ring must be emptied or the interval ends; true if the collector must stop.
     fn wait(&self, interval: Duration) -> Result<bool> {
         let timeout = Timespec::try_from(interval).ok();
         let ring = self.programs.ring();

@@ -1,4 +1,4 @@
-//! BPF programs in the host: loading them, and collecting what guests send through them.
+//! BPF programs in the host's kernel: loads them, and collects what guests send through them.
 
 #![forbid(unsafe_code)]
 

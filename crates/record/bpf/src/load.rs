@@ -1,5 +1,5 @@
-//! Loads the BPF programs of `bpf/` into the host's kernel: against the types that the kernel and KVM's
-//! module describe, on raw tracepoints, with errors that say what is missing.
+//! Loads the BPF programs of `bpf/` into the host's kernel: relocated against the types of the kernel and KVM's module,
+//! on raw tracepoints, with errors that name what is missing.
 
 mod error;
 mod kernel_types;

@@ -1,36 +1,35 @@
-//! The clock of a recording, and how its ticks become nanoseconds.
+//! The trace clock of a recording, and the conversion of its ticks to nanoseconds.
 
 use crate::error::{Result, TracefsError};
 use crate::instance::Instance;
 
-/// The processor's own counter: the same on all CPUs, and what guests' clocks are made from.
+/// The TSC: the same on all CPUs, and the base of guests' clocks.
 pub(crate) const TSC: &str = "x86-tsc";
-/// Clocks that are the same on all CPUs, the cheapest first; each kernel has some.
+/// Clocks that are the same on all CPUs, cheapest first. No kernel has all of them.
 const COMMON: [&str; 3] = ["mono", "boot", "global"];
 
-/// How ticks of the processor's counter become nanoseconds: `zero_ns + (ticks * mult >> shift)`.
+/// Conversion of TSC ticks to nanoseconds: `zero_ns + (ticks * mult >> shift)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TscConversion {
-    /// Multiplier.
     pub mult: u32,
-    /// Shift to the right.
+    /// Right shift.
     pub shift: u32,
     /// Time at tick 0.
     pub zero_ns: u64,
 }
 
-/// A clock that was selected.
+/// A trace clock.
 #[derive(Clone, Debug)]
 pub struct Clock {
-    /// The kernel's name of it.
+    /// Its name in `trace_clock`.
     pub name: String,
-    /// The kernel's line of all clocks.
+    /// The text of `trace_clock`, which lists all clocks.
     pub line: String,
     pub tsc_conversion: Option<TscConversion>,
 }
 
 impl Clock {
-    /// The clock that is selected.
+    /// Reads the selected clock.
     ///
     /// # Errors
     /// When the instance is gone.
@@ -42,10 +41,10 @@ impl Clock {
         Ok(Self { name, line: line.trim().to_owned(), tsc_conversion })
     }
 
-    /// Selects the clock that was asked for, else the best that there is.
+    /// Selects the requested clock, or the best available one.
     ///
     /// # Errors
-    /// When there is none of that name, or the kernel refuses it.
+    /// When the requested clock does not exist, or the kernel refuses it.
     pub fn select(instance: &Instance, requested_name: Option<&str>) -> Result<Self> {
         let line = instance.get("trace_clock")?;
         let available: Vec<&str> =
@@ -76,7 +75,7 @@ fn best<'a>(available: &[&'a str]) -> &'a str {
     found.next().or(available.first().copied()).unwrap_or("local")
 }
 
-/// The kernel's own conversion, where it says that its counter never stops or changes speed.
+/// The kernel's own conversion, if the kernel considers the TSC stable.
 fn tsc_conversion() -> Option<TscConversion> {
     let (mult, shift, zero_ns) = sys::tsc_conversion()?;
     Some(TscConversion { mult, shift: shift.into(), zero_ns })

@@ -1,22 +1,21 @@
-//! Why the kernel's tracing can't be used as asked, and what would mend that.
+//! Errors of tracefs, and what the user can do about them.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Errors of tracefs.
 #[derive(Debug, thiserror::Error)]
 pub enum TracefsError {
-    /// A file of tracefs failed.
+    /// An operation on a tracefs file failed.
     #[error("cannot {what} {}", path.display())]
     Io {
-        /// What was tried: "write".
+        /// The operation: "write".
         what: &'static str,
-        /// With which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// This user may not trace.
+    /// The user has no permission to trace.
     #[error(
         "tracing needs root: use sudo, or grant CAP_DAC_OVERRIDE (also CAP_SYS_ADMIN if tracefs is not mounted)"
     )]
@@ -24,29 +23,27 @@ pub enum TracefsError {
     /// The kernel has no tracefs.
     #[error("this kernel has no tracefs: it was built without CONFIG_TRACING")]
     NoTracefs,
-    /// A name that no event has.
+    /// No event has this name.
     #[error("unknown event {name}{}", did_you_mean(similar))]
     NoSuchEvent {
-        /// The name.
         name: String,
-        /// Names that are there and look like it.
+        /// Similar names that exist.
         similar: Vec<String>,
     },
-    /// Neither events nor functions were asked for.
+    /// Neither events nor functions were requested.
     #[error("no event was selected")]
     NothingChosen,
     /// A function that can't be probed.
     #[error("no function {name} can be probed{}", did_you_mean(similar))]
     NoSuchFunction {
-        /// The name.
         name: String,
-        /// Functions that are there and look like it.
+        /// Similar functions that exist.
         similar: Vec<String>,
     },
-    /// What is not written as a probe is.
+    /// The text does not have the syntax of a probe.
     #[error("{probe:?} is not a probe: {why}; write FUNCTION [ARGUMENTS]")]
     NotAProbe {
-        /// As it was asked for.
+        /// The probe as requested.
         probe: String,
         /// What is wrong with it.
         why: &'static str,
@@ -54,36 +51,32 @@ pub enum TracefsError {
     /// The kernel refused a probe.
     #[error("the kernel refuses the probe '{probe}'")]
     Probe {
-        /// As it was asked for.
+        /// The probe as requested.
         probe: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A tracer that this kernel does not have.
+    /// The kernel lacks this tracer.
     #[error("this kernel has no tracer {name}: it was built without it")]
-    NoSuchTracer {
-        /// Its name.
-        name: &'static str,
-    },
-    /// Functions that there are none of.
+    NoSuchTracer { name: &'static str },
+    /// No function matches the pattern.
     #[error("the kernel can't trace any function '{pattern}'")]
     Functions {
-        /// As they were asked for.
+        /// The pattern as requested.
         pattern: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The kernel's own buffers can't be borrowed.
+    /// The top-level buffers are in use.
     #[error(
         "function_graph needs the kernel's own buffers here, but another program uses them: see current_tracer and set_event in tracefs"
     )]
     TopLevelInUse,
-    /// A clock that this kernel does not have.
+    /// The kernel lacks this clock.
     #[error("unknown clock {name}: use one of {available}")]
     NoSuchClock {
-        /// The name.
         name: String,
-        /// Those that are there, with commas between.
+        /// The available clocks, separated by commas.
         available: String,
     },
 }
@@ -98,7 +91,7 @@ impl TracefsError {
     }
 }
 
-/// The end of a message on a name that is not there: names that are [`similar`](crate::similar) to it.
+/// The end of an error message about an unknown name: lists [`similar`](crate::similar) names.
 #[must_use]
 pub fn did_you_mean(similar: &[String]) -> String {
     if similar.is_empty() {

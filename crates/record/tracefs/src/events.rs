@@ -1,4 +1,4 @@
-//! Which events are recorded: names, patterns and profiles to events of this kernel.
+//! Resolves names, patterns and profiles to events of this kernel.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,24 +6,24 @@ use std::path::Path;
 use crate::error::{Result, TracefsError};
 use crate::mounted;
 
-/// A choice of events under a name.
+/// A named set of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
-    /// What accounts for every VM exit.
+    /// All events that account for VM exits.
     Exits,
-    /// The same, and the network's way through the host.
+    /// [`Profile::Exits`], and the host's network path.
     Net,
-    /// The same, and the disk's.
+    /// [`Profile::Exits`], and the host's disk path.
     Disk,
-    /// What accounts for every VM exit, and the system calls and signals of VMMs that handle them.
+    /// [`Profile::Exits`], and the VMM's system calls and signals.
     Vmm,
-    /// Scheduling alone.
+    /// Scheduling only.
     Sched,
-    /// All of these but system calls and signals, which every program makes.
+    /// All profiles except system calls and signals, which every program makes.
     Full,
 }
 
-/// Scheduling: enough to know which thread ran and what each thread waited for.
+/// Scheduling: which thread ran, and what each thread waited for.
 const SCHED: &[&str] = &[
     "sched:sched_switch",
     "sched:sched_waking",
@@ -34,23 +34,24 @@ const SCHED: &[&str] = &[
     "sched:sched_process_fork",
     "sched:sched_process_exit",
 ];
-/// Interrupts: work of the host between a guest's instructions and `kvm_exit`.
+/// Interrupts: host work between the hardware exit and `kvm_exit`.
 const IRQ: &[&str] = &["irq", "irq_vectors"];
-/// KVM of every architecture: s390 and POWER have systems of their own.
+/// KVM of all architectures: s390 and POWER have event systems of their own.
 const KVM: &[&str] = &["kvm", "kvmmmu", "kvm-s390", "kvm_hv"];
 const NET: &[&str] = &["net", "napi", "vhost"];
 const DISK: &[&str] = &["block", "io_uring"];
-/// Where a VMM's threads enter and leave their kernel, and which signals interrupt them.
+/// System calls of the VMM's threads, and signals that interrupt them.
 const SYSCALLS: &[&str] = &["raw_syscalls:sys_enter", "raw_syscalls:sys_exit", "signal"];
 
 impl Profile {
-    /// What is recorded in guests where this is recorded of their host: what a VMM does, no guest has to show.
+    /// The profile for guests of a host that records this one. Guests do not need [`Profile::Vmm`]: the VMM runs on the
+    /// host.
     #[must_use]
     pub fn in_guests(self) -> Self {
         if self == Self::Vmm { Self::Exits } else { self }
     }
 
-    /// Names and systems in it. A kernel need not have all of them.
+    /// Names and systems of the profile. Kernels may lack some of them.
     #[must_use]
     pub fn patterns(self) -> Vec<&'static str> {
         let parts: &[&[&str]] = match self {
@@ -65,12 +66,12 @@ impl Profile {
     }
 }
 
-/// An event of which only some are recorded.
+/// An event with a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilteredEvent {
     /// The event, as `SYSTEM:NAME`.
     pub event: &'static str,
-    /// Those that are, in the kernel's language of filters. Where the kernel can't read it, all are.
+    /// Filter in the kernel's syntax. If the kernel rejects it, all events are recorded.
     pub filter: &'static str,
 }
 
@@ -79,10 +80,10 @@ pub struct FilteredEvent {
 pub struct Available(BTreeSet<String>);
 
 impl Available {
-    /// Those in a folder `events`.
+    /// Lists the events in an `events` folder.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// When the folder can't be read.
     pub fn list(events: &Path) -> Result<Self> {
         let mut names = BTreeSet::new();
         for system in mounted::folders(events)? {
@@ -93,10 +94,10 @@ impl Available {
         Ok(Self(names))
     }
 
-    /// The events that the patterns name, each once; those that are optional may name none.
+    /// Resolves patterns to events, each once. Optional patterns may match nothing.
     ///
     /// # Errors
-    /// When one of the others names none.
+    /// When another pattern matches nothing.
     pub fn choose(&self, optional: &[impl AsRef<str>], patterns: &[String]) -> Result<Vec<String>> {
         let mut chosen = BTreeSet::new();
         for pattern in optional {
@@ -115,7 +116,7 @@ impl Available {
         Ok(chosen.into_iter().cloned().collect())
     }
 
-    /// Those that the kernel has and that are not among the chosen.
+    /// Events that the kernel has and that are not chosen.
     pub(crate) fn besides(
         &self,
         chosen: &[String],
@@ -145,8 +146,7 @@ impl Available {
     }
 }
 
-/// Whether a pattern (`SYSTEM:NAME`, `SYSTEM/NAME`, `NAME` or `SYSTEM`, with `*` and `?`) names the
-/// event.
+/// Whether a pattern (`SYSTEM:NAME`, `SYSTEM/NAME`, `NAME` or `SYSTEM`, with `*` and `?`) matches the event.
 fn names(pattern: &str, event: &str) -> bool {
     let (system, name) = event.split_once(':').unwrap_or(("", event));
     match pattern.split_once([':', '/']) {
@@ -158,7 +158,7 @@ fn names(pattern: &str, event: &str) -> bool {
 fn glob(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), text.chars().collect());
-    // Where the last star was, and how much of the text it has taken: time is their product.
+    // `star` holds the position of the last star and the length of its match: the time is at most their product.
     let (mut p, mut t, mut star) = (0, 0, None);
     while t < text.len() {
         match pattern.get(p) {
@@ -179,7 +179,7 @@ fn glob(pattern: &str, text: &str) -> bool {
     pattern.get(p..).is_some_and(|rest| rest.iter().all(|&c| c == '*'))
 }
 
-/// The three names most like a wrong one, if any is.
+/// Up to three names that are most similar to a wrong one.
 #[must_use]
 pub fn similar<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut scored: Vec<(u64, &str)> =
@@ -189,7 +189,7 @@ pub fn similar<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Vec<Str
     scored.into_iter().take(3).map(|(_, name)| name.to_owned()).collect()
 }
 
-/// How alike two names are, in thousandths.
+/// Similarity of two names, in thousandths.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1000")]
 fn score(a: &str, b: &str) -> u64 {
     (strsim::jaro_winkler(a, b) * 1000.0) as u64

@@ -1,9 +1,8 @@
-//! Ended instances of this process that can't be removed yet, because another process has a file of
-//! theirs open.
+//! Ended instances of this process that can't be removed yet, because another process has one of their files open.
 //!
-//! The kernel removes no instance whose files are open (`EBUSY`): an administrator who reads its
-//! `trace_pipe` is enough. A thread tries again until it is gone or [`REMOVING`] is over; what is left then
-//! goes with the next recording of this process, or with its guard.
+//! The kernel refuses to remove an instance with open files (`EBUSY`): one administrator who reads its `trace_pipe` is
+//! enough. A thread retries until the instance is gone or [`REMOVING`] is over. Then the next recording of this
+//! process, or its guard, removes it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,13 +13,13 @@ use parking_lot::Mutex;
 
 use crate::mounted;
 
-/// How long an instance is waited for.
+/// Max time to wait for an instance.
 const REMOVING: Duration = Duration::from_secs(20);
-/// How long after one try the next is made.
+/// Time between two tries.
 const BEFORE_NEXT_TRY: Duration = Duration::from_millis(20);
 
-/// Those that are still there, and whether a thread tries to remove them. Whoever removes or makes an
-/// instance of this process holds the lock: none is made under a name that the thread is about to remove.
+/// The remaining instances, and whether a thread tries to remove them. Code that removes or makes an instance of this
+/// process holds the lock, so that the thread never removes a new instance of the same name.
 static IN_USE: Mutex<InUse> = Mutex::new(InUse { paths: Vec::new(), has_thread: false });
 
 #[derive(Debug)]
@@ -30,21 +29,21 @@ struct InUse {
 }
 
 impl InUse {
-    /// Tries to remove each; whether none is left.
+    /// Tries to remove each; true if all are gone.
     fn remove(&mut self) -> bool {
         self.paths.retain(|path| !remove(path));
         self.paths.is_empty()
     }
 }
 
-/// Switches an instance's events off and removes it; whether it is gone.
+/// Disables an instance's events and removes it; true if it is gone.
 pub(crate) fn remove(path: &Path) -> bool {
     let _ = mounted::write(&path.join("events/enable"), "0");
     let _ = fs::remove_dir(path);
     !path.exists()
 }
 
-/// Removes an instance of this process, later if it is in use.
+/// Removes an instance of this process now, or later if it is in use.
 pub(crate) fn remove_own(path: &Path) {
     let mut in_use = IN_USE.lock();
     if remove(path) {
@@ -52,14 +51,14 @@ pub(crate) fn remove_own(path: &Path) {
     }
     in_use.paths.push(path.to_owned());
     if !in_use.has_thread {
-        // Without a thread it goes with the next recording.
+        // Without a thread, the next recording removes it.
         in_use.has_thread =
             thread::Builder::new().name("instances".into()).spawn(remove_all).is_ok();
     }
 }
 
-/// Makes the folder of an instance, under another name if the last one of this name is still in use;
-/// returns which.
+/// Makes the folder of an instance; uses another name if the last instance of this name is still in use. Returns the
+/// path.
 pub(crate) fn make(path: PathBuf, another: impl Fn() -> PathBuf) -> std::io::Result<PathBuf> {
     let mut in_use = IN_USE.lock();
     in_use.remove();
@@ -67,7 +66,7 @@ pub(crate) fn make(path: PathBuf, another: impl Fn() -> PathBuf) -> std::io::Res
     fs::create_dir(&path).map(|()| path)
 }
 
-/// Tries to remove what another process left until it is gone, or for long enough.
+/// Retries until another process's leftovers are gone, for at most [`REMOVING`].
 pub(crate) fn until_gone(mut is_gone: impl FnMut() -> bool) {
     let end = Instant::now() + REMOVING;
     while !is_gone() && Instant::now() < end {
@@ -75,8 +74,8 @@ pub(crate) fn until_gone(mut is_gone: impl FnMut() -> bool) {
     }
 }
 
-/// Tries until all are gone, or for long enough. Not [`until_gone`]: whether it still tries changes with the
-/// list, under one lock.
+/// Retries until all are gone, for at most [`REMOVING`]. Does not use [`until_gone`]: `has_thread` must change under
+/// the same lock as the list.
 fn remove_all() {
     let end = Instant::now() + REMOVING;
     loop {

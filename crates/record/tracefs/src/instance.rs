@@ -1,4 +1,4 @@
-//! An instance of tracefs: buffers and switches of this recording's own, gone when it ends.
+//! A tracefs instance: buffers and settings of this recording, removed when it ends.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use crate::mounted::{self, Tracefs};
 use crate::owner::{Owner, is_removable};
 use crate::top_level;
 
-/// What names of instances begin with; the recorder's process id follows.
+/// Prefix of instance names; the recorder's process id follows.
 const PREFIX: &str = "hyperscope-";
 
-/// Default limit for all buffers of a machine.
+/// Default limit for the buffers of all CPUs together.
 const ALL_BUFFERS_KIB: u64 = 256 << 10;
-/// A buffer is at least and at most so large.
+/// Min and max size of a CPU's buffer.
 const BUFFER_KIB: (u64, u64) = (1 << 10, 16 << 10);
 
 /// Default buffer size per CPU.
@@ -30,41 +30,43 @@ pub fn usual_buffer_kib(cpus: usize) -> u64 {
 pub struct Instance {
     path: PathBuf,
     what: What,
-    /// Says whose it is, as long as it is there. None: it is not this process's own.
+    /// Marks this process as the owner while it exists. `None`: the instance belongs to another process, or the owner's
+    /// file can't be made.
     _owner: Option<Arc<Owner>>,
 }
 
-/// Whose an instance is.
+/// Who owns an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
-    /// This recording's own: it goes when this is dropped.
+    /// This recording: drop removes the instance.
     Own,
-    /// The kernel's own buffers, as they are.
+    /// Nobody: drop leaves it alone.
     Top,
-    /// The same, borrowed by this process: they get back what they had.
+    /// The top-level buffers, borrowed by this process: drop restores their settings.
     Borrowed(u32),
 }
 
 impl Instance {
-    /// Makes an instance. Those whose owners are gone, and that belong to no session, are removed first.
+    /// Makes an instance. First removes stale instances that belong to no session.
     ///
     /// # Errors
-    /// When this user may not, or has one already.
+    /// When the user has no permission, or has an instance already.
     pub fn make(tracefs: &Tracefs) -> Result<Self> {
         remove_stale(tracefs.root());
         Self::make_at(tracefs.root().join("instances").join(name(std::process::id())))
     }
 
-    /// Makes one more instance of this process, for another purpose than recording.
+    /// Makes another instance of this process, for a purpose other than recording.
     ///
     /// # Errors
-    /// When this user may not.
+    /// When the user has no permission.
     pub fn make_another(tracefs: &Tracefs) -> Result<Self> {
         Self::make_at(another(&tracefs.root().join("instances")))
     }
 
     fn make_at(path: PathBuf) -> Result<Self> {
-        // Where no owner's file can be, as on a system without a writable /run, the process id says it.
+        // Without an owner's file, as on a system without a writable /run, the process id in the name identifies the
+        // owner.
         let owner = Owner::this_process().ok();
         let another = || another(path.parent().unwrap_or(&path));
         let path = in_use::make(path.clone(), another).map_err(|error| match error.kind() {
@@ -76,7 +78,7 @@ impl Instance {
         Ok(instance)
     }
 
-    /// The instance of a recorder that is gone, if it left one.
+    /// The instance that a dead recorder left, if any.
     #[must_use]
     pub fn left_by(tracefs: &Tracefs, pid: u32) -> Option<Self> {
         if top_level::is_taken_by(pid) {
@@ -86,29 +88,29 @@ impl Instance {
         path.is_dir().then_some(Self { path, what: What::Own, _owner: None })
     }
 
-    /// The kernel's own buffers, which are there from the moment it boots.
+    /// The top-level buffers, which exist from boot on.
     #[must_use]
     pub fn top(tracefs: &Tracefs) -> Self {
         Self { path: tracefs.root().to_owned(), what: What::Top, _owner: None }
     }
 
-    /// An instance of another owner, in its folder.
+    /// An instance of another owner, by its folder.
     pub(crate) fn at(path: PathBuf) -> Self {
         Self { path, what: What::Top, _owner: None }
     }
 
-    /// The kernel's own buffers, with what they get back when this is dropped noted by a process.
+    /// The top-level buffers; drop restores the settings in the note of `pid`.
     pub(crate) fn borrowed(mut self, pid: u32) -> Self {
         self.what = What::Borrowed(pid);
         self
     }
 
-    /// Leaves it unchanged for the next cleanup.
+    /// Leaves the instance unchanged for the next cleanup.
     pub fn keep(mut self) {
         self.what = What::Top;
     }
 
-    /// Events that are on, as `SYSTEM:NAME`.
+    /// Enabled events, as `SYSTEM:NAME`.
     ///
     /// # Errors
     /// When the instance is gone.
@@ -116,19 +118,19 @@ impl Instance {
         Ok(self.get("set_event")?.lines().map(str::to_owned).collect())
     }
 
-    /// A file or folder in it.
+    /// Path of a file or folder in the instance.
     #[must_use]
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Whether it can still be found: tracefs may be unmounted, and who holds none of its files can't keep others from
-    /// removing it.
+    /// Whether the instance still exists: tracefs may be unmounted, and a process without open files can't keep others
+    /// from removing it.
     pub(crate) fn is_there(&self) -> bool {
         self.file("tracing_on").exists()
     }
 
-    /// Writes one of its files.
+    /// Writes a file of the instance.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -136,33 +138,33 @@ impl Instance {
         mounted::write(&self.file(name), text)
     }
 
-    /// Reads one of its files.
+    /// Reads a file of the instance.
     ///
     /// # Errors
-    /// When there is none of that name.
+    /// When there is no such file.
     pub fn get(&self, name: &str) -> Result<String> {
         mounted::read(&self.file(name))
     }
 
-    /// Switches an event (`SYSTEM:NAME`) on.
+    /// Enables an event (`SYSTEM:NAME`).
     ///
     /// # Errors
-    /// When there is no such event here.
+    /// When there is no such event.
     pub fn enable(&self, event: &str) -> Result<()> {
         let (system, name) = event.split_once(':').unwrap_or(("", event));
         self.set(&format!("events/{system}/{name}/enable"), "1")
     }
 
-    /// Records of an event (`SYSTEM:NAME`) only those that a filter lets through.
+    /// Sets the filter of an event (`SYSTEM:NAME`).
     ///
     /// # Errors
-    /// When there is no such event here, or the kernel can't read the filter.
+    /// When there is no such event, or the kernel rejects the filter.
     pub fn set_filter(&self, event: &str, filter: &str) -> Result<()> {
         let (system, name) = event.split_once(':').unwrap_or(("", event));
         self.set(&format!("events/{system}/{name}/filter"), filter)
     }
 
-    /// Numbers of the CPUs it has buffers for, in order.
+    /// Numbers of the CPUs that have buffers, in order.
     ///
     /// # Errors
     /// When the instance is gone.
@@ -185,14 +187,15 @@ impl Drop for Instance {
     }
 }
 
-/// A name that no instance of this process has had, in this folder.
+/// A name that no instance of this process has had in this folder.
 fn another(instances: &Path) -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(1);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     instances.join(format!("{}-{number}", name(std::process::id())))
 }
 
-/// The recorder whose buffers an instance of this name is; further instances of it hold other things.
+/// Process id of the recorder that owns the instance of this name. A recorder's further instances have other names and
+/// no recorded events.
 pub(crate) fn recorder_of(name: &str) -> Option<u32> {
     name.strip_prefix(PREFIX)?.parse().ok()
 }
@@ -201,20 +204,20 @@ pub(crate) fn name(pid: u32) -> String {
     format!("{PREFIX}{pid}")
 }
 
-/// Removes what recorders left that were killed: their instances and their probes.
+/// Removes the instances and probes of killed recorders.
 pub(crate) fn remove_stale(tracefs: &Path) {
     top_level::remove_stale(tracefs);
     let Ok(names) = mounted::folders(&tracefs.join("instances")) else { return };
     for name in names {
         if owner(&name).is_some_and(is_removable) {
-            // One that somebody uses stays as it is: process ids may be those of another namespace.
+            // The kernel keeps an instance that is in use: the process id may belong to another PID namespace.
             let _ = fs::remove_dir(tracefs.join("instances").join(&name));
         }
     }
     crate::probes::remove_stale(tracefs);
 }
 
-/// Removes the instances of a recorder that is gone, and gives back what it borrowed; whether none is left.
+/// Removes a dead recorder's instances and restores the settings that it changed; true if nothing is left.
 pub(crate) fn remove_left_by(tracefs: &Tracefs, pid: u32) -> bool {
     if top_level::is_taken_by(pid) {
         top_level::give_back(tracefs.root(), pid);

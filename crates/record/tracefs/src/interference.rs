@@ -1,8 +1,8 @@
-//! What other programs do to an instance while it records: of what is missing then the kernel counts
-//! nothing.
+//! Detects changes that other programs make to an instance during a recording: the kernel does not count the events
+//! that these changes cost.
 //!
-//! `inotify` reports each write to a file of the instance, also one that was taken back again. Where it
-//! can't be had, and for what it misses, the state at the end is compared with the one at the beginning.
+//! `inotify` reports each write to a file of the instance, even a write that was undone. The state at the end is
+//! compared with the initial state as well, for what `inotify` misses or if it is not available.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::MaybeUninit;
@@ -13,7 +13,7 @@ use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch,
 
 use crate::instance::Instance;
 
-/// Files that may be written while a recording runs: nothing in the buffers is lost by that.
+/// Files that others may write during a recording: this loses no buffered events.
 const HARMLESS: [&str; 9] = [
     "trace_marker",
     "trace_marker_raw",
@@ -25,26 +25,26 @@ const HARMLESS: [&str; 9] = [
     "synthetic_events",
     "saved_cmdlines_size",
 ];
-/// Events whose folders are watched; of more, the folders of their systems and of all events.
+/// Max events with a watched folder. With more, the folders of their systems and of all events are watched.
 const MAX_EVENTS: usize = 512;
-/// Files that are named; of more it is known that there are some.
+/// Max files that are named.
 const MAX_NAMED: usize = 8;
-/// Bytes of reports that are read at once.
+/// Size of a read of inotify's reports.
 const REPORT_BYTES: usize = 4096;
 
-/// Notices what others do to an instance.
+/// Detects other programs' changes to an instance.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    /// None: the system gives no more of these.
+    /// `None`: the system has no inotify instances left.
     inotify: Option<OwnedFd>,
-    /// Names of the watched folders, by what reports call them.
+    /// Names of the watched folders, by watch descriptor.
     folders: HashMap<i32, String>,
     initial_state: State,
-    /// When it was last noted that others had written each: they did not do it later.
+    /// When a write by others to each file was last noted: it happened no later than that.
     written: BTreeMap<String, Instant>,
 }
 
-/// What others could change.
+/// Settings that others can change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct State {
     clock: Option<String>,
@@ -61,7 +61,7 @@ impl State {
         }
     }
 
-    /// What is not as it was at the beginning.
+    /// Names of the settings that changed.
     fn differs(&self, now: &Self) -> Vec<&'static str> {
         let differs = [
             (self.clock != now.clock, "trace_clock"),
@@ -91,13 +91,13 @@ impl Watch {
     fn add(&mut self, instance: &Instance, folder: String) {
         let Some(inotify) = &self.inotify else { return };
         let flags = WatchFlags::MODIFY | WatchFlags::ONLYDIR;
-        // A folder that is not there has no files that could be written.
+        // A missing folder has no files to write.
         if let Ok(number) = add_watch(inotify, instance.file(&folder), flags) {
             self.folders.insert(number, folder);
         }
     }
 
-    /// Notes what was written until now.
+    /// Notes the writes until now.
     pub(crate) fn note(&mut self) {
         let now = Instant::now();
         for file in self.reported() {
@@ -107,8 +107,8 @@ impl Watch {
         }
     }
 
-    /// The files that others may have written since a moment, or have changed for as long as the instance stays so. What was
-    /// written before, and is noted only now, is among them.
+    /// Files that others may have written since `begin`, and settings that are still changed. Writes that happened
+    /// before `begin` but are noted only now are included.
     pub(crate) fn changed_since(&mut self, begin: Instant, instance: &Instance) -> Vec<String> {
         self.note();
         let written =
@@ -117,7 +117,7 @@ impl Watch {
         files.into_iter().collect()
     }
 
-    /// What is not as it was at the beginning.
+    /// Names of the settings that differ from the initial state.
     fn differs(&self, instance: &Instance) -> Vec<String> {
         let differs = self.initial_state.differs(&State::read(instance));
         let is_off = instance.get("tracing_on").is_ok_and(|on| on.trim() == "0");
@@ -125,12 +125,12 @@ impl Watch {
         differs.into_iter().chain(off).map(str::to_owned).collect()
     }
 
-    /// Forgets what was reported since the last note: this program wrote it.
+    /// Discards the reports since the last note: this program made these writes.
     pub(crate) fn forget(&mut self) {
         self.reported();
     }
 
-    /// The files that others have changed, at the end of the recording.
+    /// Files that others changed until the end of the recording.
     pub(crate) fn end(mut self, instance: &Instance) -> Vec<String> {
         self.note();
         let differs = self.differs(instance);
@@ -138,7 +138,7 @@ impl Watch {
         files.into_iter().collect()
     }
 
-    /// Files that were written since this was asked last.
+    /// Files written since the last call.
     fn reported(&self) -> Vec<String> {
         let Some(inotify) = &self.inotify else { return Vec::new() };
         let mut buffer = [MaybeUninit::uninit(); REPORT_BYTES];
@@ -163,7 +163,7 @@ impl Watch {
     }
 }
 
-/// Folders whose files change what is recorded.
+/// Folders whose files control what is recorded.
 fn folders(cpus: &[u32], events: &[String]) -> BTreeSet<String> {
     let mut folders: BTreeSet<String> =
         ["", "options", "events"].into_iter().map(str::to_owned).collect();
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
     use crate::mounted::Tracefs;
 
-    /// An instance of this test's own; none where there can be none.
+    /// An instance for this test; `None` if the system does not allow it.
     fn instance() -> Option<Instance> {
         let made = Tracefs::find().and_then(|tracefs| Instance::make_another(&tracefs));
         if let Err(why) = &made {
@@ -222,7 +222,7 @@ mod tests {
             let found = watch.end(&instance);
             assert!(found.iter().any(|name| name == file), "{file}: {found:?}");
         }
-        // What is harmless, or this program's own.
+        // Harmless writes, and this program's own.
         let mut watch = begin();
         instance.set("trace_marker", "hello").unwrap();
         std::fs::read(instance.file("trace")).unwrap();
@@ -230,7 +230,7 @@ mod tests {
         instance.set("events/sched/sched_switch/filter", "prev_pid == 1").unwrap();
         watch.forget();
         assert_eq!(watch.end(&instance), [""; 0]);
-        // A write concerns the time before it. A changed setting concerns all time until it is set back.
+        // A write affects the time before it. A changed setting affects all time until it is restored.
         let mut watch = begin();
         let began = Instant::now();
         std::fs::write(instance.file("trace"), "").unwrap();
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(watch.changed_since(later, &instance), ["tracing_on"]);
         instance.set("tracing_on", "1").unwrap();
         watch.forget();
-        // Without reports, what is different at the end.
+        // Without reports, the changes at the end.
         let watch = Watch { inotify: None, ..begin() };
         instance.set("events/sched/sched_switch/enable", "0").unwrap();
         instance.set("tracing_on", "0").unwrap();

@@ -1,8 +1,8 @@
-//! The kernel's tracefs: an instance of one's own, its events, probes, clocks, counts and pages.
+//! The kernel's tracefs: instances, events, probes, clocks, counts and pages.
 //!
-//! Used by whatever records a machine: the recorder on a host, the agent in a guest. An instance
-//! has buffers and switches of its own, so what others trace continues; nothing of it is left when it
-//! is dropped. Where no instance can have a tracer of functions, the kernel's own are borrowed.
+//! The recorder on a host and the agent in a guest use it. An instance has buffers and settings of its own, so it does
+//! not disturb other tracing; drop removes it. If an instance can't have a function tracer, the top-level buffers are
+//! borrowed.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
-//! Marks in an instance of their own: what the trace clock says at an instant, written by the kernel itself.
+//! Marks in a separate instance: readings of the trace clock that the kernel makes.
 //!
-//! Some trace clocks can't be read by a program (`local`, `global`). A mark is stamped by the kernel
-//! as every event is, with any of them.
+//! Programs can't read some trace clocks (`local`, `global`). The kernel timestamps a mark like any event, with any
+//! trace clock.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -15,28 +15,28 @@ use crate::mounted::{self, Tracefs};
 use crate::raw_pages::RawPages;
 use crate::texts::page_size;
 
-/// Where a mark's number is in its record: `struct raw_data_entry`, after the common fields.
+/// Offset of the mark's number in its record: `struct raw_data_entry`, after the common fields.
 const NUMBER_AT: usize = 8;
-/// Size of each CPU's buffer: a thousand marks take a fifth of it.
+/// Size of each CPU's buffer: a thousand marks need a fifth of it.
 const BUFFER_KIB: &str = "256";
 
-/// A mark, as it was read back.
+/// A mark that was read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// The number it was made with.
+    /// Its number.
     pub number: u32,
-    /// When, on the trace clock.
+    /// Its time on the trace clock.
     pub time: u64,
 }
 
-/// An instance that holds nothing but marks.
+/// An instance that contains only marks.
 #[derive(Debug)]
 pub struct Marks {
     file: File,
     pages: Vec<RawPages>,
     event: u16,
     layout: PageLayout,
-    // Last: it can't be removed while its files are open.
+    // Last: the kernel can't remove it while its files are open.
     _instance: Instance,
 }
 
@@ -44,7 +44,7 @@ impl Marks {
     /// Makes an instance with this clock.
     ///
     /// # Errors
-    /// When this user may not, or there is no such clock.
+    /// When the user has no permission, or there is no such clock.
     pub fn make(tracefs: &Tracefs, clock: &str) -> Result<Self> {
         let instance = Instance::make_another(tracefs)?;
         instance.set("trace_clock", clock)?;
@@ -71,7 +71,7 @@ impl Marks {
         Ok(Self { file, pages, event, layout, _instance: instance })
     }
 
-    /// Makes a mark now.
+    /// Writes a mark.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -79,7 +79,7 @@ impl Marks {
         (&self.file).write_all(&number.to_ne_bytes())
     }
 
-    /// Reads all marks since the last time, and forgets them.
+    /// Reads and removes all marks since the last call.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -90,7 +90,7 @@ impl Marks {
         for raw in pages {
             while raw.read_page(&mut page)? {
                 let Ok(page) = Page::parse(&page, layout) else { continue };
-                // What is before a damaged record stays.
+                // The marks before a damaged record stay.
                 let _ = page.for_each(|record| {
                     let number = layout.order.u32_at(record.payload, NUMBER_AT);
                     let is_mark = layout.order.u16_at(record.payload, 0) == Some(*event);
@@ -105,7 +105,7 @@ impl Marks {
     }
 }
 
-/// The number in a `format` text.
+/// The event's id in a `format` text.
 fn number_of(format: &str) -> Option<u16> {
     format.lines().find_map(|line| line.strip_prefix("ID:"))?.trim().parse().ok()
 }

@@ -1,4 +1,4 @@
-//! Where tracefs is, and its files.
+//! Finds or mounts tracefs, and reads and writes its files.
 
 use std::ffi::CStr;
 use std::fs;
@@ -11,10 +11,10 @@ use crate::error::{Result, TracefsError};
 use crate::owner::{self, run_folder};
 use crate::{in_use, instance, probes};
 
-/// Where tracefs is mounted on most systems.
+/// The usual mount point of tracefs.
 const DEFAULT_PLACE: &str = "/sys/kernel/tracing";
 
-/// A mounted tracefs. One that was mounted for this recording goes when this is dropped.
+/// A mounted tracefs. Drop unmounts it if this recording mounted it.
 #[derive(Debug)]
 pub struct Tracefs {
     root: PathBuf,
@@ -22,10 +22,10 @@ pub struct Tracefs {
 }
 
 impl Tracefs {
-    /// The tracefs of this system: where it is mounted, else mounted in a folder of its own.
+    /// Finds the mounted tracefs, or mounts it in a new folder.
     ///
     /// # Errors
-    /// When there is none, or this user may not use it.
+    /// When the kernel has none, or the user has no permission.
     pub fn find() -> Result<Self> {
         let usual = Path::new(DEFAULT_PLACE);
         if let Some(root) = mounted() {
@@ -35,7 +35,7 @@ impl Tracefs {
         if !usual.is_dir() {
             return Err(TracefsError::NoTracefs);
         }
-        // In a folder that nobody else can enter: what is at this path stays what was made there.
+        // In a folder that only this user can enter, so that nobody can replace what is at this path.
         let name = own_mount(std::process::id());
         let run = run_folder()?;
         let root = run.path().join(&name);
@@ -53,8 +53,8 @@ impl Tracefs {
         instance::remove_stale(&self.root);
     }
 
-    /// Removes what a recorder left that is gone: instances, probes, its own mount. Whether all is
-    /// gone; instances with readers stay.
+    /// Removes what a dead recorder left: instances, probes, its mount. True if all is gone; instances with readers
+    /// stay.
     #[must_use]
     pub(crate) fn remove_left_by(&self, pid: u32) -> bool {
         let is_gone = instance::remove_left_by(self, pid);
@@ -68,18 +68,18 @@ impl Tracefs {
         is_gone
     }
 
-    /// The same, but waits for readers, as long as for an instance of this process.
+    /// [`Tracefs::remove_left_by`], but waits for readers as long as for an instance of this process.
     pub fn await_removal_of(&self, pid: u32) {
         in_use::until_gone(|| self.remove_left_by(pid));
     }
 
-    /// Whether it was mounted for this recording.
+    /// Whether this recording mounted it.
     #[must_use]
     pub fn is_own_mount(&self) -> bool {
         self.own_mount
     }
 
-    /// Its top folder.
+    /// The mount point.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
@@ -94,14 +94,14 @@ impl Drop for Tracefs {
     }
 }
 
-/// The folder that a process mounts a tracefs of its own on.
+/// Name of the folder where a process mounts tracefs.
 fn own_mount(pid: u32) -> String {
     format!("tracefs-{pid}")
 }
 
 fn unmount_own(root: &Path) {
     if root.is_dir() {
-        // Nothing can be done about a mount that doesn't go.
+        // A failed unmount has no remedy here.
         let _ = unmount(root, UnmountFlags::DETACH);
         let _ = fs::remove_dir(root);
     }
@@ -123,7 +123,7 @@ fn not_allowed(path: &Path) -> impl FnOnce(std::io::Error) -> TracefsError {
     }
 }
 
-/// Writes a file of tracefs with one write, as the kernel wants it.
+/// Writes a tracefs file with a single write, as the kernel expects.
 ///
 /// # Errors
 /// When the kernel refuses.
@@ -136,7 +136,7 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
         .map_err(TracefsError::io("write", path))
 }
 
-/// Adds a line to a file of tracefs.
+/// Appends a line to a tracefs file.
 ///
 /// # Errors
 /// When the kernel refuses.
@@ -145,15 +145,14 @@ pub fn append(path: &Path, text: &str) -> std::io::Result<()> {
     std::io::Write::write_all(&mut file, text.as_bytes())
 }
 
-/// Bytes asked for at once. `header_page` is given out with the first read alone, whatever that
-/// asks for (`show_header_file()` of kernel/trace/trace_events.c), and the standard library's first
-/// read of a file without a size is a short one.
+/// Size of a read. The kernel returns `header_page` only for the first read, whatever its size (`show_header_file()` in
+/// kernel/trace/trace_events.c), and the standard library begins with a short read if a file has no size.
 const READ_BYTES: usize = 64 << 10;
 
-/// Reads a file of tracefs.
+/// Reads a tracefs file.
 ///
 /// # Errors
-/// When there is none of that name.
+/// When there is no such file.
 pub fn read(path: &Path) -> Result<String> {
     let read = || {
         let mut file = fs::File::open(path)?;
@@ -170,10 +169,10 @@ pub fn read(path: &Path) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Names of the folders in a folder, in order.
+/// Names of the subfolders, in order.
 ///
 /// # Errors
-/// When it can't be read.
+/// When the folder can't be read.
 pub fn folders(path: &Path) -> Result<Vec<String>> {
     let entries = fs::read_dir(path).map_err(TracefsError::io("read", path))?;
     let mut names: Vec<String> = entries

@@ -1,9 +1,9 @@
-//! Who has instances, probes and the kernel's own buffers: a locked file for each process that does.
+//! Owners of instances, probes and the top-level buffers: one locked file per process.
 //!
-//! The file is `/run/hyperscope/PID`, in a folder that only root can enter. Its lock is held as long
-//! as the process lives, and the kernel takes it back however that ends: whoever gets the lock knows
-//! that the owner is gone, and nobody else can pretend to be one or hold one up. A process id proves
-//! nothing: it may be that of another namespace, or be used again.
+//! The file is `/run/hyperscope/PID`, in a folder that only root can enter. The process holds its lock for life, and
+//! the kernel releases the lock however the process ends. A process that gets the lock knows that the owner is dead,
+//! and no other user can fake an owner or block a cleanup. A process id alone proves nothing: it may belong to another
+//! PID namespace, or be reused.
 
 mod left_over;
 mod note;
@@ -28,13 +28,13 @@ pub use self::left_over::LeftOver;
 use self::note::Note;
 pub use self::note::SessionNote;
 
-/// What all systems empty when they boot, as the kernel forgets what was set then.
+/// All systems empty this folder at boot, when the kernel's settings are lost as well.
 const RUN: &str = "/run";
 const FOLDER: &str = "/run/hyperscope";
-/// How long another process may take to look whether the owner of a process id is gone.
+/// Max time that another process may hold the lock while it checks whether the owner is dead.
 const OTHERS_LOOK: Duration = Duration::from_secs(10);
 
-/// This process as an owner; its file goes when this is dropped.
+/// This process as an owner; drop removes its file.
 #[derive(Debug)]
 pub struct Owner {
     folder: Folder,
@@ -42,11 +42,11 @@ pub struct Owner {
     file: Mutex<File>,
 }
 
-/// The one that this process is, as long as somebody in it needs one.
+/// This process as an owner, while any part of the process needs it.
 static OWN: Mutex<Weak<Owner>> = Mutex::new(Weak::new());
 
 impl Owner {
-    /// This process as an owner: the same one for all who ask.
+    /// This process as an owner; all callers share it.
     ///
     /// # Errors
     /// When its file can't be made or locked.
@@ -60,7 +60,7 @@ impl Owner {
         Ok(owner)
     }
 
-    /// The same, with the session that it records into: what is left of it belongs there.
+    /// [`Owner::this_process`] with the session that it records into: a cleanup moves leftovers there.
     ///
     /// # Errors
     /// As [`Owner::this_process`].
@@ -83,7 +83,7 @@ impl Owner {
                     owner.write(&Note::of_this_process(None))?;
                     return Ok(owner);
                 }
-                // Whoever had it has removed it meanwhile.
+                // The previous owner has removed the file meanwhile.
                 Ok(()) => {}
                 Err(Errno::WOULDBLOCK) if Instant::now() < end => {
                     thread::sleep(Duration::from_millis(10));
@@ -105,21 +105,21 @@ impl Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        // Before the lock goes, so that nobody takes it for one that was left.
+        // Before the lock is released: otherwise another process takes the file for a leftover.
         let _ = self.folder.remove(&self.name);
     }
 }
 
-/// The folder with all owners; what is mounted for one process is in it, too.
+/// The folder of all owners; it also has the mount point of a process's own tracefs.
 ///
 /// # Errors
-/// When it can't be made or used.
+/// When the folder can't be made or used.
 pub fn run_folder() -> Result<Folder> {
-    // An initial RAM filesystem may have none yet.
+    // An initial RAM filesystem may have no `/run` yet.
     let made = std::fs::create_dir_all(RUN);
     made.map_err(TracefsError::io("make", Path::new(RUN)))?;
     let user = geteuid();
-    // Whoever has the right capabilities may trace without being root; root's folder stays root's.
+    // A user with the right capabilities may trace without being root; root's folder stays root's.
     let path = if user.is_root() { FOLDER.into() } else { format!("{FOLDER}-{}", user.as_raw()) };
     let folder = Folder::open_or_make(Path::new(&path), Modes::default(), None);
     let (folder, _) = folder.map_err(|error| match error.kind() {
@@ -129,7 +129,7 @@ pub fn run_folder() -> Result<Folder> {
     Ok(folder)
 }
 
-/// The session that a process records into, as it says itself; none where it lives no more.
+/// The session that a live process records into, according to its note; `None` if the process is dead.
 pub(crate) fn session_of(pid: u32) -> Option<SessionNote> {
     if is_no_process(pid) {
         return None;
@@ -140,7 +140,7 @@ pub(crate) fn session_of(pid: u32) -> Option<SessionNote> {
     Note::parse(&bytes).session
 }
 
-/// Folders of users other than root who trace by capabilities, each of which belongs to the user in its name.
+/// Folders of non-root users who trace with capabilities. Each folder's name includes its user.
 #[must_use]
 pub fn run_folders_of_others() -> Vec<PathBuf> {
     let Some(begin) = Path::new(FOLDER).file_name().and_then(|name| name.to_str()) else {
@@ -157,20 +157,20 @@ pub fn run_folders_of_others() -> Vec<PathBuf> {
     entries.map(|entry| entry.path()).filter(is_own).collect()
 }
 
-/// What is known of an owner.
+/// State of an owner.
 #[derive(Debug)]
 enum Look {
-    /// It lives, or somebody finishes what it left.
+    /// The owner lives, or another process cleans up after it.
     Lives,
-    /// It is gone: its file, locked, and what it says.
+    /// The owner is dead: its locked file, and its note.
     Gone(File, Note),
-    /// It has no file.
+    /// The owner has no file.
     Unknown,
 }
 
-/// Looks for the owner with this process id.
+/// Looks up the owner with this process id.
 fn look(folder: &Folder, name: &str, how: FlockOperation) -> Look {
-    // A file is only made by who owns it.
+    // Only an owner makes its file.
     if !folder.holds(name) {
         return Look::Unknown;
     }
@@ -178,7 +178,7 @@ fn look(folder: &Folder, name: &str, how: FlockOperation) -> Look {
     match flock(&file, how) {
         Ok(()) if folder.is_still(name, &file) => {
             let mut bytes = Vec::new();
-            // What can't be read says nothing.
+            // An unreadable note counts as empty.
             let _ = (&mut file).take(note::MAX_BYTES).read_to_end(&mut bytes);
             Look::Gone(file, Note::parse(&bytes))
         }
@@ -187,8 +187,8 @@ fn look(folder: &Folder, name: &str, how: FlockOperation) -> Look {
     }
 }
 
-/// Whether what a process has may be removed unread: it is gone, nobody finishes what it left, and
-/// there is no session that this belongs to.
+/// Whether a process's leftovers may be removed unread: it is dead, no other process cleans up after it, and they
+/// belong to no existing session.
 pub(crate) fn is_removable(pid: u32) -> bool {
     let look = run_folder()
         .map(|folder| look(&folder, &pid.to_string(), FlockOperation::NonBlockingLockExclusive));
@@ -199,16 +199,16 @@ pub(crate) fn is_removable(pid: u32) -> bool {
     }
 }
 
-/// Removes the file of an owner that is gone, where nobody else finishes what it left.
+/// Removes a dead owner's file, unless another process cleans up after it.
 pub(crate) fn forget(pid: u32) {
     let (Ok(folder), name) = (run_folder(), pid.to_string()) else { return };
     if let Look::Gone(..) = look(&folder, &name, FlockOperation::NonBlockingLockExclusive) {
-        // What can't be removed is found again, and has nothing left then.
+        // A file that stays is found again by the next cleanup, with nothing left to do.
         let _ = folder.remove(&name);
     }
 }
 
-/// Whether there is no process with this number here.
+/// Whether no process has this id in this namespace.
 fn is_no_process(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
@@ -249,14 +249,14 @@ mod tests {
         std::fs::write(place.path().join("77"), note.to_bytes()).unwrap();
         let Look::Gone(_file, read) = look(&folder, "77", NOW) else { panic!("not gone") };
         assert_eq!(read, note);
-        // While it is finished by one, it lives for all others.
+        // While one process cleans up, all others see the owner as alive.
         assert!(matches!(look(&folder, "77", NOW), Look::Lives));
     }
 
     #[test]
     fn processes_that_are_there_are_not_gone() {
         assert!(!is_no_process(std::process::id()));
-        // The first process is another user's, for whoever runs this without privileges.
+        // Process 1 belongs to another user if this test runs without privileges.
         assert!(!is_no_process(1));
         let mut child = std::process::Command::new("true").spawn().unwrap();
         assert!(!is_no_process(child.id()));

@@ -1,4 +1,4 @@
-//! Probes on kernel functions, in a group of this recording's own.
+//! Probes on kernel functions, in an event group of this recording.
 
 mod definition;
 mod missed_hits;
@@ -14,14 +14,14 @@ use crate::owner::is_removable;
 
 pub(crate) use self::missed_hits::MissedHits;
 
-/// What names of groups begin with; the recorder's process id follows.
+/// Prefix of group names; the recorder's process id follows.
 const PREFIX: &str = "hyperscope_";
-/// Where probes are defined.
+/// The file that defines probes.
 const DEFINITIONS: &str = "kprobe_events";
-/// The list of functions that can be probed; not every kernel has it or shows it.
+/// The list of functions that can be probed; some kernels lack or hide it.
 const FUNCTIONS: &str = "available_filter_functions";
 
-/// Probes that were set; they are removed when this is dropped.
+/// Probes that were set; drop removes them.
 #[derive(Debug)]
 pub struct Probes {
     file: PathBuf,
@@ -32,9 +32,9 @@ impl Probes {
     /// Sets probes, each `FUNCTION [ARGUMENTS]`; their events are `hyperscope_PID:FUNCTION`.
     ///
     /// # Errors
-    /// When one is not written as a probe is, there is no such function, or the kernel refuses.
+    /// When the syntax is wrong, there is no such function, or the kernel refuses.
     pub fn set(tracefs: &Path, probes: &[String]) -> Result<Self> {
-        // All before the first: a list is set as a whole or not at all.
+        // Checks all before it sets the first: all probes are set, or none.
         let functions =
             probes.iter().map(|probe| definition::function(probe)).collect::<Result<Vec<_>>>()?;
         let mut set = Self { file: tracefs.join(DEFINITIONS), names: Vec::new() };
@@ -49,7 +49,7 @@ impl Probes {
         Ok(set)
     }
 
-    /// Whether a function can be probed, as far as the kernel says.
+    /// Whether a function can be probed, as far as the kernel lists it.
     #[must_use]
     pub fn can_probe(tracefs: &Path, function: &str) -> bool {
         match fs::File::open(tracefs.join(FUNCTIONS)) {
@@ -58,20 +58,20 @@ impl Probes {
         }
     }
 
-    /// Whether a probe of a function's return has the arguments of its call, as kernels from 6.9 on say that they do
-    /// (`kernel/trace/trace.c`, the text of `README`).
+    /// Whether a return probe can read the arguments of the call: the tracefs `README` of kernels from 6.9 on says so
+    /// (`kernel/trace/trace.c`).
     #[must_use]
     pub fn have_arguments_at_return(tracefs: &Path) -> bool {
         let text = mounted::read(&tracefs.join("README")).unwrap_or_default();
         text.lines().any(says_arguments_at_return)
     }
 
-    /// Removes the probes of a recorder that is gone.
+    /// Removes a dead recorder's probes.
     pub fn remove_of(tracefs: &Path, pid: u32) {
         remove_where(tracefs, |owner| owner == pid);
     }
 
-    /// Hits of these probes that the kernel does not record. Where it does not count any, there are none.
+    /// Counts hits of these probes that the kernel did not record; 0 if the kernel does not count them.
     pub(crate) fn missed_hits(&self) -> MissedHits {
         MissedHits::open(self.file.parent().unwrap_or(Path::new("")), &self.names)
     }
@@ -86,7 +86,7 @@ impl Probes {
 impl Drop for Probes {
     fn drop(&mut self) {
         for name in &self.names {
-            // The event is off by now: its instance is gone.
+            // The event is disabled by now: its instance is gone.
             let _ = mounted::append(&self.file, &format!("-:{}/{name}\n", group()));
         }
     }
@@ -101,13 +101,13 @@ fn group() -> String {
     format!("{PREFIX}{}", std::process::id())
 }
 
-/// A name for the event of a probe: `function+8` is no name.
+/// A valid event name for a probe: `function+8` is not valid.
 fn event_name(function: &str) -> String {
     let fits = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     function.split(':').next_back().unwrap_or(function).chars().map(fits).collect()
 }
 
-/// Checks that the function can be probed. Kernels without the list of functions decide themselves.
+/// Checks that the function can be probed. Without the list of functions, the kernel checks it later.
 fn check(tracefs: &Path, function: &str) -> Result<()> {
     let function = function.strip_suffix(definition::RETURN).unwrap_or(function);
     let plain = function.split('+').next().unwrap_or(function);
@@ -135,7 +135,7 @@ fn is_symbol(name: &str) -> bool {
     lines.any(|line| line.split_whitespace().nth(2) == Some(name))
 }
 
-/// Removes probes of recorders that were killed.
+/// Removes the probes of killed recorders.
 pub(crate) fn remove_stale(tracefs: &Path) {
     remove_where(tracefs, is_removable);
 }

@@ -1,4 +1,4 @@
-//! One CPU's pages as the kernel gives them: `per_cpu/cpuN/trace_pipe_raw`.
+//! One CPU's raw pages from the kernel: `per_cpu/cpuN/trace_pipe_raw`.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -24,14 +24,14 @@ pub struct RawPages {
 /// What ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Woken {
-    /// The kernel's buffer is full enough (`buffer_percent`).
+    /// The kernel's buffer has reached `buffer_percent`.
     pub pages: bool,
     /// The other file is ready.
     pub other: bool,
 }
 
 impl RawPages {
-    /// Opens the pages of a CPU, each `page_size` bytes.
+    /// Opens a CPU's pages of `page_size` bytes.
     ///
     /// # Errors
     /// When there is no such CPU.
@@ -48,13 +48,13 @@ impl RawPages {
         Ok(Self { file, page_size })
     }
 
-    /// Bytes of a page.
+    /// Size of a page.
     #[must_use]
     pub fn page_size(&self) -> usize {
         self.page_size
     }
 
-    /// Waits until there are pages or the other file can be read, or the time is over.
+    /// Waits until there are pages, or the other file is readable, or the timeout expires.
     ///
     /// # Errors
     /// When the kernel can't wait for them.
@@ -71,7 +71,7 @@ impl RawPages {
         }
         let [page_events, other] = fds.map(|fd| fd.revents());
         if other.is_empty() && !page_events.is_empty() && !page_events.contains(PollFlags::IN) {
-            // The CPU is not there: a poll returns at once until it is plugged in.
+            // The CPU is offline: poll returns at once until the CPU is plugged in.
             return Self::wait_for_cpu(other_fd, timeout);
         }
         Ok(Woken { pages: page_events.contains(PollFlags::IN), other: !other.is_empty() })
@@ -89,7 +89,7 @@ impl RawPages {
         }
     }
 
-    /// Moves whole pages into a pipe, at most `most_bytes`; the bytes moved, 0 when there is none
+    /// Moves full pages into a pipe, at most `most_bytes`. Returns the number of bytes moved, 0 if there is no page
     /// now.
     ///
     /// # Errors
@@ -106,7 +106,7 @@ impl RawPages {
         }
     }
 
-    /// Reads the next page, full or not, into the beginning of `page`; false when there is none.
+    /// Reads the next page, full or not, into the beginning of `page`; false if there is none.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -116,12 +116,12 @@ impl RawPages {
             match self.file.read(page) {
                 Ok(0) => return Ok(false),
                 Ok(read) => {
-                    // What the kernel doesn't fill is left from the page before.
+                    // The rest still has bytes of the previous page.
                     page.get_mut(read..).unwrap_or_default().fill(0);
                     return Ok(true);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-                // The CPU is not there, and has no buffer until it is plugged in for the first time.
+                // The CPU is offline, and has no buffer until it is plugged in for the first time.
                 Err(error)
                     if error.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error()) =>
                 {

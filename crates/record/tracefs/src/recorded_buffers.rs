@@ -1,4 +1,4 @@
-//! Buffers of this kernel with a running recording, where a mark is visible.
+//! Buffers of this kernel with a running recording: a mark in them reaches the recording.
 
 use std::path::PathBuf;
 
@@ -7,16 +7,16 @@ use crate::instance::{self, Instance};
 use crate::mounted::{self, Tracefs};
 use crate::owner;
 
-/// A buffer that events are recorded into: an instance of tracefs, or the kernel's own.
+/// A buffer that receives events: an instance of tracefs, or the top-level one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedBuffer {
-    /// The instance's name; none: the kernel's own.
+    /// The instance's name; `None`: the top-level buffer.
     instance: Option<String>,
     marker: PathBuf,
 }
 
 impl RecordedBuffer {
-    /// All of them.
+    /// All recorded buffers.
     ///
     /// # Errors
     /// When tracefs can't be read.
@@ -35,26 +35,26 @@ impl RecordedBuffer {
         Ok(all)
     }
 
-    /// The kernel's own, whether or not anybody records it.
+    /// The top-level buffer, recorded or not.
     #[must_use]
     pub fn kernels_own(tracefs: &Tracefs) -> Self {
         Self { instance: None, marker: Instance::top(tracefs).file("trace_marker") }
     }
 
-    /// The name of its instance; none: it is the kernel's own.
+    /// The instance's name; `None`: the top-level buffer.
     #[must_use]
     pub fn instance(&self) -> Option<&str> {
         self.instance.as_deref()
     }
 
-    /// The session that it is recorded into, and by which process, where a recorder says so.
+    /// The process id of the recorder, and its session, if the recorder's note has it.
     #[must_use]
     pub fn session(&self) -> Option<(u32, PathBuf)> {
         let pid = instance::recorder_of(self.instance()?)?;
         Some((pid, owner::session_of(pid)?.path))
     }
 
-    /// Writes a text among its events.
+    /// Writes a mark.
     ///
     /// # Errors
     /// When the kernel refuses, or the buffer is gone.
@@ -67,14 +67,14 @@ fn is_on(instance: &Instance) -> bool {
     instance.get("tracing_on").is_ok_and(|on| on.trim() == "1")
 }
 
-/// Whether it is on, and something is recorded into it. Both are so of no buffer that nobody has set up.
+/// Whether the buffer is on and has an enabled event or a tracer. A buffer that nobody set up has neither.
 fn is_recorded(instance: &Instance) -> bool {
     let has_tracer = || instance.get("current_tracer").is_ok_and(|tracer| tracer.trim() != "nop");
     let has_events = || instance.enabled().is_ok_and(|events| !events.is_empty());
     is_on(instance) && (has_tracer() || has_events())
 }
 
-/// Whether a recorder of ours makes instances of this name: such a one may record hypercalls alone.
+/// Whether the name is that of our recorder's instance, which may record only hypercalls.
 fn is_of_recorder(name: &str) -> bool {
     instance::recorder_of(name).is_some()
 }

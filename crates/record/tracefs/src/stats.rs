@@ -1,4 +1,4 @@
-//! What the kernel counted for each CPU while it was recorded: `per_cpu/cpuN/stats`.
+//! The kernel's event counts of each CPU: `per_cpu/cpuN/stats`.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use crate::error::{Result, TracefsError};
 use crate::instance::Instance;
 use crate::probes::MissedHits;
 
-/// One CPU's counts.
+/// Counts of a CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuStats {
     pub cpu: u32,
@@ -22,27 +22,27 @@ pub struct CpuStats {
     pub read: u64,
     /// Events that are still in the buffer.
     pub entries: u64,
-    /// The buffer's clock when this was counted, as stamps of its pages have it: where that clock counts
-    /// nanoseconds, rounded down to a microsecond; none: the kernel does not say.
+    /// The buffer's clock at the time of this count, as a page timestamp. For clocks in nanoseconds, rounded down to a
+    /// microsecond. `None` if the kernel does not give it.
     pub now_stamp: Option<u64>,
 }
 
-/// What the kernel calls events that were refused.
+/// The kernel's label of refused events.
 const DROPPED: &str = "dropped events";
-/// Bytes of the kernel's text, at most.
+/// Max size of the kernel's text.
 const MAX_BYTES: usize = 4096;
 
-/// A CPU's counts, from a file that stays open: for a thread that reads them again and again.
+/// A CPU's counts in a file that stays open, for a thread that reads them repeatedly.
 #[derive(Debug)]
 pub struct StatsFile {
     cpu: u32,
     file: File,
-    /// Hits of probes that count as events dropped on this CPU.
+    /// Missed hits of probes, which count as dropped events of this CPU.
     missed_hits: Option<MissedHits>,
 }
 
 impl StatsFile {
-    /// Opens it.
+    /// Opens the file.
     ///
     /// # Errors
     /// When there is no such CPU.
@@ -56,13 +56,13 @@ impl StatsFile {
         Ok(Self { cpu, file, missed_hits })
     }
 
-    /// The counts now.
+    /// Reads the counts.
     ///
     /// # Errors
-    /// When the kernel does not say.
+    /// When the kernel does not give them.
     pub fn now(&self) -> io::Result<CpuStats> {
         let mut text = [0; MAX_BYTES];
-        // The kernel counts again for each read from the beginning.
+        // Each read from the beginning makes the kernel count again.
         let read = self.file.read_at(&mut text, 0)?;
         let text = String::from_utf8_lossy(text.get(..read).unwrap_or_default());
         let stats = CpuStats::parse(self.cpu, &text);
@@ -72,13 +72,13 @@ impl StatsFile {
 }
 
 impl CpuStats {
-    /// All events of the CPU that are not in the recording.
+    /// Number of the CPU's events that the recording lacks.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.overrun.saturating_add(self.commit_overrun).saturating_add(self.dropped)
     }
 
-    /// All events that the kernel kept, read by now or not.
+    /// Number of events that the kernel kept, read or not.
     #[must_use]
     pub fn kept_events(&self) -> u64 {
         self.read.saturating_add(self.entries)
@@ -86,7 +86,7 @@ impl CpuStats {
 }
 
 impl CpuStats {
-    /// A CPU's counts now, and the kernel's own text of them.
+    /// Reads a CPU's counts, and returns the kernel's text as well.
     ///
     /// # Errors
     /// When there is no such CPU.
@@ -95,7 +95,7 @@ impl CpuStats {
         Ok((Self::parse(cpu, &text), text))
     }
 
-    /// With more events that were dropped, in the text, too.
+    /// Adds dropped events to the counts and to the text.
     pub(crate) fn and_dropped(self, more: u64, text: String) -> (Self, String) {
         if more == 0 {
             return (self, text);
@@ -112,7 +112,7 @@ impl CpuStats {
         (stats, text)
     }
 
-    /// The counts in the kernel's text; what is not in it is 0.
+    /// Parses the kernel's text; missing counts are 0.
     #[must_use]
     pub fn parse(cpu: u32, text: &str) -> Self {
         let count = |key: &str| {
@@ -131,7 +131,7 @@ impl CpuStats {
     }
 }
 
-/// Of `now ts`: seconds with microseconds, or a number of a clock that does not count nanoseconds.
+/// Parses `now ts`: seconds with microseconds, or ticks of a clock that does not count nanoseconds.
 fn now_stamp(text: &str) -> Option<u64> {
     let value = text.lines().find_map(|line| line.strip_prefix("now ts:"))?.trim();
     let Some((seconds, micros)) = value.split_once('.') else { return value.parse().ok() };

@@ -1,4 +1,4 @@
-//! What makes pages readable: event formats, symbols, names.
+//! Everything that readers need to decode pages: event formats, symbols, names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub struct EventText {
     pub text: String,
 }
 
-/// Everything that a machine's pages are read with, as its kernel gives it.
+/// All texts that decode a machine's pages, unchanged from its kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Texts {
     /// `events/header_page`.
@@ -26,7 +26,7 @@ pub struct Texts {
     pub header_event: String,
     /// Formats of ftrace's own events.
     pub ftrace: Vec<String>,
-    /// Formats of the events that are recorded.
+    /// Formats of the recorded events.
     pub events: Vec<EventText>,
     /// `/proc/kallsyms`.
     pub kallsyms: Vec<u8>,
@@ -35,10 +35,10 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Reads them: the formats of these events (`SYSTEM:NAME`) and of ftrace's own.
+    /// Reads the formats of these events (`SYSTEM:NAME`) and of ftrace's own.
     ///
     /// # Errors
-    /// When one of the events is not there.
+    /// When one of the events does not exist.
     pub fn read(tracefs: &Path, instance: &Instance, events: &[String]) -> Result<Self> {
         let folder = instance.file("events");
         let ftrace_folder = tracefs.join("events/ftrace");
@@ -50,7 +50,7 @@ impl Texts {
             let text = format(folder.join(system).join(name))?;
             Ok(EventText { system: system.to_owned(), text })
         };
-        // Symbols help, but nothing depends on them.
+        // Symbols are optional: nothing depends on them.
         let optional = |path: PathBuf| fs::read(path).unwrap_or_default();
         Ok(Self {
             header_page: read(&tracefs.join("events/header_page"))?,
@@ -62,8 +62,8 @@ impl Texts {
         })
     }
 
-    /// Writes them into a folder, laid out as in tracefs, with the line of all clocks: what makes a
-    /// folder of pages readable.
+    /// Writes the texts and the list of clocks into a folder, laid out like tracefs: they make a folder of pages
+    /// readable.
     ///
     /// # Errors
     /// When a file can't be written.
@@ -82,15 +82,14 @@ impl Texts {
         write(to, "trace_clock", clock_line.as_bytes())
     }
 
-    /// Bytes of a page.
+    /// Size of a page.
     #[must_use]
     pub fn page_size(&self) -> u32 {
         page_size(&self.header_page)
     }
 }
 
-/// The name in a `format` text's first line. The text may be a guest's, and the name becomes that of
-/// a folder.
+/// The name in the first line of a `format` text. The text may come from a guest, and the name becomes a folder's name.
 fn event_name(format: &str) -> &str {
     let name = format.lines().next().and_then(|line| line.strip_prefix("name: ")).unwrap_or("");
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
@@ -105,7 +104,7 @@ fn write(folder: &Folder, name: &str, bytes: &[u8]) -> Result<()> {
     folder.overwrite(name, bytes).map_err(TracefsError::io("write", &folder.path().join(name)))
 }
 
-/// The size of a page of the ring buffer: where its data begins, and how long that is.
+/// The size of a ring buffer page: offset plus size of its data.
 #[must_use]
 pub fn page_size(header_page: &str) -> u32 {
     let line = header_page.lines().find(|line| line.contains(" data;")).unwrap_or("");

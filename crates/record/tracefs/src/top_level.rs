@@ -1,6 +1,5 @@
-//! The kernel's own buffers and switches, borrowed from whoever else may want them: what was set is
-//! noted in a file before anything is changed, and is set again at the end, by whoever comes next if
-//! the one who borrowed them was killed.
+//! The top-level buffers and settings, borrowed from other programs. A file notes the settings before anything changes.
+//! They are restored at the end, or by the next recorder if the borrower was killed.
 
 use std::fs;
 use std::io::Write;
@@ -12,13 +11,12 @@ use crate::instance::Instance;
 use crate::mounted::{self, Tracefs, append};
 use crate::owner::is_removable;
 
-/// Where is noted what was set. Only root writes there, and a reboot, which resets the kernel's
-/// switches, empties it.
+/// Folder of the notes. Only root writes there. A reboot empties it and resets the kernel's settings as well.
 const FOLDER: &str = "/run";
 const PREFIX: &str = "hyperscope-";
 const SUFFIX: &str = ".tracefs";
 
-/// What is put back, in this order. `tracing_on` comes last: all else is as it was by then.
+/// The restored settings, in this order. `tracing_on` comes last, after all others are restored.
 const SETTINGS: [&str; 11] = [
     "current_tracer",
     "set_ftrace_filter",
@@ -33,7 +31,7 @@ const SETTINGS: [&str; 11] = [
     "tracing_on",
 ];
 
-/// What leaves something out of what is traced: lists, emptied when they are opened to be written.
+/// Filters of what is traced: opening these lists for writing empties them.
 const NARROW: [&str; 6] = [
     "set_ftrace_filter",
     "set_ftrace_notrace",
@@ -43,7 +41,7 @@ const NARROW: [&str; 6] = [
     "set_event_pid",
 ];
 
-/// Borrows them. What was left in the buffers is gone.
+/// Borrows the top-level buffers, and empties them.
 ///
 /// # Errors
 /// When another program traces with them, or their settings can't be saved.
@@ -55,7 +53,7 @@ pub(crate) fn take(tracefs: &Tracefs) -> Result<Instance> {
     }
     let mut note = String::new();
     for name in SETTINGS {
-        // A kernel that lacks one has nothing to get back.
+        // A file that the kernel lacks needs no restore.
         let Ok(text) = top.get(name) else { continue };
         let lines: Vec<&str> = text.lines().collect();
         note += &format!("{name} {}\n{text}", lines.len());
@@ -82,12 +80,12 @@ pub(crate) fn take(tracefs: &Tracefs) -> Result<Instance> {
     Ok(top)
 }
 
-/// Whether a process has borrowed them.
+/// Whether a process has borrowed the buffers.
 pub(crate) fn is_taken_by(pid: u32) -> bool {
     path(pid).is_file()
 }
 
-/// Puts back what a process has borrowed; once it is all there, the note goes.
+/// Restores what a process has borrowed, then removes the note.
 pub(crate) fn give_back(root: &Path, pid: u32) {
     let path = path(pid);
     let Ok(note) = fs::read_to_string(&path) else { return };
@@ -100,7 +98,7 @@ pub(crate) fn give_back(root: &Path, pid: u32) {
     let _ = fs::remove_file(path);
 }
 
-/// Puts back what those have borrowed that are gone.
+/// Restores what dead processes have borrowed.
 pub(crate) fn remove_stale(root: &Path) {
     for entry in fs::read_dir(FOLDER).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -117,7 +115,7 @@ fn path(pid: u32) -> PathBuf {
     Path::new(FOLDER).join(format!("{PREFIX}{pid}{SUFFIX}"))
 }
 
-/// The settings in a note: those that are known, with their text.
+/// The known settings in a note, with their text.
 fn settings(note: &str) -> Vec<(&'static str, String)> {
     let mut lines = note.lines();
     let mut found = Vec::new();
@@ -131,28 +129,28 @@ fn settings(note: &str) -> Vec<(&'static str, String)> {
     found
 }
 
-/// Writes a file of tracefs so that it reads as it did.
+/// Writes a tracefs file so that it reads as before.
 fn set(path: &Path, name: &str, text: &str) -> Result<()> {
     match name {
-        // One of several, in brackets.
+        // The selected clock is in brackets.
         "trace_clock" => {
             let chosen =
                 text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
             mounted::write(path, chosen.unwrap_or("local"))
         }
-        // Kernels show what a buffer that was never used would have: "7 (expanded: 1408)". With
-        // sizes of their own CPUs show X, which can't be set at once.
+        // Kernels show "7 (expanded: 1408)" for a buffer that was never used. If the CPUs have different sizes, they
+        // show X, which can't be set with one write.
         "buffer_size_kb" => {
             let digits = text.rsplit(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty());
             digits.map_or(Ok(()), |kib| mounted::write(path, kib))
         }
         "current_tracer" | "max_graph_depth" | "tracing_on" => mounted::write(path, text.trim()),
-        // Lists: what begins with # says that there is none. Opening the file to write empties it.
+        // Lists: a line that begins with # means an empty list. Opening the file for writing empties it.
         _ => {
             mounted::write(path, "")?;
             let is_entry = |line: &&str| !line.starts_with('#') && *line != "no pid";
             for line in text.lines().filter(is_entry) {
-                // "function:traceon:unlimited" are commands to somebody else, which stay anyway.
+                // Lines like "function:traceon:unlimited" are another program's commands, which stay anyway.
                 let _ = append(path, &format!("{line}\n"));
             }
             Ok(())

@@ -1,5 +1,4 @@
-//! The recording's trace clock, read together with the monotonic one, which BPF programs and performance
-//! events have.
+//! Reads the recording's trace clock together with the monotonic clock, which BPF programs and perf events use.
 
 use hypertrace::collected::ClockPair;
 use sys::{ClockId, clock_ns};
@@ -9,39 +8,39 @@ use crate::error::{Result, TracefsError};
 use crate::marks::{Mark, Marks};
 use crate::mounted::Tracefs;
 
-/// Readings of which the quickest counts: an interrupt in between makes one slow.
+/// Number of readings; the quickest one counts, because an interrupt in between makes a reading slow.
 pub(crate) const READINGS: usize = 5;
 
-/// A trace clock, and how it is read.
+/// A trace clock that can be read.
 #[derive(Debug)]
 pub struct TraceClock(Kind);
 
 #[derive(Debug)]
 enum Kind {
-    /// The processor's counter.
+    /// The TSC.
     Tsc,
     /// `mono`: the monotonic clock itself.
     Same,
-    /// One that the system gives programs, too.
+    /// A clock that `clock_gettime` has, too.
     System(ClockId),
     /// Only the kernel can read it.
     Marks(Box<ByMarks>),
 }
 
-/// Marks, and the tracefs that they are in.
+/// Marks, and their tracefs.
 #[derive(Debug)]
 struct ByMarks {
-    // Dropped first: it is mounted in the other.
+    // Dropped first: its instance is in `_tracefs`.
     marks: Marks,
     name: String,
     _tracefs: Tracefs,
 }
 
 impl TraceClock {
-    /// The clock that is so called.
+    /// Opens the clock of this name.
     ///
     /// # Errors
-    /// When only the kernel can read it, and can't be asked to.
+    /// When only the kernel can read it, and marks are not available.
     pub fn open(name: &str) -> Result<Self> {
         if let Some(readable) = Self::readable(name) {
             return Ok(readable);
@@ -52,7 +51,7 @@ impl TraceClock {
         Ok(Self(Kind::Marks(Box::new(ByMarks { marks, name, _tracefs: tracefs }))))
     }
 
-    /// The clock that is so called, if programs can read it, too.
+    /// The clock of this name, if programs can read it.
     pub(crate) fn readable(name: &str) -> Option<Self> {
         match name {
             TSC if sys::tsc().is_some() => Some(Self(Kind::Tsc)),
@@ -63,7 +62,7 @@ impl TraceClock {
         }
     }
 
-    /// Its time now, in its own unit; `None`: only the kernel can read it.
+    /// Its time now, in its own unit; `None` if only the kernel can read it.
     pub(crate) fn now(&self) -> Option<u64> {
         match self.0 {
             Kind::Tsc => sys::tsc(),
@@ -73,10 +72,10 @@ impl TraceClock {
         }
     }
 
-    /// Both clocks now, as closely together as can be had.
+    /// Reads both clocks, as closely together as possible.
     ///
     /// # Errors
-    /// When the kernel has to read it, and does not.
+    /// When only the kernel can read the clock, and a mark fails.
     pub fn pair(&mut self) -> Result<ClockPair> {
         let readings = match &mut self.0 {
             Kind::Same => {

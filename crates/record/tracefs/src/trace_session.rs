@@ -1,5 +1,4 @@
-//! What a recording has of a kernel, set up once: buffers of its own, probes, a tracer of functions, a clock and
-//! the events chosen.
+//! The kernel side of a recording: an instance, probes, a function tracer, a clock and the chosen events.
 
 use std::fmt;
 use std::fs;
@@ -22,27 +21,27 @@ use crate::tracer::FunctionTracer;
 
 #[derive(Clone, Debug, Default)]
 pub struct TraceRequest<'r> {
-    /// Events, systems and patterns; each must name an event.
+    /// Events, systems and patterns; each must match an event.
     pub events: &'r [String],
-    /// The same, for events that the kernel need not have.
+    /// Patterns that may match nothing.
     pub optional: Vec<&'r str>,
-    /// The same, each with a filter: one that is chosen in another way, too, is recorded without.
+    /// Events with a filter. An event that another list chooses, too, is recorded without its filter.
     pub filtered: &'r [FilteredEvent],
     /// Probes, each `FUNCTION [ARGUMENTS]`.
     pub probes: &'r [String],
-    /// Calls of functions, in addition to events.
+    /// Function tracer, in addition to events.
     pub tracer: Option<&'r FunctionTracer>,
-    /// The trace clock; unset: the best one.
+    /// The trace clock; `None`: the best one.
     pub clock: Option<&'r str>,
-    /// Size of each CPU's buffer; unset: by the number of CPUs.
+    /// Size of each CPU's buffer; `None`: depends on the number of CPUs.
     pub buffer_kib: Option<u64>,
-    /// Something else is recorded along with it: there may be no event.
+    /// Allows a session without events, because something else is recorded along with it.
     pub may_be_empty: bool,
-    /// One more of this process, which has one already.
+    /// Makes another instance: this process has one already.
     pub is_another: bool,
 }
 
-/// What other programs did to a session while it was on: they wrote these files of its instance.
+/// Changes that other programs made to a session while it was on: the files of its instance that they wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interference {
     files: Vec<String>,
@@ -51,7 +50,7 @@ pub struct Interference {
 }
 
 impl Interference {
-    /// Of files that others wrote; where the instance is gone, nothing is known of them.
+    /// From the files that others wrote. If the instance is gone, nothing is known about the files.
     fn from_files(files: Vec<String>, instance: &Instance) -> Option<Self> {
         let gone = (!instance.is_there()).then(|| instance.file(""));
         (gone.is_some() || !files.is_empty()).then_some(Self { files, gone })
@@ -75,12 +74,12 @@ impl fmt::Display for Interference {
     }
 }
 
-/// A kernel's tracing as it was asked for. Nothing of it is left once it is dropped.
+/// Tracing set up in the kernel. Drop removes all of it.
 #[derive(Debug)]
 pub struct TraceSession {
-    /// Since it was switched on, until it is switched off.
+    /// Set while the session is on.
     watch: Mutex<Option<Watch>>,
-    // Dropped in this order: the instance's events go off before probes and the mount go.
+    // Drop order: the instance disables its events before the probes and the mount go.
     instance: Instance,
     probes: Probes,
     tracefs: Tracefs,
@@ -94,10 +93,10 @@ pub struct TraceSession {
 }
 
 impl TraceSession {
-    /// Sets up what is asked for; nothing is on yet.
+    /// Sets up the request; enables nothing yet.
     ///
     /// # Errors
-    /// When the kernel does not have it, or this user may not trace.
+    /// When the kernel lacks a requested feature, or the user has no permission to trace.
     pub fn set_up(tracefs: Tracefs, request: &TraceRequest<'_>) -> Result<Self> {
         let instance = match request.tracer {
             Some(tracer) => tracer.instance(&tracefs)?,
@@ -129,7 +128,7 @@ impl TraceSession {
         })
     }
 
-    /// A session without a tracer of functions, of what is set up.
+    /// A session without a function tracer, from parts that are set up.
     fn from_parts(
         tracefs: Tracefs,
         (instance, probes): (Instance, Probes),
@@ -154,15 +153,15 @@ impl TraceSession {
         })
     }
 
-    /// What the kernel has recorded since it booted, because its command line says so; and those of its
-    /// events that have no format: they will have no names.
+    /// The recording that the kernel's command line started at boot, and its events that have no format: they will have
+    /// no names.
     ///
     /// # Errors
-    /// When this user may not trace.
+    /// When the user has no permission to trace.
     pub fn of_boot(tracefs: Tracefs) -> Result<(Self, Vec<String>)> {
         let instance = Instance::top(&tracefs);
-        // Kernels that set probes from the command line while other processors make tracefs leave
-        // some without a folder (6.1): what can't be read must not keep all else from being.
+        // Kernels that set probes from the command line while other CPUs create tracefs leave some events without a
+        // folder (6.1). An unreadable event must not prevent the recording of all others.
         let folder = instance.file("events");
         let has_format =
             |event: &String| folder.join(event.replacen(':', "/", 1)).join("format").exists();
@@ -176,8 +175,8 @@ impl TraceSession {
         Ok((Self::from_parts(tracefs, (instance, probes), clock, events, buffer_kib)?, without))
     }
 
-    /// Puts the tracer's call into functions, if one was asked for. The kernel changes no tracer while
-    /// somebody reads pages: this comes before [`TraceSession::raw_pages`].
+    /// Enables the function tracer, if one was requested. The kernel changes no tracer while a reader has pages open,
+    /// so this comes before [`TraceSession::raw_pages`].
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -185,7 +184,7 @@ impl TraceSession {
         self.tracer.as_ref().map_or(Ok(()), |tracer| tracer.begin(&self.instance))
     }
 
-    /// Traces these threads alone, their numbers with blanks between.
+    /// Limits tracing to these threads: thread ids separated by blanks.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -194,7 +193,7 @@ impl TraceSession {
         self.tracer.as_ref().map_or(Ok(()), |tracer| tracer.only(&self.instance, threads))
     }
 
-    /// Switches the events on: they are recorded once [`TraceSession::on`] is called.
+    /// Enables the events; recording begins with [`TraceSession::on`].
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -202,7 +201,7 @@ impl TraceSession {
         self.change(|| self.events.iter().try_for_each(|event| self.instance.enable(event)))
     }
 
-    /// Begins to record.
+    /// Starts recording.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -215,7 +214,7 @@ impl TraceSession {
         Ok(())
     }
 
-    /// Ends that; what others did to it meanwhile that may have cost events which nobody counted.
+    /// Stops recording. Returns changes by others that may have lost events without a count.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -226,7 +225,7 @@ impl TraceSession {
         Ok(Interference::from_files(files, &self.instance))
     }
 
-    /// What others may have done to it since a moment that may have cost events which nobody counted.
+    /// Changes by others since `begin` that may have lost events without a count.
     #[must_use]
     pub fn interference_since(&self, begin: Instant) -> Option<Interference> {
         let files =
@@ -234,7 +233,7 @@ impl TraceSession {
         Interference::from_files(files, &self.instance)
     }
 
-    /// Changes something about a session that may be on; by its own hand nothing is lost.
+    /// Runs a change of our own on a session that may be on, so that it does not count as interference.
     fn change(&self, change: impl FnOnce() -> Result<()>) -> Result<()> {
         let mut watch = self.watch.lock();
         watch.iter_mut().for_each(Watch::note);
@@ -243,10 +242,10 @@ impl TraceSession {
         changed
     }
 
-    /// Filters those events among the chosen that a pattern names.
+    /// Sets a filter on those chosen events that match a pattern.
     ///
     /// # Errors
-    /// When it names none of the kernel's, or the kernel can't read the filter.
+    /// When the pattern matches no event of the kernel, or the kernel rejects the filter.
     pub fn filter(&self, pattern: &str, filter: &str) -> Result<()> {
         let available = Available::list(&self.instance.file("events"))?;
         let named = available.choose(&[""; 0], &[pattern.to_owned()])?;
@@ -254,7 +253,7 @@ impl TraceSession {
         self.change(|| chosen.try_for_each(|event| self.instance.set_filter(event, filter)))
     }
 
-    /// Switches a tracing option on, by the kernel's name; one that begins with `no` off.
+    /// Sets a tracing option by the kernel's name; a prefix `no` clears it.
     ///
     /// # Errors
     /// When the kernel has no such option.
@@ -262,7 +261,7 @@ impl TraceSession {
         self.change(|| self.instance.set("trace_options", option))
     }
 
-    /// The pages of a CPU.
+    /// Opens the pages of a CPU.
     ///
     /// # Errors
     /// When they can't be opened.
@@ -270,42 +269,42 @@ impl TraceSession {
         RawPages::open(&self.instance, cpu, self.texts.page_size() as usize)
     }
 
-    /// What a CPU recorded and lost so far, and the kernel's text of it. Hits of probes that the kernel did not record are
-    /// counted for all CPUs together: the first has them.
+    /// A CPU's counts so far, and the kernel's text. Missed hits of probes are counted for all CPUs together, on the
+    /// first CPU.
     ///
     /// # Errors
-    /// When the kernel does not say.
+    /// When the kernel does not give them.
     pub fn stats(&self, cpu: u32) -> Result<(CpuStats, String)> {
         let (stats, text) = CpuStats::now(&self.instance, cpu)?;
         let missed = self.missed_hits(cpu).map_or(0, |hits| hits.now());
         Ok(stats.and_dropped(missed, text))
     }
 
-    /// The counts of a CPU as [`TraceSession::stats`] has them, to be read again and again.
+    /// The counts of [`TraceSession::stats`] in a file for repeated reads.
     ///
     /// # Errors
-    /// When the kernel has none.
+    /// When there is no such CPU.
     pub fn stats_file(&self, cpu: u32) -> Result<StatsFile> {
         StatsFile::open(&self.instance, cpu, self.missed_hits(cpu))
     }
 
-    /// Hits that a CPU's counts are to have besides its own.
+    /// Missed hits, if this CPU's counts include them.
     fn missed_hits(&self, cpu: u32) -> Option<MissedHits> {
         (self.cpus.first() == Some(&cpu)).then(|| self.probes.missed_hits())
     }
 
-    /// Names of threads, as the kernel saved them; empty where it does not say.
+    /// Names of threads from `saved_cmdlines`; empty if unreadable.
     #[must_use]
     pub fn thread_names(&self) -> Vec<u8> {
         fs::read(self.tracefs.root().join("saved_cmdlines")).unwrap_or_default()
     }
 
-    /// Leaves out all CPUs but the first.
+    /// Keeps only the first `count` CPUs.
     pub fn keep_cpus(&mut self, count: usize) {
         self.cpus.truncate(count);
     }
 
-    /// CPUs that are recorded, in order.
+    /// The recorded CPUs, in order.
     #[must_use]
     pub fn cpus(&self) -> &[u32] {
         &self.cpus
@@ -322,13 +321,13 @@ impl TraceSession {
         &self.clock
     }
 
-    /// The events chosen, as `SYSTEM:NAME`.
+    /// The chosen events, as `SYSTEM:NAME`.
     #[must_use]
     pub fn events(&self) -> &[String] {
         &self.events
     }
 
-    /// What pages are read with.
+    /// The texts that decode the pages.
     #[must_use]
     pub fn texts(&self) -> &Texts {
         &self.texts
@@ -340,19 +339,19 @@ impl TraceSession {
         self.buffer_kib
     }
 
-    /// The tracer of functions, if one was asked for.
+    /// The function tracer, if one was requested.
     #[must_use]
     pub fn tracer(&self) -> Option<&FunctionTracer> {
         self.tracer.as_ref()
     }
 
-    /// Functions that the tracer is in, as far as the kernel lists them.
+    /// Number of traced functions, if the kernel lists them.
     #[must_use]
     pub fn traced(&self) -> Option<usize> {
         self.traced
     }
 
-    /// Leaves the kernel as it was; what pages are read with, and the clock, are kept.
+    /// Removes the kernel side; returns the texts and the clock, which decode the pages.
     #[must_use]
     pub fn release(self) -> (Texts, Clock) {
         (self.texts, self.clock)

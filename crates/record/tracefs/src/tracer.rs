@@ -1,8 +1,8 @@
-//! Tracers of functions: which functions, and the kernel's switch for them.
+//! Function tracers: which functions, and the kernel's switch for them.
 //!
-//! An instance has a `function` tracer of its own. `function_graph` and what narrows it are the whole
-//! kernel's before Linux 6.12, and in part still: where an instance can't have it, the kernel's own
-//! buffers are recorded, and get back what they had (see [`crate::top_level`]).
+//! An instance has its own `function` tracer. Before Linux 6.12, `function_graph` and its filters exist only at the top
+//! level, and some filters still do. If an instance can't have a tracer, the top-level buffers are recorded and
+//! restored afterwards (see [`crate::top_level`]).
 
 use std::io;
 
@@ -11,21 +11,21 @@ use crate::instance::Instance;
 use crate::mounted::{Tracefs, append, read};
 use crate::top_level;
 
-/// Calls of functions that are to be recorded. Patterns are the kernel's: `kvm_*`, `*:mod:kvm`.
+/// Functions to trace. Patterns have the kernel's syntax: `kvm_*`, `*:mod:kvm`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FunctionTracer {
-    /// Returns, too, with times: `function_graph`, else `function`.
+    /// Traces returns with times: `function_graph` instead of `function`.
     pub returns: bool,
-    /// Functions; none: all that the kernel can trace.
+    /// Functions; empty: all that the kernel can trace.
     pub functions: Vec<String>,
     pub except: Vec<String>,
-    /// With returns: only what is called from these, and they themselves.
+    /// With returns: trace only these functions and their callees.
     pub within: Vec<String>,
-    /// With returns: so deep at most; 0: however deep.
+    /// With returns: max depth; 0: no limit.
     pub depth: u32,
 }
 
-/// Files of tracefs, and what is written to them.
+/// Files of tracefs, and the values written to them.
 const FUNCTIONS: &str = "set_ftrace_filter";
 const EXCEPT: &str = "set_ftrace_notrace";
 const WITHIN: &str = "set_graph_function";
@@ -33,14 +33,14 @@ const DEPTH: &str = "max_graph_depth";
 const TRACER: &str = "current_tracer";
 
 impl FunctionTracer {
-    /// The kernel's name for it.
+    /// The kernel's name of the tracer.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         if self.returns { "function_graph" } else { "function" }
     }
 
-    /// Makes an instance for it, or takes the kernel's own buffers where no instance can have it;
-    /// sets which functions are traced. Nothing is traced until [`FunctionTracer::begin`].
+    /// Makes an instance for the tracer, or borrows the top-level buffers if no instance can have it. Sets the
+    /// functions. Nothing is traced until [`FunctionTracer::begin`].
     ///
     /// # Errors
     /// When the kernel has no such tracer or no such functions, or its buffers are in use.
@@ -63,7 +63,7 @@ impl FunctionTracer {
         Ok(top)
     }
 
-    /// Whether an instance has all that is to be set.
+    /// Whether an instance has all files that have to be set.
     fn can_be_in(&self, instance: &Instance) -> bool {
         let there = |name| instance.file(name).exists();
         there(FUNCTIONS)
@@ -88,7 +88,7 @@ impl FunctionTracer {
         Ok(())
     }
 
-    /// How many functions get the tracer's call, as far as the kernel lists them.
+    /// Number of functions with the tracer's call, if the kernel lists them.
     #[must_use]
     pub fn traced(&self, tracefs: &Tracefs, instance: &Instance) -> Option<usize> {
         let lines = |text: &str| text.lines().filter(|line| !line.starts_with('#')).count();
@@ -101,7 +101,7 @@ impl FunctionTracer {
         Some(chosen.saturating_sub(except))
     }
 
-    /// Follows only these threads.
+    /// Limits tracing to these threads.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -109,7 +109,7 @@ impl FunctionTracer {
         instance.set("set_ftrace_pid", threads)
     }
 
-    /// Puts the tracer's call into the functions.
+    /// Enables the tracer.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -117,7 +117,7 @@ impl FunctionTracer {
         instance.set(TRACER, self.name())
     }
 
-    /// Takes the tracer's call out of the functions.
+    /// Disables the tracer.
     ///
     /// # Errors
     /// When the instance is gone.
@@ -126,8 +126,8 @@ impl FunctionTracer {
     }
 }
 
-/// Whether the kernel takes this for functions and nothing else: the same files take commands, too
-/// (`schedule:traceoff`), which would stay, and `!` removes.
+/// Whether the kernel reads this as functions only: the same files accept commands (`schedule:traceoff`), which would
+/// persist, and `!` removes entries.
 fn names_functions(pattern: &str) -> bool {
     let (functions, module) = pattern.split_once(":mod:").unwrap_or((pattern, "*"));
     let is_plain = |text: &str| !text.contains(|c: char| c == ':' || c.is_whitespace());

@@ -1,23 +1,23 @@
-//! A trace clock and Unix time, read together: what puts recordings of several hosts on one time.
+//! Reads a trace clock and Unix time together: this puts recordings of several hosts on one time axis.
 
 use sys::{ClockId, clock_ns};
 
 use crate::clock::{Clock, TSC, TscConversion};
 use crate::trace_clock::{READINGS, TraceClock};
 
-/// The same moment by both clocks.
+/// One moment on both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnixPair {
-    /// Nanoseconds of the trace clock, as recordings have them.
+    /// Nanoseconds of the trace clock, as in recordings.
     pub trace_ns: u64,
-    /// Nanoseconds since 1970, by the host's own clock.
+    /// Nanoseconds since 1970, on the host's clock.
     pub unix_ns: u64,
-    /// The two were read within so much of each other.
+    /// Max time between the two readings.
     pub error_ns: u64,
 }
 
 impl UnixPair {
-    /// Both now; `None`: the kernel alone can read this trace clock.
+    /// Reads both clocks; `None` if only the kernel can read this trace clock.
     #[must_use]
     pub fn now(clock: &Clock) -> Option<Self> {
         let trace = TraceClock::readable(&clock.name)?;
@@ -40,7 +40,7 @@ impl UnixPair {
 
 fn converted(ticks: u64, by: TscConversion) -> u64 {
     let scaled = (u128::from(ticks) * u128::from(by.mult)).checked_shr(by.shift).unwrap_or(0);
-    // As the kernel does: the time at tick 0 may lie before the clock's zero.
+    // Like the kernel: the time at tick 0 may be before the clock's zero.
     by.zero_ns.wrapping_add(scaled as u64)
 }
 
@@ -59,7 +59,7 @@ mod tests {
             UnixPair::now(&clock("mono")).unwrap()
         });
         let (trace_ns, unix_ns) = (other.trace_ns - first.trace_ns, other.unix_ns - first.unix_ns);
-        // Clocks that are set or slewed meanwhile go apart by no more than this.
+        // Clocks that are set or slewed meanwhile differ by no more than this.
         let apart_ns = trace_ns.abs_diff(unix_ns);
         assert!(trace_ns >= 20_000_000 && apart_ns < 10_000_000 + first.error_ns + other.error_ns);
     }

@@ -1,4 +1,4 @@
-//! Which guest is meant, and how its agent is reached.
+//! Finds the guest that a name or channel means, and the channel to its agent.
 
 use channel::{AddressError, HostAddress};
 
@@ -8,43 +8,40 @@ use crate::meant::{Ambiguous, called, reached};
 /// A guest, and the channel to its agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestAddress {
-    /// What it is called here; it can be part of a file's name.
+    /// Its name in this recording; valid as part of a file name.
     pub name: String,
     pub channel: HostAddress,
-    /// The VM that it is, as far as that is known.
+    /// The guest's VM, if known.
     pub vm: Option<Vm>,
 }
 
-/// Why it is not known which guest is meant, or how it is reached.
+/// Why no guest or channel was found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoGuest {
-    /// Several VMs say that it is they.
+    /// Several VMs claim the name or channel.
     #[error(transparent)]
     Ambiguous(#[from] Ambiguous),
-    /// A guest that no channel leads to.
+    /// The VM has no visible channel.
     #[error(
         "the VM {name} has no visible channel: add a vsock device, or virtio-serial ports named hyperscope.control and hyperscope.cpu0, ..."
     )]
-    NoChannel {
-        /// Its name.
-        name: String,
-    },
+    NoChannel { name: String },
     /// Neither a VM's name nor a channel.
     #[error("{0}, or the name of a running VM")]
     Address(#[from] AddressError),
 }
 
 impl GuestAddress {
-    /// What `[NAME=]CHANNEL` or the name of a VM means.
+    /// Finds the guest for `[NAME=]CHANNEL` or a VM's name.
     ///
     /// # Errors
-    /// When it is neither, or the VM has no channel that can be seen from here.
+    /// When the text is neither, or the VM has no visible channel.
     pub fn find(spec: &str, vms: &[Vm]) -> Result<Self, NoGuest> {
         Self::find_by(spec, vms, |_| true)
     }
 
-    /// The same, with the other channels of a VM that is named without one: an agent may wait on any of them. Those
-    /// where it shows at once that there is none come first.
+    /// [`GuestAddress::find`], with all other channels of a VM that is named without one: its agent may listen on any
+    /// of them. Channels that have no listener come last.
     ///
     /// # Errors
     /// As [`GuestAddress::find`].
@@ -65,7 +62,7 @@ impl GuestAddress {
         Ok((Self { channel, ..found }, channels))
     }
 
-    /// The same; of a VM with several channels, the best of those that `fits`, or the best where none does.
+    /// [`GuestAddress::find`], but prefers channels that satisfy `fits`.
     ///
     /// # Errors
     /// As [`GuestAddress::find`].
@@ -81,7 +78,7 @@ impl GuestAddress {
                 return Err(NoGuest::NoChannel { name: vm.name.clone() });
             };
             let channel = channels.iter().find(|channel| fits(channel)).unwrap_or(best);
-            // Another VM's command line may say that it is its own.
+            // Another VM's command line may claim the same channel.
             reached(vms, channel)?;
             let channel = channel.clone();
             return Ok(Self { name: file_name(&vm.name), channel, vm: Some(vm.clone()) });
@@ -103,7 +100,7 @@ impl GuestAddress {
     }
 }
 
-/// A name that can be part of a file's.
+/// Makes a name valid as part of a file name.
 #[must_use]
 pub fn file_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "_.-".contains(c) { c } else { '-' };
@@ -161,7 +158,7 @@ mod tests {
         assert_eq!(found("a/b=vsock:3").unwrap(), web("a-b"));
         let other = ("virtio-serial--run-x".into(), "virtio-serial:/run/x".into(), false);
         assert_eq!(found("virtio-serial:/run/x").unwrap(), other);
-        // Two processes claim a name, or a number for vsock: the process id says which is meant.
+        // Two processes claim a name or a vsock CID: the process id selects one.
         let mut vms = [vm("web", Some(3)), vm("db", Some(3))];
         vms[1].pid = 78;
         for spec in ["web", "vsock:3", "g=vsock:3", "78"] {

@@ -1,5 +1,5 @@
-//! The VMs that run here: processes that hold one of KVM's, and their vCPU threads. What they are
-//! called, and which channels lead to them, their command lines say: each of its own VM.
+//! The running VMs: processes that hold a KVM VM, and their vCPU threads. Their command lines give their names and
+//! channels; each process describes only its own VM.
 
 #![forbid(unsafe_code)]
 
@@ -18,7 +18,7 @@ pub use self::meant::{Ambiguous, called, reached};
 pub use self::memory::{is_mapped_by, open_memory};
 pub use session_json::{Vcpu, Vm, VmmThread};
 
-/// Threads of a VMM that are listed: one with more has workers without end.
+/// Max threads to list per VMM; guards against a VMM with endless workers.
 const MAX_THREADS: usize = 1024;
 
 /// All VMs of this system, by process id.
@@ -31,7 +31,7 @@ pub fn running() -> Vec<Vm> {
     pids.into_iter().filter(|&pid| has_vm(pid)).map(vm).collect()
 }
 
-/// The vCPUs of one VM, as they are now; none where it has ended.
+/// The current vCPUs of a VM; `None` if it has ended.
 #[must_use]
 pub fn vm_of(pid: u32) -> Option<Vec<Vcpu>> {
     has_vm(pid).then(|| vcpus(pid))
@@ -60,7 +60,7 @@ fn comm(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default().trim_end().to_owned()
 }
 
-/// The name that a VMM was given: QEMU's `-name`, Firecracker's `--id`.
+/// The VM's name: QEMU's `-name`, Firecracker's `--id`.
 fn name(words: &[String]) -> Option<String> {
     let after = |option: &str| {
         let at = words.iter().position(|word| word == option)?;
@@ -74,7 +74,8 @@ fn name(words: &[String]) -> Option<String> {
     after("--id").cloned()
 }
 
-/// Ports made for an agent, then vsock. Folders of ports are those of a socket named after one.
+/// Channels: virtio-serial ports for an agent, then vsock. The folder of a port is that of the first socket named like
+/// one.
 fn channels(words: &[String]) -> Vec<String> {
     let parts = || words.iter().flat_map(|word| word.split(','));
     let socket = |part: &str| {
@@ -107,8 +108,8 @@ fn vsock_cid(words: &[String]) -> Option<u32> {
     values.find_map(|value| value.parse().ok())
 }
 
-/// vCPU threads by their names: QEMU's and crosvm's say which vCPU they run, and so do
-/// Firecracker's (`fc_vcpu 0`) and cloud-hypervisor's (`vcpu0`).
+/// vCPU threads, by thread name: QEMU's and crosvm's names include the vCPU's number, and so do Firecracker's (`fc_vcpu
+/// 0`) and cloud-hypervisor's (`vcpu0`).
 #[must_use]
 pub fn vcpus(pid: u32) -> Vec<Vcpu> {
     let mut vcpus: Vec<Vcpu> = tids(pid)
@@ -154,7 +155,7 @@ fn vcpu_number(thread: &str) -> Option<u32> {
     rest.trim_start_matches([' ', '_']).parse().ok()
 }
 
-/// A file of KVM's debugfs about a vCPU: its folder is named after the process and one of its files.
+/// A file of a vCPU in KVM's debugfs, in a folder named after the process id and a file descriptor.
 fn debugfs(pid: u32, vcpu: u32, file: &str) -> Option<String> {
     let entries = fs::read_dir(Path::new("/sys/kernel/debug/kvm")).ok()?;
     let prefix = format!("{pid}-");
@@ -212,7 +213,7 @@ mod tests {
             move || is_over.wait()
         };
         let waiting = [named.spawn(wait()).unwrap(), vcpu.spawn(wait()).unwrap()];
-        // A thread gives itself its name when it begins.
+        // A thread sets its own name after it starts.
         let has = |name: &str| threads(own_pid).iter().any(|thread| thread.name == name);
         let start = std::time::Instant::now();
         while (!has("IO iothread1") || vcpus(own_pid).is_empty()) && start.elapsed().as_secs() < 10

@@ -1,29 +1,29 @@
-//! Which of the VMs that run is meant by a name or by a channel. Command lines are what their
-//! processes make them: what two VMs claim belongs to neither until somebody says which is meant.
+//! Finds the running VM that a name or a channel means. A process can fake its command line: if two VMs claim a name or
+//! channel, neither gets it until the user gives the process id.
 
 use channel::HostAddress;
 
 use crate::{Vm, memory, process};
 
-/// Something that several VMs say is theirs.
+/// Several VMs claim the same name or channel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("several VMs claim {what} ({}): give the process id of one{}", vms.join(" and "), with_channel(what))]
 pub struct Ambiguous {
-    /// What: a name, a channel.
+    /// The name or channel.
     pub what: String,
-    /// Those VMs.
+    /// The VMs that claim it.
     pub vms: Vec<String>,
 }
 
-/// How a channel is given to one of the VMs that claim it.
+/// How to give a channel to one of the VMs that claim it.
 fn with_channel(what: &str) -> String {
     if what.contains(':') { format!(", as in PID={what}") } else { String::new() }
 }
 
-/// The VM with that process id, else the one with that name.
+/// The VM with that process id, else the VM with that name.
 ///
 /// # Errors
-/// When two have the name.
+/// When several VMs have the name.
 pub fn called<'v>(vms: &'v [Vm], name: &str) -> Result<Option<&'v Vm>, Ambiguous> {
     if let Some(vm) = vms.iter().find(|vm| vm.pid.to_string() == name) {
         return Ok(Some(vm));
@@ -33,10 +33,10 @@ pub fn called<'v>(vms: &'v [Vm], name: &str) -> Result<Option<&'v Vm>, Ambiguous
     })
 }
 
-/// The VM that a channel leads to, as far as that can be known.
+/// The VM that a channel leads to, if known.
 ///
 /// # Errors
-/// When two claim it.
+/// When several VMs claim it.
 pub fn reached<'v>(vms: &'v [Vm], channel: &HostAddress) -> Result<Option<&'v Vm>, Ambiguous> {
     let is_reached = |vm: &&Vm| match channel {
         HostAddress::Vsock { cid, .. } | HostAddress::TlsVsock { cid, .. } => {
@@ -63,7 +63,7 @@ fn only_one<'v>(
     }
 }
 
-/// A VM by what it can't choose, and by what it can.
+/// Describes a VM: process id and user, which it can't choose, and name.
 fn described(vm: &Vm) -> String {
     let user = process::user(vm.pid).map(|user| format!(" of user {user}")).unwrap_or_default();
     format!("{} (process {}{user})", printable::label(&vm.name), vm.pid)
@@ -91,7 +91,7 @@ mod tests {
         }
         assert_eq!(called(&vms, "db").unwrap().unwrap().pid, 71);
         assert!(called(&vms, "cache").unwrap().is_none());
-        // Nor is a process hidden behind somebody's name.
+        // A VM's name can't hide the process with that id, either.
         let vms = [vm("71", 70, None), vm("db", 71, None)];
         assert_eq!(called(&vms, "71").unwrap().unwrap().name, "db");
     }

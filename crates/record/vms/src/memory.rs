@@ -1,5 +1,5 @@
-//! The memory that a VM shares with this host: used only if it is that VM's. Its path comes from a
-//! command line, which any process writes as it likes; the kernel says what a process has mapped.
+//! The memory that a VM shares with this host, used only if the VM really maps it. Its path comes from a command line,
+//! which a process can fake; the kernel shows what a process has mapped.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,19 +11,18 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::Vm;
 
-/// The most that is mapped of one VM: a device for recording has some MiB.
+/// Max bytes to map per VM: a device for recording has some MiB.
 const MAX_BYTES: u64 = 1 << 30;
 /// Lengths of mappings are multiples of this.
 const PAGE_BYTES: u64 = 4096;
-/// Of a file's mode: its owner may write it.
+/// Mode bit: the owner may write the file.
 const OWNER_WRITES: u32 = 0o200;
 
-/// Opens the file behind a VM's memory; where the VM is not known, one that was named by whoever
-/// records. Nothing is opened for reading or writing before it is known what it is: a device may do
-/// something when it is opened, and a link may lead anywhere.
+/// Opens the file of a VM's shared memory; without a known VM, the user vouches for the path. The file is opened for
+/// reading or writing only after it is identified: opening a device may have effects, and a link may lead anywhere.
 ///
 /// # Errors
-/// When it can't be, or is not the VM's.
+/// When the file can't be opened, or is not the VM's.
 pub fn open_memory(path: &Path, vm: Option<&Vm>, writes: bool) -> io::Result<File> {
     let found = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     let found = File::from(found);
@@ -57,14 +56,14 @@ pub fn open_memory(path: &Path, vm: Option<&Vm>, writes: bool) -> io::Result<Fil
     File::options().read(true).write(writes).open(format!("/proc/self/fd/{}", found.as_raw_fd()))
 }
 
-/// Whether a process has mapped this very file, by whatever name, to write it and share it.
+/// Whether a process has mapped this inode shared and writable, under any path.
 #[must_use]
 pub fn is_mapped_by(pid: u32, file: &Path) -> bool {
     let about = fs::metadata(file);
     about.is_ok_and(|about| mapped_bytes(pid, (about.dev(), about.ino())) > 0)
 }
 
-/// Bytes from its beginning on that a process has mapped of a file, to write it and share it.
+/// Number of bytes from the file's beginning that a process has mapped shared and writable.
 fn mapped_bytes(pid: u32, file: (u64, u64)) -> u64 {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     let mut parts: Vec<(u64, u64)> =
@@ -76,7 +75,7 @@ fn mapped_bytes(pid: u32, file: (u64, u64)) -> u64 {
     parts.into_iter().fold(0, next)
 }
 
-/// Where in the file a mapping begins, and how long it is: `7f00-7f10 rw-s 00000000 00:19 1234 NAME`.
+/// File offset and length of a mapping: `7f00-7f10 rw-s 00000000 00:19 1234 NAME`.
 fn part(pid: u32, line: &str, (device, inode): (u64, u64)) -> Option<(u64, u64)> {
     let mut fields = line.split_whitespace();
     let range = fields.next()?;
@@ -90,7 +89,7 @@ fn part(pid: u32, line: &str, (device, inode): (u64, u64)) -> Option<(u64, u64)>
     if !is_shared || !is_its {
         return None;
     }
-    // Numbers of inodes repeat on other devices; this is a link to the file itself.
+    // Inode numbers repeat on other devices; this link leads to the file itself.
     let mapped = fs::metadata(format!("/proc/{pid}/map_files/{range}")).ok()?;
     let (begin, end) = range.split_once('-')?;
     let address = |text| u64::from_str_radix(text, 16).ok();
@@ -139,7 +138,7 @@ mod tests {
             1 << 20
         );
         assert!(refusal(path, Some(&vm(1))).contains("process 1"));
-        // It may be longer by now than what the guest has.
+        // The file may be longer by now than the guest's device.
         file.as_file().set_len(2 << 20).unwrap();
         assert!(
             refusal(path, Some(&own_vm)).contains("2097152 bytes, but the VM's device has 1048576")

@@ -1,4 +1,4 @@
-//! Which processes are VMs: those that hold what KVM gives to whoever makes one.
+//! Detects VM processes: those that hold a KVM VM descriptor.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,11 +7,11 @@ use std::sync::OnceLock;
 
 use os::waits::Signal;
 
-/// What /proc shows of the descriptor of a VM. Files in a folder have a path that begins with a
-/// slash, but a name is no proof: see [`anonymous_device`].
+/// Link target of a VM's descriptor in /proc. Paths of real files begin with a slash, but the name alone is no proof:
+/// see [`anonymous_device`].
 const LINK: &str = "anon_inode:kvm-vm";
 
-/// Whether a process holds a VM.
+/// Whether a process holds a VM descriptor.
 pub(super) fn has_vm(pid: u32) -> bool {
     let Some(device) = anonymous_device() else { return false };
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
@@ -22,14 +22,14 @@ pub(super) fn has_vm(pid: u32) -> bool {
     entries.flatten().any(|entry| is_vm(&entry.path()))
 }
 
-/// The device that the kernel's anonymous inodes are on: that of an eventfd of this process. No file
-/// that a path leads to is there.
+/// The device number of the kernel's anonymous inodes, from an eventfd of this process. No path leads to a file on this
+/// device.
 fn anonymous_device() -> Option<u64> {
     static DEVICE: OnceLock<Option<u64>> = OnceLock::new();
     *DEVICE.get_or_init(|| Some(rustix::fs::fstat(Signal::new().ok()?.fd()).ok()?.st_dev))
 }
 
-/// The user that a process belongs to.
+/// The user that owns a process.
 pub(super) fn user(pid: u32) -> Option<u32> {
     fs::metadata(format!("/proc/{pid}")).ok().map(|folder| folder.uid())
 }
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn files_with_the_name_of_a_vm_are_none() {
         let own_pid = std::process::id();
-        // A test of this process that makes a VM would be one: there is none.
+        // Fails if a test of this process makes a VM; none does.
         assert!(!has_vm(own_pid));
         let folder = tempfile::tempdir().unwrap();
         let inside = folder.path().join(LINK);

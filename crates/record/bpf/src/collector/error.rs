@@ -1,4 +1,4 @@
-//! Why nothing can be collected here.
+//! Why the collector failed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,20 +7,19 @@ use crate::load::LoadError;
 use aya::maps::MapError;
 use tracefs::TracefsError;
 
-/// The collector's errors.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectError {
-    /// A file failed.
+    /// An operation on a file failed.
     #[error("cannot {what} {}", path.display())]
     Io {
-        /// What was tried: "write".
+        /// The operation: "write".
         what: &'static str,
-        /// With which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The processor is another one than the programs are made for.
+    /// The object supports no such processor.
     #[error("hypercalls can be collected only on 64-bit x86 and Arm")]
     Architecture,
     /// The programs can't run.
@@ -28,21 +27,15 @@ pub enum CollectError {
     Programs(#[from] LoadError),
     /// The trace clock can't be read.
     #[error("cannot read the trace clock {name}")]
-    Clock {
-        /// Its name.
-        name: String,
-        /// Why.
-        source: Box<TracefsError>,
-    },
+    Clock { name: String, source: Box<TracefsError> },
     /// The kernel refused to wait.
     #[error("cannot wait for BPF programs")]
     Wait(#[source] io::Error),
-    /// A fault of this program.
+    /// A bug in this program.
     #[error("the collector's thread panicked")]
     Panicked,
 }
 
-/// The collector's results.
 pub type Result<T> = std::result::Result<T, CollectError>;
 
 impl From<MapError> for CollectError {

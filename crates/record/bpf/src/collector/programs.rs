@@ -1,4 +1,4 @@
-//! The BPF programs in the kernel, and what they leave there.
+//! The BPF programs in the kernel, their ring and their maps.
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,7 +11,7 @@ use hypertrace::collected::{Counts, HEAD_BYTES, MAX_WORDS};
 
 use crate::collector::error::{CollectError, Result};
 
-/// The object of `bpf/collect.bpf.c`; none for architectures that it does not support.
+/// The object of `bpf/collect.bpf.c`; `None` on unsupported architectures.
 #[cfg(target_arch = "x86_64")]
 static OBJECT: Option<&[u8]> =
     Some(aya::include_bytes_aligned!("../../../../../bpf/collect_x86.bpf.o"));
@@ -23,28 +23,27 @@ static OBJECT: Option<&[u8]> = None;
 /// The tracepoint of hypercalls.
 const HYPERCALL: &str =
     if cfg!(target_arch = "aarch64") { "kvm_hvc_arm64" } else { "kvm_hypercall" };
-/// Numbers of hypercalls that are collected: frames', and marks'.
+/// Number of collected hypercall numbers: one for frames, one for marks.
 pub(crate) const NUMBERS: u64 = 2;
-/// Programs by their names, with their tracepoints. Records are complete only with an exit before
-/// them, so that is the last.
+/// Programs and their tracepoints. A record needs the exit before it, so the exit program is attached last.
 const PROGRAMS: [(&str, &str); 4] = [
     ("on_thread_end", "sched_process_exit"),
     ("on_entry", "kvm_entry"),
     ("on_hypercall", HYPERCALL),
     ("on_exit", "kvm_exit"),
 ];
-/// Threads of vCPUs that there is room for: a number for each CPU, within limits.
+/// Max vCPU threads per CPU.
 const THREADS_A_CPU: usize = 256;
 const THREADS: std::ops::RangeInclusive<usize> = 4096..=65536;
-/// `struct state` in the programs: four words before the record.
+/// Size of `struct state` in the programs: four words before the record.
 const STATE_BYTES: usize = STATE_HEAD_BYTES + HEAD_BYTES + 8 * MAX_WORDS;
 const STATE_HEAD_BYTES: usize = 32;
-/// Where it marks that a record waits for its entry.
+/// Offset of the flag that the record waits for its entry.
 const WAITS_AT: usize = 16;
 
-/// Programs that are loaded.
+/// Loaded programs.
 pub(crate) struct Programs {
-    // What is not taken out of it below: the programs.
+    // Keeps the programs; ring and maps are taken out below.
     object: Ebpf,
     ring: RingBuf<MapData>,
     counts: PerCpuArray<MapData, u64>,
@@ -52,7 +51,7 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// Loads the programs, for hypercalls with this number and the next.
+    /// Loads the programs for hypercalls with this number and the next.
     pub(crate) fn load(first_number: u64, words: u8) -> Result<Self> {
         let object = OBJECT.ok_or(CollectError::Architecture)?;
         let types = kernel_types()?;
@@ -78,7 +77,6 @@ impl Programs {
         })
     }
 
-    /// Has them run.
     pub(crate) fn attach(&mut self) -> Result<()> {
         for (name, tracepoint) in PROGRAMS {
             attach(&mut self.object, name, tracepoint)?;
@@ -86,22 +84,20 @@ impl Programs {
         Ok(())
     }
 
-    /// Has them run no more.
     pub(crate) fn detach(&mut self) {
         for (name, _) in PROGRAMS {
             if let Ok(program) = program(&mut self.object, name) {
-                // What can't be unloaded goes with the process.
+                // A program that can't be unloaded goes with the process.
                 let _ = program.unload();
             }
         }
     }
 
-    /// Can be read when the ring has to be emptied.
+    /// Readable when the ring must be emptied.
     pub(crate) fn ring(&self) -> BorrowedFd<'_> {
         self.ring.as_fd()
     }
 
-    /// Empties the ring.
     pub(crate) fn records(&mut self, to: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         while let Some(record) = self.ring.next() {
             to(&record)?;
@@ -109,7 +105,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Records that still wait for the guest's entry.
+    /// Records that still wait for an entry.
     pub(crate) fn waiting(&self) -> Result<Vec<Vec<u8>>> {
         let mut waiting = Vec::new();
         for state in self.states.iter() {
@@ -122,7 +118,7 @@ impl Programs {
         Ok(waiting)
     }
 
-    /// What they have counted, on all CPUs.
+    /// Counts of all CPUs.
     pub(crate) fn counts(&self) -> Result<Counts> {
         let sum = |at: u32| -> Result<u64> {
             let values = self.counts.get(&at, 0)?;
@@ -152,8 +148,7 @@ mod tests {
 
     use super::*;
 
-    /// Programs that run, and what is wrong where none can: this process may be in a container, whose
-    /// threads have ids of its own.
+    /// Attached programs, or why the test can't run: in a container, threads have other ids than the kernel's.
     fn attached() -> std::result::Result<Programs, String> {
         if !testkit::has_kernels_ids() {
             return Err("ids of threads are a container's".into());
@@ -163,7 +158,7 @@ mod tests {
             Ok(programs)
         });
         attached.map_err(|error| {
-            // Not a matter of this machine: the programs are wrong.
+            // A verifier error is a bug in the programs, not a limitation of this machine.
             let is_refused =
                 matches!(error, CollectError::Programs(crate::load::LoadError::Verifier { .. }));
             assert!(!is_refused, "{error}");
@@ -184,12 +179,12 @@ mod tests {
             let _ = is_to_end.recv();
         });
         let thread = tids.recv().unwrap();
-        // As its first exit would.
+        // Like the first exit of the thread.
         programs.states.insert(thread, [0; STATE_BYTES], 0).unwrap();
         assert!(programs.states.get(&thread, 0).is_ok());
         drop(end);
         vcpu.join().unwrap();
-        // A thread is joined a moment before its end is traced.
+        // Joining a thread returns slightly before the kernel traces its end.
         let deadline = Instant::now() + Duration::from_secs(10);
         while programs.states.get(&thread, 0).is_ok() {
             assert!(Instant::now() < deadline, "it is still there");

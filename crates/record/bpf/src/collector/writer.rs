@@ -1,4 +1,4 @@
-//! The file: one entry after another, each whole when it is written.
+//! Writes the file: a sequence of complete entries.
 
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use os::folder::OutFile;
 
 use crate::collector::error::{CollectError, Result};
 
-/// Bytes that go to the file at once.
+/// Buffer size of the file.
 const BUFFER_BYTES: usize = 256 << 10;
 
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Writes to a file; `written` counts its bytes.
+    /// `written` counts the bytes.
     pub(crate) fn new(file: OutFile, written: Arc<AtomicU64>) -> Self {
         let path = file.path().to_owned();
         let file = BufWriter::with_capacity(BUFFER_BYTES, file);
@@ -41,24 +41,21 @@ impl Writer {
         self.write(&Entry::Counts(counts).to_bytes())
     }
 
-    /// A record of the programs, as they wrote it: with all registers there are, or as many as were
-    /// asked for.
+    /// Writes a record of the programs, with all or the requested number of registers.
     pub(crate) fn hypercall(&mut self, record: &[u8]) -> Result<()> {
         self.hypercalls += 1;
         self.write(&Entry::hypercall_bytes(record))
     }
 
-    /// Hypercalls written.
+    /// Number of hypercalls written.
     pub(crate) fn hypercalls(&self) -> u64 {
         self.hypercalls
     }
 
-    /// Bytes written.
     pub(crate) fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Has all of it in the file.
     pub(crate) fn flush(&mut self) -> Result<()> {
         self.file.flush().map_err(CollectError::io("write", &self.path))
     }

@@ -1,4 +1,4 @@
-//! Why no BPF program can run here, and what would mend that.
+//! Why a BPF program can't run here, and how to fix it.
 
 use std::fs;
 use std::io;
@@ -7,51 +7,51 @@ use aya::maps::MapError;
 use aya::programs::ProgramError;
 use aya::{BtfError, EbpfError};
 
-/// Lines of a verifier's log: the instruction that it doesn't believe in, and why.
+/// Last lines of the verifier's log: the rejected instruction, and the reason.
 const LAST_LINES: usize = 2;
 
-/// Why programs are not loaded, or don't run.
+/// Errors of loading or attaching programs.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The kernel doesn't say how its data is laid out.
+    /// The kernel has no BTF.
     #[error(
         "this kernel has no type information: /sys/kernel/btf/vmlinux is missing (CONFIG_DEBUG_INFO_BTF)"
     )]
     NoBtf,
-    /// None of the types that the kernel describes is a vCPU.
+    /// BTF has no vCPU type.
     #[error(
         "this kernel has no type information for vCPUs: load KVM (kvm_amd or kvm_intel) first; if KVM is a module, use Linux 5.11 or later with CONFIG_DEBUG_INFO_BTF_MODULES"
     )]
     NoVcpu,
-    /// The events are not there.
+    /// The tracepoint does not exist.
     #[error("the tracepoint {0} is missing: load KVM")]
     NoTracepoint(&'static str),
-    /// This user may not.
+    /// The user has no permission.
     #[error("BPF programs need root, or CAP_BPF and CAP_PERFMON")]
     NotAllowed,
-    /// Nobody may.
+    /// Kernel lockdown forbids it.
     #[error("this kernel is locked down ({0}): BPF programs may not read its memory")]
     LockedDown(String),
-    /// The kernel is too old, or was built without it.
+    /// The kernel is too old for ring buffers, or was built without them.
     #[error("this kernel has no BPF ring buffer: use Linux 5.8 or later with CONFIG_BPF_SYSCALL")]
     NoRing,
-    /// The kernel refuses the programs.
+    /// The kernel refused to load or attach a program.
     #[error("the kernel refuses the BPF program {name}")]
     Refused {
-        /// Which.
+        /// The program.
         name: &'static str,
-        /// Why.
+        /// The reason.
         source: Box<ProgramError>,
     },
-    /// The kernel's verifier doesn't believe that the program is harmless.
+    /// The kernel's verifier rejected the program.
     #[error("this kernel's verifier refuses the BPF program {name}: {last_words}")]
     Verifier {
-        /// Which.
+        /// The program.
         name: &'static str,
-        /// The end of its log, which has the reason; all of it may be a megabyte.
+        /// The end of its log, which has the reason; the log may have a megabyte.
         last_words: String,
     },
-    /// The programs can't be made ready.
+    /// The object can't be loaded.
     #[error("cannot load the BPF programs")]
     Load(#[from] Box<EbpfError>),
     /// The object has no program or map of that name.
@@ -60,12 +60,11 @@ pub enum LoadError {
     /// A map of the programs can't be used.
     #[error("cannot read the data of the BPF programs")]
     Map(#[from] Box<MapError>),
-    /// The kernel's types make no sense.
+    /// BTF is malformed.
     #[error("cannot read the type information of this kernel")]
     Types(#[source] Box<BtfError>),
 }
 
-/// The crate's results.
 pub type Result<T> = std::result::Result<T, LoadError>;
 
 impl From<MapError> for LoadError {
@@ -75,7 +74,7 @@ impl From<MapError> for LoadError {
 }
 
 impl LoadError {
-    /// Why the object was not loaded.
+    /// Converts an error of loading the object.
     pub(crate) fn of_load(error: EbpfError) -> Self {
         match &error {
             EbpfError::BtfRelocationError(_) => Self::NoVcpu,
@@ -92,7 +91,7 @@ impl LoadError {
         }
     }
 
-    /// Why a program was not loaded.
+    /// Converts an error of loading a program.
     pub(crate) fn of_program(name: &'static str, error: ProgramError) -> Self {
         match &error {
             ProgramError::LoadError { io_error, .. } if is_not_permitted(io_error) => not_allowed(),
@@ -103,7 +102,7 @@ impl LoadError {
         }
     }
 
-    /// Why a program was not attached to a tracepoint.
+    /// Converts an error of attaching a program.
     pub(crate) fn of_attaching(name: &'static str, error: ProgramError) -> Self {
         match &error {
             ProgramError::SyscallError(call) if call.io_error.kind() == io::ErrorKind::NotFound => {
@@ -115,7 +114,7 @@ impl LoadError {
     }
 }
 
-/// The last lines of a verifier's log that say more than what it counted.
+/// The last lines of a verifier's log before its statistics.
 fn last_words(log: &str) -> String {
     const COUNTS: [&str; 3] = ["verification time ", "stack depth ", "processed "];
     let is_word = |line: &&str| {
@@ -126,7 +125,7 @@ fn last_words(log: &str) -> String {
     lines.join("; ")
 }
 
-/// EPERM, not the EACCES of a program that the kernel doesn't believe in.
+/// EPERM: no permission. The verifier returns EACCES instead.
 fn is_not_permitted(error: &io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::PERM.raw_os_error())
 }
@@ -139,7 +138,7 @@ fn not_allowed() -> LoadError {
     }
 }
 
-/// The mode in brackets, unless it is none, or one that lets memory be read.
+/// The selected mode in brackets, unless it is none or does not restrict reading memory.
 fn lockdown(modes: &str) -> Option<&str> {
     let mode = modes.split_whitespace().find_map(|mode| mode.strip_prefix('['))?;
     Some(mode.trim_end_matches(']')).filter(|&mode| mode == "confidentiality")

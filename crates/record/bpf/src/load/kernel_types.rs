@@ -1,7 +1,7 @@
-//! The kernel's description of its types (BTF), KVM's module included.
+//! The kernel's BTF, with KVM's module.
 //!
-//! A module's types continue those of the kernel: their numbers and their
-//! texts continue where those end. So the two become one when their sections are concatenated.
+//! A module's BTF continues the kernel's: its type ids and string offsets begin after the kernel's last ones. So
+//! concatenated sections form one BTF.
 
 use std::fs;
 use std::path::Path;
@@ -11,16 +11,16 @@ use aya::{Btf, Endianness};
 use crate::load::error::{LoadError, Result};
 
 const FOLDER: &str = "/sys/kernel/btf";
-/// The module of the processor's maker knows all types that are used here, those of the common one
-/// among them; where it is built in, the kernel does.
+/// The vendor module's BTF includes all types used here, also those of the common module. If KVM is built in, the
+/// kernel's BTF has them.
 const MODULES: [&str; 3] = ["kvm_amd", "kvm_intel", "kvm"];
-/// `struct btf_header`: magic, version, flags, its length; then offset and length of types and texts.
+/// Size of `struct btf_header`: magic, version, flags, its length; then offset and length of types and strings.
 const HEADER_BYTES: usize = 24;
 
-/// The kernel's types, and those of KVM's module where it is one.
+/// Reads the kernel's BTF, and KVM's if it is a module.
 ///
 /// # Errors
-/// When the kernel doesn't describe them.
+/// When the kernel has no BTF.
 pub fn kernel_types() -> Result<Btf> {
     let folder = Path::new(FOLDER);
     let kernel = fs::read(folder.join("vmlinux")).map_err(|_| LoadError::NoBtf)?;
@@ -29,7 +29,7 @@ pub fn kernel_types() -> Result<Btf> {
     Btf::parse(&all, Endianness::default()).map_err(|error| LoadError::Types(Box::new(error)))
 }
 
-/// Types and texts of both, in this order, under one header.
+/// Concatenates types and strings under one header, kernel first.
 fn joined(kernel: &[u8], module: &[u8]) -> Option<Vec<u8>> {
     let (kernel, module) = (Sections::parse(kernel)?, Sections::parse(module)?);
     let types = [kernel.types, module.types].concat();
@@ -46,7 +46,7 @@ fn joined(kernel: &[u8], module: &[u8]) -> Option<Vec<u8>> {
     Some(all)
 }
 
-/// The parts of a BTF file.
+/// The sections of a BTF file.
 struct Sections<'b> {
     /// Magic, version and flags.
     head: &'b [u8],

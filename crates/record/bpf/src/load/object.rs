@@ -1,4 +1,4 @@
-//! An object of programs, from its bytes to programs that run.
+//! Loads an object file, and attaches its programs.
 
 use aya::maps::{Map, MapError};
 use aya::programs::raw_trace_point::RawTracePointLink;
@@ -7,15 +7,15 @@ use aya::{Ebpf, EbpfLoader};
 
 use crate::load::error::{LoadError, Result};
 
-/// Makes an object's maps, and its programs ready to be loaded.
+/// Creates an object's maps, and prepares its programs for loading.
 ///
 /// # Errors
-/// When the kernel has no way to it, or this user may not.
+/// When the kernel lacks support, or the user lacks permission.
 pub fn load_object(loader: &mut EbpfLoader<'_>, object: &[u8]) -> Result<Ebpf> {
     loader.load(object).map_err(LoadError::of_load)
 }
 
-/// A program by its name.
+/// Finds a program by name.
 ///
 /// # Errors
 /// When the object has no such program on a raw tracepoint.
@@ -24,7 +24,7 @@ pub fn program<'o>(object: &'o mut Ebpf, name: &'static str) -> Result<&'o mut R
     program.try_into().map_err(|error| LoadError::of_program(name, error))
 }
 
-/// Has the kernel check a program.
+/// Loads a program, which the kernel verifies.
 ///
 /// # Errors
 /// When the kernel refuses it.
@@ -32,16 +32,16 @@ pub fn load_program(object: &mut Ebpf, name: &'static str) -> Result<()> {
     program(object, name)?.load().map_err(|error| LoadError::of_program(name, error))
 }
 
-/// Has a program run at a tracepoint.
+/// Attaches a program to a tracepoint.
 ///
 /// # Errors
-/// When there is no such tracepoint, or it is another one than the program is made for.
+/// When there is no such tracepoint, or its arguments differ from those the program reads.
 pub fn attach(object: &mut Ebpf, name: &'static str, tracepoint: &'static str) -> Result<()> {
     let attached = program(object, name)?.attach(tracepoint);
     attached.map(|_| ()).map_err(|error| LoadError::of_attaching(tracepoint, error))
 }
 
-/// As [`attach`], for as long as what is returned is there.
+/// Like [`attach`], until the returned link is dropped.
 ///
 /// # Errors
 /// As [`attach`].
@@ -55,10 +55,10 @@ pub fn attach_for(
     link.map_err(|error| LoadError::of_attaching(tracepoint, error))
 }
 
-/// [`attach`], where the kernel has the tracepoint with these arguments; whether it has.
+/// Like [`attach`], if the kernel has the tracepoint with these arguments; false if not.
 ///
 /// # Errors
-/// As [`attach`], but for those two.
+/// Those of [`attach`], except for a missing tracepoint and other arguments.
 pub fn attach_optional(
     object: &mut Ebpf,
     name: &'static str,
@@ -78,10 +78,10 @@ fn has_other_arguments(error: &ProgramError) -> bool {
     matches!(error, ProgramError::SyscallError(call) if call.io_error.raw_os_error() == Some(invalid))
 }
 
-/// A map by its name, out of the object.
+/// Takes a map out of the object by name.
 ///
 /// # Errors
-/// When there is none, or it is of another kind.
+/// When there is none, or it has another type.
 pub fn take_map<M>(object: &mut Ebpf, name: &'static str) -> Result<M>
 where
     M: TryFrom<Map, Error = MapError>,

@@ -1,4 +1,4 @@
-//! What programs take of the processor, where the kernel counts that.
+//! CPU time of BPF programs, if the kernel counts it.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -8,21 +8,21 @@ use aya::sys::{Stats, enable_stats};
 
 use crate::load::object::program;
 
-/// The kernel counts run times of all BPF programs while this is there, which costs two looks at a clock for each run.
+/// The kernel counts the run times of all BPF programs while this exists; each run costs two clock reads more.
 #[derive(Debug)]
 pub struct RunTimes {
-    /// The kernel counts as long as this is held.
+    /// The kernel counts while this descriptor is open.
     held: Option<OwnedFd>,
 }
 
 impl RunTimes {
-    /// Has the kernel count, if it lets this user.
+    /// Enables counting, if the user has permission.
     #[must_use]
     pub fn count() -> Self {
         Self { held: enable_stats(Stats::RunTime).ok() }
     }
 
-    /// Whether it counts: an administrator may enable counting permanently (`sysctl
+    /// Whether the kernel counts: an administrator may enable counting permanently (`sysctl
     /// kernel.bpf_stats_enabled=1`).
     #[must_use]
     pub fn are_counted(&self) -> bool {
@@ -30,7 +30,7 @@ impl RunTimes {
         self.held.is_some() || setting().is_ok_and(|text| text.trim() == "1")
     }
 
-    /// What programs of an object took since they were loaded, in nanoseconds; `None`: it is not counted.
+    /// CPU time of an object's programs since loading, in nanoseconds; `None` if not counted.
     pub fn total_ns(&self, object: &mut Ebpf, names: &[&'static str]) -> Option<u64> {
         if !self.are_counted() {
             return None;

@@ -12,20 +12,20 @@ use crate::error::Result;
 use crate::instance::{self, Instance};
 use crate::mounted::Tracefs;
 
-/// What an owner left that is gone. Nobody else finishes it as long as this is there.
+/// What a dead owner left. While this exists, no other process cleans it up.
 #[derive(Debug)]
 pub struct LeftOver {
     pid: u32,
     session: Option<SessionNote>,
-    /// Where its file is, and the file, locked. None: the owner had none, as those of earlier versions.
+    /// The folder of the owner's file, and the locked file. `None`: the owner has no file, as in earlier versions.
     file: Option<(Folder, File)>,
 }
 
 impl LeftOver {
-    /// What all owners left that are gone.
+    /// The leftovers of all dead owners.
     ///
     /// # Errors
-    /// When the folder with the owners' files can't be used.
+    /// When the folder of the owners' files can't be used.
     pub fn all(tracefs: &Tracefs) -> Result<Vec<Self>> {
         let folder = run_folder()?;
         let names = folder.names().unwrap_or_default();
@@ -35,10 +35,10 @@ impl LeftOver {
         Ok(pids.into_iter().filter_map(left_over).collect())
     }
 
-    /// What the owner with this process id left, once it is gone: this waits for that.
+    /// Waits until the owner with this process id ends, and returns its leftovers.
     ///
     /// # Errors
-    /// When the folder with the owners' files can't be used.
+    /// When the folder of the owners' files can't be used.
     pub fn wait_for(pid: u32) -> Result<Option<Self>> {
         Ok(Self::look(&run_folder()?, pid, FlockOperation::LockExclusive))
     }
@@ -50,38 +50,38 @@ impl LeftOver {
                 Some(Self { pid, session: note.session, file: Some((folder.clone(), file)) })
             }
             Look::Unknown => {
-                // This process has a file before it has instances.
+                // This process has an owner's file before it has instances.
                 let is_gone = pid == std::process::id() || is_no_process(pid);
                 is_gone.then_some(Self { pid, session: None, file: None })
             }
         }
     }
 
-    /// Its process id.
+    /// The owner's process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// The session that it recorded into.
+    /// The session that the owner recorded into.
     #[must_use]
     pub fn session(&self) -> Option<&SessionNote> {
         self.session.as_ref()
     }
 
-    /// Whether it said what it was for: one that did and names no session had nothing to be kept.
+    /// Whether the owner has a note: a note without a session means that nothing has to be kept.
     #[must_use]
     pub fn is_noted(&self) -> bool {
         self.file.is_some()
     }
 
-    /// Its first instance, or the kernel's own buffers that it borrowed.
+    /// Its first instance, or the top-level buffers that it borrowed.
     #[must_use]
     pub fn instance(&self, tracefs: &Tracefs) -> Option<Instance> {
         Instance::left_by(tracefs, self.pid)
     }
 
-    /// Whether some process has files of its instance open, as far as can be seen from here.
+    /// Whether a visible process has files of its instance open.
     #[must_use]
     pub fn is_in_use(&self) -> bool {
         let folder = format!("/instances/{}", instance::name(self.pid));
@@ -97,7 +97,7 @@ impl LeftOver {
         })
     }
 
-    /// Removes all of it, and what it noted. Instances with readers stay for the next cleanup.
+    /// Removes everything that the owner left, and its note. Instances with readers stay for the next cleanup.
     pub fn remove(self, tracefs: &Tracefs) {
         if !tracefs.remove_left_by(self.pid) {
             return;
@@ -105,7 +105,7 @@ impl LeftOver {
         if let Some((folder, file)) = &self.file {
             let name = self.pid.to_string();
             if folder.is_still(&name, file) {
-                // What can't be removed is found again, and has nothing left then.
+                // A file that stays is found again by the next cleanup, with nothing left to do.
                 let _ = folder.remove(&name);
             }
         }

@@ -1,19 +1,18 @@
-//! The note of an owner, for the process that cleans up after it.
+//! An owner's note, for the process that cleans up after it.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// Bytes that are read of a note: a path, and some numbers.
+/// Max size of a note: a path, and some numbers.
 pub(super) const MAX_BYTES: u64 = 16 << 10;
 
-/// A process that has instances.
+/// The note of a process that has instances.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Note {
     pub(super) pid: u32,
-    /// When it was started, in clock ticks since the system booted: two processes with one number
-    /// differ in it.
+    /// Start time in clock ticks since boot: it tells apart two processes with the same id.
     pub(super) started_ticks: u64,
     pub(super) session: Option<SessionNote>,
 }
@@ -21,13 +20,13 @@ pub(super) struct Note {
 /// The folder that a recorder writes into.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionNote {
-    /// Its path, from the root.
+    /// Its absolute path.
     pub path: PathBuf,
-    /// The numbers of its filesystem and of itself in there: another folder may have its path by now.
+    /// Its device and inode numbers: another folder may have its path by now.
     pub identity: (u64, u64),
-    /// The permissions of its files.
+    /// Permissions of its files.
     pub file_mode: u32,
-    /// The user and the group that it is given to at the end, where it is.
+    /// The user and the group that get the folder at the end, if any.
     pub owner: Option<(u32, u32)>,
 }
 
@@ -37,7 +36,7 @@ impl Note {
         Self { pid, started_ticks: started_ticks().unwrap_or(0), session }
     }
 
-    /// As it stands in its file: a line for each value, the path last, since it may hold anything.
+    /// The file's content: a line for each value. The path comes last, because it may contain any byte.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let Self { pid, started_ticks, session } = self;
         let mut text = format!("pid {pid}\nstarted_ticks {started_ticks}\n").into_bytes();
@@ -52,7 +51,7 @@ impl Note {
         text
     }
 
-    /// Reads it; what is missing, cut off or makes no sense is left out.
+    /// Parses a note; ignores missing, truncated or malformed values.
     pub(super) fn parse(bytes: &[u8]) -> Self {
         let (mut note, mut session) = (Self::default(), SessionNote::default());
         let mut rest = bytes;
@@ -86,7 +85,7 @@ impl Note {
     }
 }
 
-/// Field 22 of `/proc/self/stat`; a program's name, which may hold anything, ends with the last `)`.
+/// Field 22 of `/proc/self/stat`. The program's name may contain any byte; the last `)` ends it.
 fn started_ticks() -> Option<u64> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()

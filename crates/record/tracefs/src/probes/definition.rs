@@ -1,25 +1,24 @@
-//! What may follow the group and the name of a probe: `FUNCTION [ARGUMENTS]`, checked before any
-//! of it reaches the kernel.
+//! Checks the definition of a probe (`FUNCTION [ARGUMENTS]`) before any of it reaches the kernel.
 //!
-//! The kernel takes one command a line, cuts a line at `#`, and knows commands that remove other
-//! people's probes (`trace_parse_run_command()`, `create_or_delete_trace_kprobe()`). Who asks for a
-//! probe may be another machine, so nothing passes here that could begin a second command.
+//! The kernel reads one command per line, cuts lines at `#`, and has commands that remove other users' probes
+//! (`trace_parse_run_command()`, `create_or_delete_trace_kprobe()`). A request for a probe may come from another
+//! machine, so the checks let no text pass that could begin a second command.
 
 use crate::error::{Result, TracefsError};
 
-/// Bytes of a probe. The kernel takes lines of less than 4096 (`WRITE_BUFSIZE`), with our group and
-/// the event's name before it.
+/// Max size of a probe. The kernel accepts lines of less than 4096 bytes (`WRITE_BUFSIZE`), which include our group and
+/// the event's name.
 const MAX_BYTES: usize = 2048;
-/// Bytes of a function's name (`KSYM_NAME_LEN`), with its module.
+/// Max size of a function's name (`KSYM_NAME_LEN`) with its module.
 const MAX_FUNCTION_BYTES: usize = 512;
 
-/// What follows a function whose return is probed (Linux 5.10).
+/// Suffix of a function whose return is probed (Linux 5.10).
 pub(super) const RETURN: &str = "%return";
 
 /// The function of a probe: `[MODULE:]FUNCTION[+OFFSET]`, or `[MODULE:]FUNCTION%return`.
 ///
 /// # Errors
-/// [`TracefsError::NotAProbe`] when the text is anything but one probe.
+/// [`TracefsError::NotAProbe`] if the text is anything but one probe.
 pub(super) fn function(probe: &str) -> Result<&str> {
     let refused = |why| TracefsError::NotAProbe { probe: shortened(probe), why };
     if probe.len() > MAX_BYTES {
@@ -40,7 +39,7 @@ pub(super) fn function(probe: &str) -> Result<&str> {
     Ok(function)
 }
 
-/// For messages: the whole of it may be megabytes.
+/// Shortens a probe for messages: the text may have megabytes.
 fn shortened(probe: &str) -> String {
     probe.chars().take(200).collect()
 }
@@ -54,7 +53,7 @@ fn is_function(text: &str) -> bool {
         && offset.is_none_or(is_number)
 }
 
-/// A symbol of the kernel's: compilers add `.isra.0` and the like, never anything else.
+/// Whether the text is a kernel symbol: compilers add only suffixes like `.isra.0`.
 fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "_.$".contains(c))

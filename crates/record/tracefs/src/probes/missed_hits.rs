@@ -1,16 +1,16 @@
-//! Hits of probes that the kernel did not record: an interrupt that hits a probe while the kernel is in another one on
-//! that CPU.
+//! Hits of probes that the kernel did not record: an interrupt hit a probe while the CPU was in another probe.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// How often probes were hit, and how often that was not recorded.
+/// Number of hits and misses of each probe.
 const PROFILE: &str = "kprobe_profile";
-/// Bytes of the kernel's text, at most: others may have set any number of probes.
+/// Max size of the kernel's text: other programs may have set any number of probes.
 const MAX_BYTES: usize = 1 << 20;
 
-/// The kernel's counts of some probes, in a file that stays open. It counts by names of probes, whoever set them.
+/// The kernel's miss counts of some probes, in a file that stays open. The kernel counts by the probe's name, whoever
+/// set it.
 #[derive(Debug)]
 pub(crate) struct MissedHits {
     profile: Option<File>,
@@ -23,11 +23,11 @@ impl MissedHits {
         Self { profile, names: names.to_vec() }
     }
 
-    /// How many there are by now.
+    /// Number of missed hits so far.
     pub(crate) fn now(&self) -> u64 {
         let Some(profile) = &self.profile else { return 0 };
         let (mut text, mut piece) = (Vec::new(), [0; 4096]);
-        // The kernel counts again for a read from the beginning, and goes on from line to line.
+        // A read from the beginning makes the kernel count again; later reads continue line by line.
         while text.len() < MAX_BYTES
             && let Ok(read @ 1..) = profile.read_at(&mut piece, text.len() as u64)
         {
