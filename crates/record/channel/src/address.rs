@@ -1,13 +1,13 @@
-//! Channels as they are written on command lines.
+//! Parses and prints channel addresses of the command line.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The port of vsock and TCP, when none is given. trace-cmd's agent has 823.
+/// The default port of vsock and TCP. trace-cmd's agent uses 823.
 pub const PORT: u32 = 8823;
 
-/// What a text is not.
+/// The text is not an address of this form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a channel: {usage}")]
 pub struct AddressError {
@@ -35,18 +35,18 @@ impl KeyFiles {
         Self { identity: IDENTITY.into(), peers: PEERS.into() }
     }
 
-    /// Whether both files are there.
+    /// Whether both files exist.
     #[must_use]
     pub fn are_there(&self) -> bool {
         self.identity.exists() && self.peers.exists()
     }
 
-    /// `HOST:PORT` and the files after it.
+    /// Splits `HOST:PORT` from the file options after it.
     fn split_tcp(text: &str) -> Option<(String, Self)> {
         Self::split(text).filter(|(place, _)| place.contains(':'))
     }
 
-    /// What stands before the files, and they.
+    /// Splits an address from the file options after it.
     fn split(text: &str) -> Option<(String, Self)> {
         let mut parts = text.split(',');
         let place = parts.next()?;
@@ -68,26 +68,24 @@ impl fmt::Display for KeyFiles {
     }
 }
 
-/// Where the host finds a guest's agent.
+/// How the host reaches a guest's agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostAddress {
     /// `vsock:CID[:PORT]`: the agent listens there.
     Vsock {
-        /// The guest.
+        /// The guest's CID.
         cid: u32,
-        /// The port.
         port: u32,
     },
-    /// `tls-vsock:CID[:PORT][,identity=FILE][,peers=FILE]`: the same, with keys.
+    /// `tls-vsock:CID[:PORT][,identity=FILE][,peers=FILE]`: vsock with TLS.
     TlsVsock {
-        /// The guest.
+        /// The guest's CID.
         cid: u32,
-        /// The port.
         port: u32,
         /// This side's identity, and the peers that it trusts.
         keys: KeyFiles,
     },
-    /// `tcp-plain:HOST:PORT`, for everybody on the way to read.
+    /// `tcp-plain:HOST:PORT`, unencrypted.
     Tcp {
         /// Host and port.
         to: String,
@@ -99,12 +97,12 @@ pub enum HostAddress {
         /// This side's identity, and the peers that it trusts.
         keys: KeyFiles,
     },
-    /// `virtio-serial:FOLDER`: the sockets of ports, named after them.
+    /// `virtio-serial:FOLDER`: sockets named after the ports.
     VirtioSerial {
         /// The folder with `hyperscope.control` and `hyperscope.cpuN`.
         folder: PathBuf,
     },
-    /// `shm:FILE`: memory that the guest has as an ivshmem device.
+    /// `shm:FILE`: memory of the guest's ivshmem device.
     SharedMemory {
         /// The file that backs the device.
         path: PathBuf,
@@ -116,41 +114,37 @@ pub enum HostAddress {
     },
 }
 
-/// Where a guest's agent waits for its host, or finds it.
+/// Where a guest's agent listens for its host, or connects to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentAddress {
-    /// `vsock[:PORT]`: listen to the host.
-    Vsock {
-        /// The port.
-        port: u32,
-    },
-    /// `tls-vsock[:PORT][,identity=FILE][,peers=FILE]`: listen to a host that shows its keys.
+    /// `vsock[:PORT]`: listens for the host.
+    Vsock { port: u32 },
+    /// `tls-vsock[:PORT][,identity=FILE][,peers=FILE]`: listens for a host that authenticates.
     TlsVsock {
-        /// The port.
         port: u32,
         /// This side's identity, and the peers that it trusts.
         keys: KeyFiles,
     },
-    /// `tcp-plain:ADDRESS:PORT`: listen there to whoever comes, for everybody on the way to read.
+    /// `tcp-plain:ADDRESS:PORT`: listens for any peer, unencrypted.
     Tcp {
         /// Address and port.
         at: String,
     },
-    /// `tls:ADDRESS:PORT[,identity=FILE][,peers=FILE]`: listen there to those who are known.
+    /// `tls:ADDRESS:PORT[,identity=FILE][,peers=FILE]`: listens for trusted peers.
     Tls {
         /// Address and port.
         at: String,
         /// This side's identity, and the peers that it trusts.
         keys: KeyFiles,
     },
-    /// `shm[:PCI-ADDRESS]`: an ivshmem device; `shm:/FILE`, where the machine is its own guest.
+    /// `shm[:PCI-ADDRESS]`: an ivshmem device; `shm:/FILE` if the machine is its own guest.
     SharedMemory {
-        /// Which; unset: the first.
+        /// The PCI address; `None`: the first device.
         at: Option<String>,
     },
     /// `virtio-serial`: the ports whose names begin with `hyperscope.`.
     VirtioSerial,
-    /// `unix:PATH`: listen there; for whoever records one machine as if it were two.
+    /// `unix:PATH`: listens on a socket of this machine, to record one machine as if it were two.
     Unix {
         /// The socket.
         path: PathBuf,
@@ -169,7 +163,7 @@ const PLAIN_USAGE: &str =
     "tcp is not encrypted; write tls:HOST:PORT, or tcp-plain:HOST:PORT to accept that";
 
 impl HostAddress {
-    /// Whether several hosts may be connected at a time, or several programs of one.
+    /// Whether several hosts, or several programs of one host, may connect at the same time.
     #[must_use]
     pub fn takes_several(&self) -> bool {
         match self {

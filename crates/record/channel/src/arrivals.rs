@@ -1,9 +1,8 @@
-//! Connections whose other side has not said yet what it wants. They wait side by side, each for a
-//! limited time in all, so a silent or slow peer delays only itself.
+//! Connections that have not sent their first message. They wait side by side, each for a limited time, so a silent or
+//! slow peer delays only itself.
 //!
-//! None of them has a thread. Each peer has a share of the places: when it makes more connections,
-//! its own oldest one is closed. Whoever connects and speaks at once is heard, however many others
-//! are silent.
+//! They need no threads. Each peer has a share of the places: if it makes more connections, its own oldest one is
+//! closed. A peer that connects and speaks at once is served, however many others are silent.
 
 use std::collections::HashMap;
 use std::io;
@@ -20,29 +19,28 @@ use os::waits::Wait;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
-/// How long a connection may take, from the beginning to its first message; TLS has shown by then
-/// who the other side is. A machine that is busy may need seconds for that.
+/// Max time from connecting to the first message, including the TLS handshake. A busy machine may need seconds.
 const FIRST_MESSAGE: Duration = Duration::from_secs(10);
-/// Connections that wait at a time.
+/// Max waiting connections.
 const PLACES: usize = 256;
-/// Those of one peer. A guest makes one for each of its CPUs, and each has said what it is for before
-/// the next is made.
+/// Max waiting connections per peer. A guest makes one per CPU, and sends the first message of each before it makes the
+/// next.
 const PLACES_OF_ONE: usize = 64;
-/// Connections that are taken before those that wait have their turn.
+/// Max connections to accept before the waiting ones have their turn.
 const AT_ONCE: usize = 64;
-/// Pause after a connection could not be taken: this process has too many files open.
+/// Pause after a failed accept: this process has too many open files.
 const AFTER_ERROR: Duration = Duration::from_millis(100);
 
-/// A connection whose other side has said what it wants.
+/// A connection that has sent its first message.
 #[derive(Debug)]
 pub struct Arrival<O: Opening = Control> {
-    /// The stream that it continues with.
+    /// The stream for all further messages.
     pub control: O,
-    /// What it has said.
+    /// The first message.
     pub first: O::First,
-    /// Who sent it.
+    /// The sender.
     pub peer: Peer,
-    /// Over vsock: it comes from a port that only a privileged process may have.
+    /// For vsock: the peer's port is privileged.
     pub is_privileged: bool,
 }
 
@@ -58,23 +56,22 @@ struct Waiting<O> {
 pub struct Arrivals<O: Opening = Control> {
     listener: Listener,
     may_enter: fn(&Peer) -> bool,
-    /// The oldest first.
+    /// Oldest first.
     waiting: Vec<Waiting<O>>,
 }
 
 impl<O: Opening> Arrivals<O> {
-    /// Connections to a listener from peers that may connect. Others are closed at once.
+    /// Accepts connections from peers that may connect, and closes others at once.
     ///
     /// # Errors
-    /// When the socket takes no flags.
+    /// When the socket can't be made non-blocking.
     pub fn new(listener: Listener, may_enter: fn(&Peer) -> bool) -> io::Result<Self> {
-        // A connection that was there when asked for may be gone when it is taken.
+        // A connection may be gone between poll and accept.
         let flags = fcntl_getfl(&listener)?;
         fcntl_setfl(&listener, flags | OFlags::NONBLOCK)?;
         Ok(Self { listener, may_enter, waiting: Vec::new() })
     }
 
-    /// Where they connect to.
     #[must_use]
     pub fn listener(&self) -> &Listener {
         &self.listener
@@ -93,15 +90,15 @@ impl<O: Opening> Arrivals<O> {
         std::iter::once(self.listener.as_fd()).chain(of_waiting)
     }
 
-    /// How long it takes until a connection has waited too long.
+    /// Time until the oldest waiting connection expires.
     fn next_end(&self) -> Option<Duration> {
         Some(self.waiting.first()?.end.remaining())
     }
 
-    /// Waits for a connection that says what it wants; None when there was none.
+    /// Waits for a connection with a first message; `None` if there was none.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub fn next(&mut self, wait: Wait<'_>) -> io::Result<Option<Arrival<O>>> {
         loop {
             if let Some(arrival) = self.look() {
@@ -116,7 +113,7 @@ impl<O: Opening> Arrivals<O> {
         }
     }
 
-    /// True when one is to stop.
+    /// True if the wait's stop descriptor fired.
     fn wait(&self, timeout: Duration, wait: Wait<'_>) -> io::Result<bool> {
         let all = wait.stop().iter().copied().chain(self.fds());
         let mut fds: Vec<_> = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
@@ -127,7 +124,7 @@ impl<O: Opening> Arrivals<O> {
         Ok(fds.iter().take(wait.stop().len()).any(|stop| !stop.revents().is_empty()))
     }
 
-    /// Takes what has happened, without waiting.
+    /// Handles what is ready, without waiting.
     pub fn look(&mut self) -> Option<Arrival<O>> {
         self.waiting.retain(|connection| !connection.end.has_passed());
         for at in (0..self.waiting.len()).rev() {
@@ -139,7 +136,7 @@ impl<O: Opening> Arrivals<O> {
             if !self.accept() {
                 break;
             }
-            // Most have spoken by the time they are taken.
+            // Most connections have a message by the time they are accepted.
             if let Some(arrival) = self.waiting.len().checked_sub(1).and_then(|at| self.hear(at)) {
                 return Some(arrival);
             }
@@ -148,7 +145,7 @@ impl<O: Opening> Arrivals<O> {
         None
     }
 
-    /// What one that waits has said; it waits no more then, nor when it is gone.
+    /// The first message of a waiting connection. Removes the connection once it has sent one, or is closed.
     fn hear(&mut self, at: usize) -> Option<Arrival<O>> {
         let connection = self.waiting.get_mut(at)?;
         let first = match connection.control.hear_first() {
@@ -160,7 +157,7 @@ impl<O: Opening> Arrivals<O> {
         let first = first?;
         let stream = control.stream();
         let is_privileged = stream.is_some_and(Stream::is_from_privileged_port);
-        // Over vsock the kernel says which machine it is, keys or not.
+        // For vsock, the kernel identifies the machine, with or without keys.
         let peer = match (stream.and_then(Stream::certificate), peer) {
             (Some(certificate), Peer::Tcp(_)) => Peer::Tls(certificate),
             (_, peer) => peer,
@@ -168,7 +165,7 @@ impl<O: Opening> Arrivals<O> {
         Some(Arrival { control, first, peer, is_privileged })
     }
 
-    /// Takes a connection; false when there is none.
+    /// Accepts a connection; false if there is none.
     fn accept(&mut self) -> bool {
         match self.listener.accept() {
             Ok((stream, peer)) if (self.may_enter)(&peer) => {
@@ -180,7 +177,8 @@ impl<O: Opening> Arrivals<O> {
             Ok(_) => true,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => false,
             Err(_) => {
-                // Too many files are open: those that wait have some. Else it was this connection.
+                // Too many files are open: waiting connections hold some of them. Otherwise only this connection
+                // failed.
                 if self.waiting.is_empty() {
                     std::thread::sleep(AFTER_ERROR);
                 } else {
@@ -191,8 +189,8 @@ impl<O: Opening> Arrivals<O> {
         }
     }
 
-    /// Closes the oldest connection of a peer that has more than its share, or of the one with the
-    /// most when there is no place left.
+    /// Closes the oldest connection of a peer above its share, or of the peer with the most connections if no place is
+    /// free.
     fn make_room(&mut self) {
         let Some(newest) = self.waiting.last().map(|connection| connection.peer.party()) else {
             return;
@@ -251,7 +249,7 @@ mod tests {
             silent.push(TcpStream::connect(&at).unwrap());
             assert!(arrivals.next(soon()).unwrap().is_none());
         }
-        // One that is slow has said half of it.
+        // The slow peer has sent half of its message.
         let bytes = encode(7, &Message::HostHello).unwrap();
         let mut slow = TcpStream::connect(&at).unwrap();
         slow.write_all(&bytes[..10]).unwrap();
@@ -261,7 +259,7 @@ mod tests {
         let arrival = arrivals.next(later()).unwrap().unwrap();
         assert_eq!(arrival.first, (9, Message::Attach(3)));
         assert_eq!(arrival.peer.to_string(), "tcp:127.0.0.1");
-        // What it said before it was waited for again is not forgotten.
+        // The half that came before is kept.
         slow.write_all(&bytes[10..]).unwrap();
         let arrival = arrivals.next(later()).unwrap().unwrap();
         assert_eq!(arrival.first, (7, Message::HostHello));
@@ -280,7 +278,7 @@ mod tests {
         arrivals.waiting[0].end = Deadline::after(Duration::ZERO);
         assert!(arrivals.next(soon()).unwrap().is_none());
         assert!(arrivals.waiting.is_empty());
-        // And one that sends no end of what is no message is not listened to for so long.
+        // A peer that floods the channel with bytes that form no message is cut off earlier.
         let flood = TcpStream::connect(&at).unwrap();
         flood.set_nonblocking(true).unwrap();
         for _ in 0..200 {

@@ -1,9 +1,7 @@
-//! A few pages and their head, in transit from the kernel's buffer to a stream without being
-//! copied here.
+//! Moves a few pages and their head from the kernel's buffer to a stream, without copying them.
 //!
-//! The head says how many bytes follow, which is known only once pages have been taken; so pages go
-//! through one pipe, and head and pages through another. Moving a page from pipe to pipe moves a
-//! reference to it.
+//! The head has the number of bytes that follow, which is known only after pages were taken. So pages go through one
+//! pipe, and head and pages through another. Moving a page from pipe to pipe moves only a reference.
 
 use std::io;
 use std::ops::Range;
@@ -12,8 +10,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 use tracefs::RawPages;
 
-/// Pages taken at once. A pipe holds 16 of them without asking for more, and a batch that is lost
-/// with its head is no more than these.
+/// Pages per batch. A pipe holds 16 without resizing, and a lost batch costs at most these.
 const PAGES: usize = 16;
 
 /// The two pipes.
@@ -21,9 +18,9 @@ const PAGES: usize = 16;
 pub(crate) struct Batch {
     pages: (OwnedFd, OwnedFd),
     outgoing: (OwnedFd, OwnedFd),
-    /// Bytes that are to be sent.
+    /// Bytes to send.
     remaining: usize,
-    /// For streams that take no splice: bytes taken out of the pipe, and which are to be written.
+    /// For streams without splice: bytes taken out of the pipe, and the range that is still to be written.
     room: Box<[u8; 4096]>,
     copied: Range<usize>,
 }
@@ -32,13 +29,13 @@ impl Batch {
     pub(crate) fn new(page_size: usize) -> io::Result<Self> {
         let flags = PipeFlags::CLOEXEC | PipeFlags::NONBLOCK;
         let (pages, outgoing) = (pipe_with(flags)?, pipe_with(flags)?);
-        // A pipe has a place for each page and one for the head; the kernel counts in its own pages.
+        // A pipe needs a slot for each page and one for the head; the kernel counts its own pages.
         let _ = fcntl_setpipe_size(&pages.1, PAGES * page_size);
         let _ = fcntl_setpipe_size(&outgoing.1, 2 * PAGES * page_size);
         Ok(Self { pages, outgoing, remaining: 0, room: Box::new([0; 4096]), copied: 0..0 })
     }
 
-    /// Takes the pages that are full now; the bytes of them, 0 when there is none.
+    /// Takes the full pages that are ready; returns their size, 0 if there are none.
     pub(crate) fn take(&mut self, from: &RawPages) -> io::Result<usize> {
         from.splice_to(&self.pages.1, PAGES * from.page_size())
     }
@@ -57,16 +54,16 @@ impl Batch {
         Ok(())
     }
 
-    /// Bytes that are still to be sent.
+    /// Bytes still to send.
     pub(crate) fn remaining(&self) -> usize {
         self.remaining
     }
 
-    /// Moves what the stream takes now; how many bytes.
+    /// Sends as much as the stream accepts now; returns the number of bytes.
     pub(crate) fn send_to(&mut self, to: BorrowedFd<'_>) -> io::Result<usize> {
         let moved =
             match splice(&self.outgoing.0, None, to, None, self.remaining, SpliceFlags::NONBLOCK) {
-                // What can't be spliced to is written to.
+                // A target without splice gets a write.
                 Err(rustix::io::Errno::INVAL) => self.write_to(to)?,
                 other => other?,
             };
@@ -86,7 +83,7 @@ impl Batch {
         Ok(written)
     }
 
-    /// Forgets what was not sent.
+    /// Discards what was not sent.
     pub(crate) fn drop_rest(&mut self) {
         let mut bytes = [0; 4096];
         for pipe in [&self.pages.0, &self.outgoing.0] {

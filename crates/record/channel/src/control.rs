@@ -10,27 +10,27 @@ use crate::opening::Opening;
 use crate::stream::Stream;
 use os::waits::Wait;
 
-/// Bytes read at once.
+/// Size of a read.
 const READ_BYTES: usize = 8 << 10;
-/// How long the other side may take for a message before it is taken for gone.
+/// Max time for a peer to accept a message before it counts as gone.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Maximum number of reads per call, so that an endless stream can't block the caller.
+/// Max reads per call, so that an endless stream can't block the caller.
 const READS_A_LOOK: usize = 16;
-/// Bytes that may come before the first message is whole: twice the longest.
+/// Max bytes before the first message is complete: twice the longest message.
 const MAX_FIRST_BYTES: usize = 64 << 10;
 
-/// What came.
+/// A result of waiting for a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// A message of a session.
+    /// A message with its session.
     Message(u64, Message),
-    /// Nothing, for as long as one was to wait.
+    /// Nothing arrived in time.
     Timeout,
-    /// The other side is gone.
+    /// The peer is gone.
     Closed,
 }
 
-/// What carries a control stream.
+/// The transport of a control stream.
 #[derive(Debug)]
 enum Carrier {
     Stream(Stream),
@@ -43,18 +43,18 @@ pub struct Control {
     carrier: Carrier,
     decoder: ControlDecoder,
     buffer: Box<[u8; READ_BYTES]>,
-    /// Bytes that came before the first message.
+    /// Bytes received before the first message.
     first_bytes: usize,
 }
 
 impl Control {
-    /// The control stream that a stream carries.
+    /// A control stream over a byte stream.
     #[must_use]
     pub fn new(stream: Stream) -> Self {
         Self::over(Carrier::Stream(stream))
     }
 
-    /// The control stream in shared memory.
+    /// A control stream in shared memory.
     #[must_use]
     pub fn in_memory(rings: ControlRings) -> Self {
         Self::over(Carrier::Rings(Box::new(rings)))
@@ -65,15 +65,15 @@ impl Control {
         Self { carrier, decoder, buffer, first_bytes: 0 }
     }
 
-    /// Sends a message, with the patience that an agent has.
+    /// Sends a message with the default timeout.
     ///
     /// # Errors
-    /// When the other side is gone or takes nothing, or the message is too long for one.
+    /// When the peer is gone or does not read, or the message is too long.
     pub fn send(&mut self, session: u64, message: &Message) -> io::Result<()> {
         self.send_within(session, message, Wait::at_most(PATIENCE))
     }
 
-    /// Sends a message. What is sent after one that could not be sent whole is not understood.
+    /// Sends a message. After a partial send the peer can't decode what follows.
     ///
     /// # Errors
     /// As [`Control::send`].
@@ -92,10 +92,10 @@ impl Control {
     }
 
     /// Sends a request to an agent and waits for the answer: the session's first message from which `extract` gets a
-    /// value. `closed` is the error text for a channel that the agent closes instead.
+    /// value. `closed` is the error text if the agent closes the channel instead.
     ///
     /// # Errors
-    /// With the agent's own reason when it refuses; when it does not answer in time, or closes the channel.
+    /// When the agent refuses (with its reason), does not answer in time, or closes the channel.
     pub fn ask<T>(
         &mut self,
         session: u64,
@@ -122,14 +122,14 @@ impl Control {
                 Received::Closed => return Err(io::Error::other(closed)),
                 Received::Timeout => return Err(nobody_answers()),
             }
-            // What a host that was here before has left unread.
+            // Skips what an earlier host left unread.
             if wait.is_over() {
                 return Err(nobody_answers());
             }
         }
     }
 
-    /// Waits for a message. Bytes that are none don't make it wait longer.
+    /// Waits for a message. Bytes that form no message do not extend the wait.
     ///
     /// # Errors
     /// When the stream fails.
@@ -152,8 +152,8 @@ impl Control {
                     any = true;
                     self.decoder.push(self.buffer.get(..read).unwrap_or_default());
                 }
-                // A message that comes slowly is waited for as long as some of it comes; and one that
-                // stops waiting has not waited for the rest of it.
+                // A message in transit extends the wait while its bytes arrive. A caller with a zero timeout does not
+                // wait for the rest.
                 Err(error)
                     if error.kind() == io::ErrorKind::TimedOut
                         && (any || !wait.remaining().is_zero()) =>
@@ -168,7 +168,7 @@ impl Control {
         }
     }
 
-    /// What has come, without waiting; none: nothing whole. A part of a message stays.
+    /// Returns a message that has arrived, without waiting; `None` if none is complete. A partial message is kept.
     ///
     /// # Errors
     /// When the stream fails.
@@ -201,8 +201,8 @@ impl Control {
         }
     }
 
-    /// The stream itself, once its first message has shown that it is a page stream; none in shared
-    /// memory. Whoever makes one sends nothing more before it is asked to.
+    /// The stream itself, once its first message shows that it is a page stream; `None` for shared memory. The peer
+    /// sends nothing more on it before it is asked to.
     #[must_use]
     pub fn into_stream(self) -> Option<Stream> {
         match self.carrier {
@@ -225,7 +225,7 @@ impl Opening for Control {
         Self::new(stream)
     }
 
-    /// One that has sent more than any message is long, and none, is not listened to any more.
+    /// Closes a stream that has sent more bytes than the longest message without a complete one.
     fn hear_first(&mut self) -> io::Result<Option<(u64, Message)>> {
         let Carrier::Stream(stream) = &self.carrier else { return Ok(None) };
         loop {
@@ -264,8 +264,7 @@ mod tests {
     use super::*;
     use os::waits::Signal;
 
-    /// A control stream, and whoever speaks to it: writes these bytes again and again, until nobody
-    /// listens.
+    /// A control stream whose peer writes these bytes repeatedly until the stream is closed.
     fn spoken_to(bytes: &'static [u8], pause: Duration) -> Control {
         let (here, mut there) = UnixStream::pair().unwrap();
         std::thread::spawn(move || {

@@ -1,5 +1,4 @@
-//! Where in a guest the device behind a channel is: the addresses at which using it makes the guest
-//! exit.
+//! The addresses of a channel's device in a guest: accesses to them cause exits.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,14 +13,13 @@ use crate::ports::GuestPorts;
 const IORESOURCE_IO: u64 = 0x100;
 /// Kernel: `include/linux/ioport.h`.
 const IORESOURCE_MEM: u64 = 0x200;
-/// Where the kernel lists the vsock devices that there are, by their driver
-/// (`net/vmw_vsock/virtio_transport.c`).
+/// The vsock devices, by their driver (`net/vmw_vsock/virtio_transport.c`).
 const VSOCK: &str = "/sys/bus/virtio/drivers/vmw_vsock_virtio_transport";
-/// Where the kernel says what is at which address, to root alone.
+/// The kernel's address map; other users than root read zeros.
 pub(crate) const IOMEM: &str = "/proc/iomem";
 
-/// Addresses of the device that a channel goes through. None where none is the channel's own: a
-/// network's device carries what others say, too, and a socket or a file has none.
+/// Addresses of the channel's device. Empty if the channel has no device of its own: a network device also carries
+/// other traffic, and a socket or a file has no device.
 #[must_use]
 pub fn device_ranges(channel: &AgentAddress) -> Vec<DeviceRange> {
     let devices = match channel {
@@ -41,7 +39,7 @@ pub fn device_ranges(channel: &AgentAddress) -> Vec<DeviceRange> {
     ranges_of(&devices.unwrap_or_default(), &iomem)
 }
 
-/// Devices that a driver's folder has links to: `virtio3`.
+/// Devices that a driver's folder links to: `virtio3`.
 pub(crate) fn virtio_devices(driver: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(driver).into_iter().flatten().flatten();
     let is_device = |path: &PathBuf| {
@@ -51,7 +49,7 @@ pub(crate) fn virtio_devices(driver: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.path()).filter(is_device).collect()
 }
 
-/// Each range once, in order.
+/// Sorts the ranges and removes duplicates.
 fn ranges_of(devices: &[PathBuf], iomem: &str) -> Vec<DeviceRange> {
     let mut ranges: Vec<_> = devices.iter().flat_map(|device| ranges(device, iomem)).collect();
     ranges.sort_by_key(|range| (range.ports, range.first, range.last));
@@ -60,8 +58,8 @@ fn ranges_of(devices: &[PathBuf], iomem: &str) -> Vec<DeviceRange> {
     ranges
 }
 
-/// Ranges of the nearest device on the way up from a folder of sysfs that has addresses: a virtio
-/// device is on a PCI device, or on one of the platform's.
+/// Ranges of the nearest ancestor in sysfs that has addresses: a virtio device is below a PCI device or a platform
+/// device.
 pub(crate) fn ranges(folder: &Path, iomem: &str) -> Vec<DeviceRange> {
     let Ok(folder) = fs::canonicalize(folder) else { return Vec::new() };
     let by_folder =
@@ -74,7 +72,7 @@ pub(crate) fn ranges(folder: &Path, iomem: &str) -> Vec<DeviceRange> {
     by_folder.into_iter().find(|ranges| !ranges.is_empty()).unwrap_or_default()
 }
 
-/// A line for each range: first, last, flags. Those that are not there are zeros.
+/// Parses one range per line: first, last, flags. Unused ranges are zeros.
 fn of_pci(resource: &str) -> Vec<DeviceRange> {
     let range = |line: &str| {
         let mut words = line.split_whitespace().map(hex);
@@ -85,14 +83,14 @@ fn of_pci(resource: &str) -> Vec<DeviceRange> {
     resource.lines().filter_map(range).collect()
 }
 
-/// `0a003e00-0a003fff : a003e00.virtio_mmio virtio_mmio@a003e00`, for the device `a003e00.virtio_mmio`.
+/// Parses `0a003e00-0a003fff : a003e00.virtio_mmio virtio_mmio@a003e00`, for the device `a003e00.virtio_mmio`.
 fn of_platform(iomem: &str, device: &str) -> Vec<DeviceRange> {
     let range = |line: &str| {
         let (range, names) = line.split_once(" : ")?;
         names.split_whitespace().find(|name| *name == device)?;
         let (first, last) = range.trim().split_once('-')?;
         let (first, last) = (hex(first)?, hex(last)?);
-        // Whoever is not root reads zeros.
+        // Other users than root read zeros.
         (first < last).then_some(DeviceRange { ports: false, first, last })
     };
     iomem.lines().filter_map(range).collect()
@@ -107,7 +105,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// As QEMU's virtio-serial-pci has it.
+    /// From QEMU's virtio-serial-pci.
     const RESOURCE: &str = "\
 0x000000000000c000 0x000000000000c03f 0x0000000000040101
 0x00000000febfd000 0x00000000febfdfff 0x0000000000040200

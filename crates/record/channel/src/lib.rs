@@ -1,8 +1,8 @@
-//! Channels from a guest's agent to the host that records it, all with one interface.
+//! Channels from a guest's agent to the host that records it, behind one interface.
 //!
-//! A channel has a control stream and page streams (see `wire`). Whatever carries them is a
-//! [`Stream`] of bytes that never makes its user wait longer than it wants to: a virtio-serial port,
-//! a vsock or TCP connection, a Unix socket. Or it is memory that both sides share.
+//! A channel has a control stream and page streams (see `wire`). A [`Stream`] of bytes carries them, whose operations
+//! respect the caller's timeout: a virtio-serial port, a vsock or TCP connection, a Unix socket. The alternative is
+//! memory that both sides share.
 
 #![forbid(unsafe_code)]
 

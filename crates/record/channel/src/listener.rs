@@ -1,4 +1,4 @@
-//! Sockets that wait for the other side, and connections to such.
+//! Listening sockets, and connections to them.
 
 use std::fs;
 use std::io;
@@ -20,10 +20,10 @@ use crate::ports;
 use crate::stream::Stream;
 use crate::tls::{self, Acceptor, Keys};
 
-/// Connections that wait to be taken, as for the standard library's listeners.
+/// Max connections not accepted yet, as for the standard library's listeners.
 const BACKLOG: i32 = 128;
 
-/// A socket that waits for the other side.
+/// A listening socket.
 #[derive(Debug)]
 pub enum Listener {
     /// Accepts machines of this hypervisor.
@@ -39,7 +39,7 @@ pub enum Listener {
 }
 
 impl Listener {
-    /// Listens to vsock connections.
+    /// Listens for vsock connections.
     ///
     /// # Errors
     /// When the kernel has no vsock, or the port is taken.
@@ -47,15 +47,15 @@ impl Listener {
         Ok(Self::Vsock(vsock::Listener::bind(port)?))
     }
 
-    /// Listens to TCP connections.
+    /// Listens for TCP connections.
     ///
     /// # Errors
-    /// When the address is not this machine's, or the port is taken.
+    /// When the address does not belong to this machine, or the port is taken.
     pub fn tcp(at: &str) -> io::Result<Self> {
         Ok(Self::Tcp(TcpListener::bind(at)?))
     }
 
-    /// Listens on a Unix socket, and replaces a stale one.
+    /// Listens on a Unix socket; replaces a stale one.
     ///
     /// # Errors
     /// When the socket can't be made.
@@ -65,18 +65,18 @@ impl Listener {
         }
         let flags = SocketFlags::CLOEXEC;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        // Whoever may connect may record this machine. The name gets the permissions that the socket
-        // has (unix_bind_bsd() of net/unix/af_unix.c): it is open to others at no time.
+        // A client may record this machine. The file gets the socket's permissions (unix_bind_bsd() of
+        // net/unix/af_unix.c), so it is never open to others.
         fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
         bind(&socket, &SocketAddrUnix::new(path)?)?;
         listen(&socket, BACKLOG)?;
         Ok(Self::Unix(socket.into()))
     }
 
-    /// Listens at the address that a guest's agent was given; None where it does not listen.
+    /// Listens at an agent's address; `None` if the agent does not listen.
     ///
     /// # Errors
-    /// As the functions above.
+    /// Those of the functions above.
     pub fn for_address(address: &AgentAddress) -> io::Result<Option<Self>> {
         Ok(Some(match address {
             AgentAddress::Vsock { port } => Self::vsock(*port)?,
@@ -102,11 +102,10 @@ impl Listener {
         matches!(self, Self::Tls(..) | Self::TlsVsock(..))
     }
 
-    /// Waits for a connection. Over TLS, its stream learns the peer's identity later: see
-    /// [`Stream::certificate`].
+    /// Waits for a connection. Over TLS, the stream learns the peer's identity later: see [`Stream::certificate`].
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub fn accept(&self) -> io::Result<(Stream, Peer)> {
         Ok(match self {
             Self::Vsock(listener) => {
@@ -147,13 +146,13 @@ impl HostAddress {
     /// Connects to the listening side. Shared memory has no listener: see [`crate::HostMemory`].
     ///
     /// # Errors
-    /// When nothing listens there in time; the message has the address.
+    /// When nothing listens there in time; the message includes the address.
     pub fn connect(&self, timeout: Duration) -> io::Result<Stream> {
         self.connect_by(timeout, vsock::Stream::connect)
     }
 
-    /// The same for a stream that commands: agents take such over vsock from ports that need privileges,
-    /// so that not every user of the host has one.
+    /// [`HostAddress::connect`] for a control stream. Agents accept control streams over vsock only from privileged
+    /// ports, so that unprivileged users of the host can't control them.
     ///
     /// # Errors
     /// As [`HostAddress::connect`].
@@ -188,11 +187,10 @@ impl HostAddress {
     }
 }
 
-/// One of the ways to connect that vsock has.
+/// A way to connect over vsock.
 type ConnectVsock = fn(vsock::Address, Duration) -> io::Result<vsock::Stream>;
 
-/// A vsock connection as what TLS is spoken over: a stream socket, of which nothing is used that only
-/// TCP has.
+/// A vsock connection as a type that TLS code accepts: a stream socket, used without any TCP-specific call.
 fn socket_of(stream: vsock::Stream) -> TcpStream {
     OwnedFd::from(stream).into()
 }
@@ -230,7 +228,7 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         UnixStream::connect(&path).unwrap();
         listener.accept().unwrap();
-        // Nobody listens any more: the name can be had again.
+        // Nothing listens any more: the name is free again.
         drop(listener);
         Listener::unix(&path).unwrap();
     }

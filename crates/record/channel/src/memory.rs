@@ -1,5 +1,5 @@
-//! Shared memory as a channel: control streams and page rings in a region (see `shmring`), which is an
-//! ivshmem device in the guest and a file on the host. Nobody is notified: both sides look.
+//! Shared memory as a channel: control streams and page rings in a region (see `shmring`), which is an ivshmem device
+//! in the guest and a file on the host. Both sides poll; there are no notifications.
 
 use std::fs::File;
 use std::io;
@@ -22,29 +22,29 @@ use tracefs::RawPages;
 use crate::sent::Sent;
 use os::waits::Wait;
 
-/// How long a guest sleeps between two looks for what the host says: half of that is how long the
-/// end of a recording waits, and each look wakes a CPU of the guest up.
+/// A guest's poll interval for messages of the host. Stopping a recording waits half of it on average, and each poll
+/// wakes a CPU of the guest.
 const GUEST_LOOKS: Duration = Duration::from_millis(250);
-/// The same for a host, whose looks cost the guest nothing.
+/// A host's poll interval: its polls cost the guest nothing.
 const HOST_LOOKS: Duration = Duration::from_millis(2);
-/// How long a guest sleeps until a full ring has room again.
+/// A guest's poll interval for room in a full ring.
 const ROOM_LOOKS: Duration = Duration::from_millis(2);
-/// Bytes of each control stream's ring; a message has 30 KiB at most.
+/// Size of each control stream's ring; a message has at most 30 KiB.
 const CONTROL_BYTES: usize = 128 << 10;
 
-/// Both control streams of one side.
+/// One side's two control streams.
 #[derive(Debug)]
 pub struct ControlRings {
     to: ByteProducer,
     from: ByteConsumer,
     looks: Duration,
-    /// Kept as long as the streams are used.
+    /// Lives as long as the streams.
     _pulse: Option<Pulse>,
     _lock: Option<File>,
 }
 
 impl ControlRings {
-    /// Reads what there is; 0 when the other side has started again.
+    /// Reads available bytes; 0 when the peer has restarted.
     pub(crate) fn read(&mut self, buffer: &mut [u8], wait: Wait<'_>) -> io::Result<usize> {
         loop {
             match self.from.read(buffer) {
@@ -53,8 +53,8 @@ impl ControlRings {
                     pause(self.looks, wait)?;
                 }
                 Received::Bytes(read) => return Ok(read),
-                // What comes then begins with a message of its own; what is no message is skipped.
-                // A guest may write such again and again.
+                // The next bytes begin with a new message, and the decoder skips the rest. A guest may cause this
+                // endlessly, hence the check.
                 Received::NewStream | Received::Damage => check(wait)?,
             }
         }
@@ -69,7 +69,7 @@ impl ControlRings {
                     pause(ROOM_LOOKS, wait)?;
                 }
                 Written::Bytes(written) => rest = rest.get(written..).unwrap_or_default(),
-                // The other side has not seen the beginning. It may say so for ever.
+                // The peer has not seen the beginning. It may claim this endlessly, hence the check.
                 Written::NewPeer => {
                     check(wait)?;
                     rest = bytes;
@@ -80,12 +80,12 @@ impl ControlRings {
     }
 }
 
-/// Whether one may continue at once.
+/// An error if the wait is over.
 fn check(wait: Wait<'_>) -> io::Result<()> {
     if wait.is_over() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
 }
 
-/// Sleeps until the next look.
+/// Sleeps until the next poll.
 fn pause(looks: Duration, wait: Wait<'_>) -> io::Result<()> {
     let remaining = wait.remaining();
     if remaining.is_zero() {
@@ -100,7 +100,7 @@ fn pause(looks: Duration, wait: Wait<'_>) -> io::Result<()> {
     }
 }
 
-/// The memory that a guest shares with its host.
+/// Memory that a guest shares with its host, seen from the guest.
 #[derive(Clone, Debug)]
 pub struct GuestMemory {
     path: PathBuf,
@@ -108,8 +108,7 @@ pub struct GuestMemory {
 }
 
 impl GuestMemory {
-    /// The ivshmem device at a PCI address, or the first that there is; or a file, for machines that
-    /// are their own guests.
+    /// Opens the ivshmem device at a PCI address, or the first one; or a file, for machines that are their own guests.
     ///
     /// # Errors
     /// When there is no such device, or it can't be mapped.
@@ -122,7 +121,7 @@ impl GuestMemory {
         Ok(Self { path, map: Arc::new(Mutex::new(map)) })
     }
 
-    /// The memory; mapped again where its file was cut, or has another length now.
+    /// The mapping; renewed if its file was truncated or has another length now.
     fn map(&self) -> io::Result<Arc<SharedMap>> {
         let mut map = self.map.lock();
         let len_bytes = std::fs::metadata(&self.path)?.len();
@@ -132,11 +131,11 @@ impl GuestMemory {
         Ok(Arc::clone(&map))
     }
 
-    /// Begins again: ends for control and for the pages of `cpus` CPUs, in the part of the memory that
-    /// is not the kernel module's.
+    /// Starts over: control rings and page rings of `cpus` CPUs, in the part of the memory that does not belong to the
+    /// kernel module.
     ///
     /// # Errors
-    /// When the memory is too small for that.
+    /// When the memory is too small.
     pub fn begin(
         &self,
         cpus: usize,
@@ -171,7 +170,7 @@ fn device(address: Option<&str>) -> io::Result<PathBuf> {
     Ok(device.memory_combining.unwrap_or(device.memory))
 }
 
-/// The device of that address, or the first that there is.
+/// The device at the address, or the first one.
 fn find(address: Option<&str>) -> io::Result<SharedMemoryDevice> {
     let devices = shared_memory_devices(Path::new(PCI_DEVICES))?;
     let is_meant = |device: &_| address.is_none_or(|address| named(device) == address);
@@ -181,7 +180,7 @@ fn find(address: Option<&str>) -> io::Result<SharedMemoryDevice> {
     })
 }
 
-/// The folder of sysfs of the device that [`GuestMemory::open`] maps; none for a file.
+/// The sysfs folder of the device that [`GuestMemory::open`] maps; `None` for a file.
 pub(crate) fn device_folder(at: Option<&str>) -> Option<Vec<PathBuf>> {
     if at.is_some_and(|at| at.starts_with('/')) {
         return None;
@@ -203,34 +202,34 @@ pub fn has_shared_memory() -> bool {
 #[derive(Debug)]
 pub struct PageRing {
     ring: PageProducer,
-    /// Full pages in transit from the kernel's buffer: a read from that would take half-full ones.
+    /// Full pages in transit from the kernel's buffer: reading the buffer would also take half-full ones.
     pipe: (OwnedFd, OwnedFd),
     in_pipe: usize,
     page_size: usize,
 }
 
-/// Pages taken at once: a pipe's usual places.
+/// Pages per batch: the default size of a pipe.
 const PAGES: usize = 16;
 
 impl PageRing {
-    /// The end of the ring of one CPU.
+    /// The guest's end of a CPU's ring.
     ///
     /// # Errors
-    /// When the process has no more descriptors.
+    /// When the process has no free descriptors.
     pub fn new(ring: PageProducer, page_size: usize) -> io::Result<Self> {
         let pipe = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let _ = rustix::pipe::fcntl_setpipe_size(&pipe.1, PAGES * page_size);
         Ok(Self { ring, pipe, in_pipe: 0, page_size })
     }
 
-    /// Forgets what a recording before has left on its way.
+    /// Discards what the previous recording left in the pipe.
     pub fn forget(&mut self) {
         let mut bytes = [0; 4096];
         while rustix::io::read(&self.pipe.0, &mut bytes).is_ok_and(|read| read > 0) {}
         self.in_pipe = 0;
     }
 
-    /// Puts full pages into the ring, waiting for room; false when there is none now.
+    /// Puts full pages into the ring and waits for room; false if no page is full.
     pub(crate) fn send(
         &mut self,
         from: &RawPages,
@@ -290,22 +289,22 @@ impl PageRing {
     }
 }
 
-/// The memory that a host shares with a guest.
+/// Memory that a host shares with a guest, seen from the host.
 #[derive(Debug)]
 pub struct HostMemory {
     /// The control streams.
     pub control: ControlRings,
-    /// The ends of page rings, one a CPU.
+    /// Ends of the page rings, one per CPU.
     pub pages: Vec<PageConsumer>,
-    /// What the agent says of itself in the memory.
+    /// The agent's state in the memory.
     pub watch: Watch,
 }
 
 impl HostMemory {
-    /// The memory in a file that is open for reading and writing, where an agent has begun. Nobody else may use it meanwhile.
+    /// Uses the memory in a file that is open for reading and writing, in which an agent has started. Locks the file.
     ///
     /// # Errors
-    /// When no agent has, or another host is there.
+    /// When no agent has started, or another host holds the lock.
     pub fn of_file(file: File) -> io::Result<Self> {
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
             rustix::io::Errno::WOULDBLOCK => io::Error::other("another host uses this memory"),

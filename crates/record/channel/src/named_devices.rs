@@ -1,4 +1,5 @@
-//! Where in a guest its virtio devices are, with the names that its kernel gives them: a host sees accesses to addresses.
+//! The names that a guest's kernel gives its virtio devices, with their addresses: a host sees only accesses to
+//! addresses.
 
 use std::fs;
 use std::path::Path;
@@ -7,12 +8,12 @@ use crate::wire::{MAX_DEVICE_NAME_BYTES, MAX_NAMED_DEVICES, MAX_RANGES_OF_ONE, N
 
 use crate::device::{IOMEM, ranges, virtio_devices};
 
-/// Where the kernel lists all of them.
+/// The list of virtio devices.
 const DEVICES: &str = "/sys/bus/virtio/devices";
-/// Folders of a device in which what it is to the guest has a name: `block/vda`, `net/eth0`.
+/// Folders of a device with the guest's name for it: `block/vda`, `net/eth0`.
 const KINDS: [&str; 2] = ["block", "net"];
 
-/// Virtio devices of this machine whose addresses are known, as many as a message names.
+/// This machine's virtio devices with known addresses, at most as many as a message can hold.
 #[must_use]
 pub fn named_devices() -> Vec<NamedDevice> {
     let iomem = fs::read_to_string(IOMEM).unwrap_or_default();
@@ -37,7 +38,7 @@ fn named(device: &Path, iomem: &str) -> Option<NamedDevice> {
     (!ranges.is_empty()).then(|| NamedDevice { name: name.to_owned(), called, ranges })
 }
 
-/// The name of what is in a folder, if that is one thing: a device may have several interfaces, none of which is the device.
+/// The only entry of a folder; `None` if there are several: a device with several interfaces has no single name.
 fn only_entry(folder: &Path) -> Option<String> {
     let mut entries = fs::read_dir(folder).ok()?;
     let entry = entries.next()?.ok()?;

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use crate::stream::Stream;
 
-/// There are none.
+/// Has no values.
 #[derive(Debug)]
 pub(crate) enum Keys {}
 
-/// There are none.
+/// Has no values.
 #[derive(Debug)]
 pub enum Acceptor {}
 
@@ -21,7 +21,7 @@ impl Acceptor {
     }
 }
 
-/// There are none.
+/// Has no values.
 pub(crate) enum ClientConfig {}
 
 impl Keys {

@@ -1,21 +1,21 @@
-//! How a connection begins: with a message that says what the other side wants.
+//! How a connection begins: the first message declares its purpose.
 
 use std::io;
 
 use crate::stream::Stream;
 
-/// Messages over a connection, the first of which says what the other side wants.
+/// A message stream whose first message declares the connection's purpose.
 pub trait Opening: Sized {
     /// The first message, decoded.
     type First;
 
-    /// The messages that a stream carries.
+    /// Wraps a byte stream.
     fn over(stream: Stream) -> Self;
 
-    /// The first message as far as it is there, without waiting; None until it is whole.
+    /// Reads the first message without waiting; `None` until it is complete.
     ///
     /// # Errors
-    /// When the other side is gone, or what it sends is no message.
+    /// When the peer is gone, or sends invalid bytes.
     fn hear_first(&mut self) -> io::Result<Option<Self::First>>;
 
     fn stream(&self) -> Option<&Stream>;

@@ -1,16 +1,16 @@
-//! Who is at the other end of a connection, as far as the kernel or a certificate says.
+//! The peer of a connection, as identified by the kernel or a certificate.
 
 use std::fmt;
 use std::net::IpAddr;
 
-/// Who is at the other end.
+/// The peer of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Peer {
-    /// A machine of this hypervisor's, by its number for vsock: 2 is the host.
+    /// A machine of this hypervisor, by its vsock CID: 2 is the host.
     Vsock(u32),
-    /// Whoever can reach this machine's port from that address. Over TLS: nothing else is known yet.
+    /// An unauthenticated peer, by its IP address. Over TLS, a peer before the end of its handshake.
     Tcp(IpAddr),
-    /// Whoever has the key that belongs to a certificate.
+    /// A holder of the certificate's private key.
     Tls(Fingerprint),
     /// A process of this machine.
     Unix,
@@ -28,7 +28,7 @@ impl fmt::Display for Peer {
 }
 
 impl Peer {
-    /// Whose share of places a connection takes. A network of IPv6 is one party: whoever has one
+    /// The peer whose share of places a connection takes. An IPv6 network (/64) counts as one peer: a user of one
     /// address there has 2^64 of them.
     #[must_use]
     pub fn party(&self) -> Self {
@@ -47,7 +47,7 @@ impl Peer {
 pub struct Fingerprint(pub [u8; 32]);
 
 impl Fingerprint {
-    /// Its first 8 bytes in hexadecimal digits: for names.
+    /// Its first 8 bytes in hexadecimal, for names.
     #[must_use]
     pub fn short(&self) -> String {
         self.0.iter().take(8).map(|byte| format!("{byte:02x}")).collect()

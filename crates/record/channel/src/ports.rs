@@ -1,6 +1,6 @@
-//! virtio-serial: a port for control and one for the pages of each CPU, by their names.
+//! virtio-serial: one port for control and one for the pages of each CPU, found by name.
 //!
-//! In the guest they are character devices; on the host each is a socket of QEMU's (`-chardev
+//! In the guest they are character devices; on the host each is a socket of QEMU (`-chardev
 //! socket,path=FOLDER/hyperscope.cpu0,server=on,wait=off`).
 
 use std::fs::{self, OpenOptions};
@@ -15,11 +15,11 @@ use rustix::fs::OFlags;
 use crate::stream::Stream;
 use os::waits::Wait;
 
-/// Where the kernel lists ports.
+/// The kernel's list of ports.
 const CLASS: &str = "/sys/class/virtio-ports";
 /// The name of the control port.
 const CONTROL: &str = "hyperscope.control";
-/// What names of page ports begin with; a number follows.
+/// Prefix of page port names; a number follows.
 const PAGES: &str = "hyperscope.cpu";
 
 #[derive(Clone, Debug)]
@@ -28,14 +28,14 @@ pub struct GuestPorts {
 }
 
 impl GuestPorts {
-    /// The ports of this guest, unless it has none for recording.
+    /// The ports of this guest; `None` if it has none for recording.
     #[must_use]
     pub fn find() -> Option<Self> {
         let ports = Self { class: CLASS.into() };
         ports.device(CONTROL).is_some().then_some(ports)
     }
 
-    /// Page ports, one after the other.
+    /// Number of page ports, consecutive from 0.
     #[must_use]
     pub fn page_ports(&self) -> u32 {
         let has = |at: &u32| self.device(&format!("{PAGES}{at}")).is_some();
@@ -58,7 +58,7 @@ impl GuestPorts {
         self.open(&format!("{PAGES}{at}"))
     }
 
-    /// Folders of sysfs of all ports for recording: they may be on several devices.
+    /// sysfs folders of all ports for recording: they may belong to several devices.
     pub(crate) fn folders(&self) -> Vec<PathBuf> {
         let pages = (0..self.page_ports()).map(|at| format!("{PAGES}{at}"));
         let names = std::iter::once(CONTROL.to_owned()).chain(pages);
@@ -86,8 +86,8 @@ impl GuestPorts {
 }
 
 impl Stream {
-    /// Waits until the other end of a port is open, by writing `bytes`: nothing else waits for that
-    /// in the kernel, a poll would return at once, again and again.
+    /// Waits until the other end of a port is open, by a blocking write of `bytes`: the kernel has no other way to
+    /// wait, a poll would return at once, again and again.
     ///
     /// # Errors
     /// When the port is unplugged.
@@ -100,7 +100,7 @@ impl Stream {
     }
 }
 
-/// A guest's ports as the host reaches them.
+/// A guest's ports, seen from the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortSockets {
     folder: PathBuf,

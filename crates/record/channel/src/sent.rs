@@ -1,11 +1,11 @@
-//! What was sent of one CPU.
+//! Counts of the bytes sent for a CPU.
 
-/// What was sent of one CPU.
+/// Counts of the bytes sent for a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// Bytes of pages that left the kernel's buffer. Those that were lost on the way are among
-    /// them: the host sees by the next head that they are missing.
+    /// Bytes of pages that left the kernel's buffer, including those lost on the way: the next head shows the host that
+    /// they are missing.
     pub bytes: u64,
-    /// Bytes of those that the stream took no more.
+    /// Bytes of these that the stream did not accept.
     pub lost_bytes: u64,
 }

@@ -1,5 +1,5 @@
-//! A guest's end of a page stream: takes pages from the kernel's buffers, each few after a head; or
-//! without heads, as trace-cmd has them.
+//! The guest's end of a page stream: moves pages from the kernel's buffers into the stream, with a head before each
+//! batch, or without heads as in trace-cmd's protocol.
 
 use std::io;
 use std::sync::Arc;
@@ -15,25 +15,25 @@ use crate::sent::Sent;
 use crate::stream::Stream;
 use os::waits::Wait;
 
-/// Reopens a stream that has failed: a port that was unplugged, and is back.
+/// Reopens a stream that has failed: a port may be unplugged and plugged in again.
 type Reopen = Box<dyn FnMut() -> io::Result<Stream> + Send>;
 
 /// Where a CPU's pages go.
 #[derive(Debug)]
 pub enum PageSink {
-    /// Into a stream, which several CPUs may share.
+    /// A stream, which several CPUs may share.
     Stream(Box<StreamSink>),
-    /// Into a ring in shared memory, which is of one CPU and stays when a recording ends.
+    /// A ring in shared memory, for one CPU. It outlives a recording.
     Ring(Arc<Mutex<PageRing>>),
 }
 
 impl PageSink {
-    /// Sends some of the pages of a CPU that are full; false when there is none now. It waits until
-    /// the other side takes them: meanwhile the kernel keeps recording as far as its buffer has room.
+    /// Sends a batch of a CPU's full pages; false if there are none now. Waits until the peer accepts them: meanwhile
+    /// the kernel records into the remaining room of its buffer.
     ///
     /// # Errors
-    /// [`io::ErrorKind::TimedOut`] when nothing was taken for as long as `wait` says; else what the
-    /// channel says, unless it can be reopened.
+    /// [`io::ErrorKind::TimedOut`] if the peer accepted nothing within `wait`; otherwise the channel's error, unless it
+    /// can be reopened.
     pub fn send(
         &mut self,
         cpu: u32,
@@ -47,8 +47,8 @@ impl PageSink {
         }
     }
 
-    /// Whether pages can be sent now: not while a stream can't be reopened that has failed. What is not
-    /// taken from the kernel's buffer until then stays in it.
+    /// Whether pages can be sent now: false while a failed stream can't be reopened. Until then the pages stay in the
+    /// kernel's buffer.
     pub fn is_open(&mut self, wait: Wait<'_>) -> bool {
         match self {
             Self::Stream(sink) => sink.is_open(wait),
@@ -56,12 +56,10 @@ impl PageSink {
         }
     }
 
-    /// Sends a page that is not full, which a splice leaves in the buffer; no bytes: there is none
-    /// after those that were sent.
+    /// Sends a partial page, which a splice leaves in the buffer; an empty slice means that there is no partial page.
     ///
     /// # Errors
-    /// As [`PageSink::send`], and [`io::ErrorKind::NotConnected`] unless [`PageSink::is_open`]: the page is
-    /// lost then.
+    /// As [`PageSink::send`], and [`io::ErrorKind::NotConnected`] unless [`PageSink::is_open`]: the page is lost then.
     pub fn send_copy(
         &mut self,
         cpu: u32,
@@ -81,7 +79,7 @@ pub struct StreamSink {
     stream: Option<Stream>,
     reopen: Option<Reopen>,
     batch: Batch,
-    /// Unset: pages have no heads.
+    /// `None`: pages have no heads.
     session: Option<u64>,
 }
 
@@ -92,10 +90,10 @@ impl std::fmt::Debug for StreamSink {
 }
 
 impl StreamSink {
-    /// The end of a page stream of a session, for pages of `page_bytes` bytes.
+    /// A page stream of a session, with pages of `page_size` bytes.
     ///
     /// # Errors
-    /// When the process has no more descriptors.
+    /// When the process has no free descriptors.
     pub fn new(stream: Stream, session: u64, page_size: usize) -> io::Result<Self> {
         Ok(Self {
             stream: Some(stream),
@@ -105,7 +103,7 @@ impl StreamSink {
         })
     }
 
-    /// The end of a stream of one CPU's pages and nothing else. One that fails can't be reopened.
+    /// A stream that carries only one CPU's pages, without heads. It can't be reopened.
     ///
     /// # Errors
     /// As [`StreamSink::new`].
@@ -114,7 +112,7 @@ impl StreamSink {
         Ok(Self { stream: Some(stream), reopen: None, batch, session: None })
     }
 
-    /// The same, for a stream that can be reopened when it fails.
+    /// Allows reopening the stream after a failure.
     #[must_use]
     pub fn reopened_by(mut self, reopen: Reopen) -> Self {
         self.reopen = Some(reopen);
@@ -161,7 +159,7 @@ impl StreamSink {
         self.conclude(result, page.len(), sent)
     }
 
-    /// What goes before a number of bytes of pages.
+    /// The head of a batch of pages.
     fn head(&self, cpu: u32, sent: &Sent, bytes: usize) -> Vec<u8> {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let head = |session| PageHead { cpu, session, offset: sent.bytes, bytes }.encode();
@@ -178,7 +176,7 @@ impl StreamSink {
         Ok(())
     }
 
-    /// What was not sent is lost: the stream begins again with a head, or not at all.
+    /// Counts unsent bytes as lost. The stream continues with a new head, or fails.
     fn conclude(
         &mut self,
         result: io::Result<()>,
@@ -196,7 +194,7 @@ impl StreamSink {
         Err(error)
     }
 
-    /// Whether there is a stream; one that has failed is reopened if that is possible by now.
+    /// Whether there is a stream; tries to reopen a failed one.
     fn is_open(&mut self, wait: Wait<'_>) -> bool {
         if self.stream.is_none()
             && let Some(reopen) = &mut self.reopen
@@ -210,7 +208,7 @@ impl StreamSink {
     }
 }
 
-/// How long after a failure to reopen a stream the next attempt is made.
+/// Time between a failure to reopen a stream and the next attempt.
 const BEFORE_NEXT_TRY: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
@@ -234,7 +232,7 @@ mod tests {
         let page = [1; 4096];
         sink.send_copy(0, &page, &mut sent, wait).unwrap();
         drop(there);
-        // What was on its way is lost; from then on pages stay where they are.
+        // The page in transit is lost; later pages stay in the buffer.
         sink.send_copy(0, &page, &mut sent, wait).unwrap();
         assert!(!sink.is_open(wait));
         let error = sink.send_copy(0, &page, &mut sent, wait).unwrap_err();

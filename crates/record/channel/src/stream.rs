@@ -1,4 +1,4 @@
-//! A stream of bytes between two machines, of whatever kind.
+//! A byte stream between two machines, over any transport.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,7 +12,7 @@ use sys::vsock;
 
 use crate::peer::Fingerprint;
 
-/// A stream of bytes.
+/// A byte stream.
 #[derive(Debug)]
 pub struct Stream {
     fd: OwnedFd,
@@ -32,17 +32,17 @@ enum For {
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waited {
-    /// What was waited for is there, or the other side is gone: the next operation shows which.
+    /// The stream is ready, or the peer is gone: the next operation shows which.
     Ready,
-    /// It took too long, or was to stop.
+    /// The timeout expired, or the wait was stopped.
     Over,
 }
 
-/// Delay before another attempt on a port whose driver reports that nothing is at the other end: a
-/// poll would return at once.
+/// Delay before another attempt on a port whose driver reports that nothing is at the other end: a poll would return at
+/// once.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// How long, in all, a port must be without a client before that is believed: less each time.
+/// A port counts as abandoned after it had no client in all of these checks.
 const LOOKS: [Duration; 6] = [
     Duration::from_millis(10),
     Duration::from_millis(20),
@@ -53,10 +53,10 @@ const LOOKS: [Duration; 6] = [
 ];
 
 impl Stream {
-    /// A stream over a file, of which no operation waits in the kernel any more.
+    /// A stream over a file, in non-blocking mode.
     ///
     /// # Errors
-    /// When the file takes no flags.
+    /// When the file does not support non-blocking mode.
     pub fn new(fd: impl Into<OwnedFd>) -> io::Result<Self> {
         let fd = fd.into();
         let flags = fcntl_getfl(&fd)?;
@@ -69,21 +69,20 @@ impl Stream {
         Ok(Self { is_port: true, ..Self::new(fd)? })
     }
 
-    /// Whether it is a vsock connection from a port that needs privileges: no ordinary user of the other
-    /// machine has made it.
+    /// Whether the peer uses a privileged vsock port: no ordinary user of the other machine made this connection.
     #[must_use]
     pub fn is_from_privileged_port(&self) -> bool {
         vsock::peer_of(self.fd.as_fd()).is_some_and(|peer| peer.port <= vsock::LAST_PRIVILEGED_PORT)
     }
 
-    /// The same stream, whose other side will have shown a certificate once something comes of it.
+    /// The same stream; `certificate` is set before any byte of the peer arrives.
     #[cfg(feature = "tls")]
     pub(crate) fn shown_by(self, certificate: Arc<OnceLock<Fingerprint>>) -> Self {
         Self { certificate: Some(certificate), ..self }
     }
 
-    /// The certificate that the other side has shown that it has the key of; none unless this is
-    /// TLS, and before its handshake is over: then nothing can be read either.
+    /// The certificate of the authenticated peer. `None` without TLS, and before the end of the handshake, when nothing
+    /// can be read either.
     #[must_use]
     pub fn certificate(&self) -> Option<Fingerprint> {
         self.certificate.as_ref()?.get().copied()
@@ -91,10 +90,9 @@ impl Stream {
 
     /// Whether the other end of a port was closed.
     ///
-    /// What the driver says of that comes late: it travels on a queue of its own, which the kernel
-    /// reads after the one with the bytes. When a client leaves and another comes at once, the new
-    /// one's bytes are there first, then the news that nobody is there, then that somebody is. So
-    /// only what stays true for a while is believed.
+    /// The driver learns it late: the news travel on a separate queue, which the kernel reads after the data queue. If
+    /// a client leaves and another connects at once, the new client's bytes arrive first, then the close, then the
+    /// open. So only a state that persists for a while counts.
     fn is_left(&self) -> bool {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let is_left = || {
@@ -109,17 +107,17 @@ impl Stream {
             })
     }
 
-    /// Whether operations wait in the kernel.
+    /// Sets blocking or non-blocking mode.
     pub(crate) fn wait_in_kernel(&self, waits: bool) -> io::Result<()> {
         let mut flags = fcntl_getfl(&self.fd)?;
         flags.set(OFlags::NONBLOCK, !waits);
         Ok(fcntl_setfl(&self.fd, flags)?)
     }
 
-    /// Reads what there is; 0 when the other side has ended the stream.
+    /// Reads available bytes; 0 when the peer has ended the stream.
     ///
     /// # Errors
-    /// [`io::ErrorKind::TimedOut`] when nothing came; else what the system says.
+    /// [`io::ErrorKind::TimedOut`] when nothing arrived; otherwise an error of the system.
     pub fn read(&self, buffer: &mut [u8], wait: Wait<'_>) -> io::Result<usize> {
         self.retry(For::Bytes, wait, |fd| match rustix::io::read(fd, &mut *buffer)? {
             // The driver reports a closed other end, which may be wrong.
@@ -131,8 +129,7 @@ impl Stream {
     /// Writes everything.
     ///
     /// # Errors
-    /// [`io::ErrorKind::TimedOut`] when the other side has not taken all of it by then; it may have
-    /// taken a part.
+    /// [`io::ErrorKind::TimedOut`] when the peer has not accepted everything in time; it may have accepted a part.
     pub fn write_all(&self, mut bytes: &[u8], wait: Wait<'_>) -> io::Result<()> {
         while !bytes.is_empty() {
             let written = self.retry(For::Room, wait, |fd| Ok(rustix::io::write(fd, bytes)?))?;
@@ -144,7 +141,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Repeats `operation`, which never waits in the kernel, until it is done: what it returned.
+    /// Retries the non-blocking `operation` until it succeeds; returns its result.
     pub(crate) fn write_by(
         &self,
         wait: Wait<'_>,
@@ -188,15 +185,14 @@ impl Stream {
             return Ok(Waited::Over);
         }
         if !stream_events.contains(flags) && stream_events.contains(PollFlags::HUP) {
-            // A port without a client; a socket that has ended says so at the next operation.
+            // A port without a client. For a closed socket, the next operation returns an error.
             std::thread::sleep(AGAIN.min(remaining));
         }
         Ok(Waited::Ready)
     }
 }
 
-/// Whether the other side has closed its end of a connection: an agent's host that sends nothing any more
-/// is gone.
+/// Whether the peer has closed its end of a connection. A host that sends nothing any more is gone.
 #[must_use]
 pub fn is_closed(connection: BorrowedFd<'_>) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(connection, PollFlags::RDHUP)];

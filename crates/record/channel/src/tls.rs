@@ -1,8 +1,8 @@
-//! TLS for TCP: each side shows a certificate of its own and takes only those that it was given of
-//! the other side. No names, no authorities: a certificate is known or it is not.
+//! TLS for TCP and vsock: each side shows its certificate and accepts only the pinned certificates of the other side.
+//! There are no names and no authorities.
 //!
-//! A thread carries bytes between the connection and a pair of sockets, one of which is the
-//! [`Stream`]: what uses streams knows nothing of TLS.
+//! A thread carries bytes between the connection and a socket pair, one end of which is the [`Stream`]: users of the
+//! stream need no TLS code.
 
 mod carry;
 
@@ -29,7 +29,7 @@ use rustls::{
 use crate::peer::Fingerprint;
 use crate::stream::Stream;
 
-/// How long the first exchange may take in all.
+/// Max time for the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
 /// The identity of one side, and the peers that it trusts.
@@ -64,7 +64,7 @@ impl Keys {
         })
     }
 
-    /// What a side that connects needs.
+    /// Configuration of the connecting side.
     pub(crate) fn client(&self) -> io::Result<Arc<ClientConfig>> {
         let known = Arc::clone(&self.known);
         let config = ClientConfig::builder_with_provider(Arc::clone(&known.provider))
@@ -76,7 +76,7 @@ impl Keys {
         config.map(Arc::new).map_err(io::Error::other)
     }
 
-    /// What a side that listens needs.
+    /// Configuration of the listening side.
     pub(crate) fn server(&self) -> io::Result<Acceptor> {
         let known = Arc::clone(&self.known);
         let config = ServerConfig::builder_with_provider(Arc::clone(&known.provider))
@@ -90,7 +90,7 @@ impl Keys {
     }
 }
 
-/// Whether this processor has instructions for AES. Guests may lack them on hosts that have them.
+/// Whether this processor has AES instructions. A guest may lack them even if its host has them.
 fn has_aes() -> bool {
     #[cfg(target_arch = "x86_64")]
     let has = std::arch::is_x86_feature_detected!("aes");
@@ -101,8 +101,7 @@ fn has_aes() -> bool {
     has
 }
 
-/// Its ciphers in the order of their speed: without instructions for AES that is much slower than
-/// ChaCha20.
+/// Sorts the ciphers by speed: without AES instructions, AES is much slower than ChaCha20.
 fn fastest_first(mut provider: CryptoProvider, has_aes: bool) -> CryptoProvider {
     let chacha20 = CipherSuite::TLS13_CHACHA20_POLY1305_SHA256;
     if !has_aes {
@@ -113,7 +112,7 @@ fn fastest_first(mut provider: CryptoProvider, has_aes: bool) -> CryptoProvider 
 
 /// A stream over a connection that this side opened; the peer is authenticated.
 pub(crate) fn connect(tcp: TcpStream, config: Arc<ClientConfig>) -> io::Result<Stream> {
-    // Certificates have no names here, but the protocol wants one.
+    // The certificates have no names, but the protocol requires one.
     let name = ServerName::try_from("hyperscope").map_err(io::Error::other)?;
     let mut connection = ClientConnection::new(config, name).map_err(io::Error::other)?;
     let mut timed = Timed { tcp: &tcp, end: Instant::now() + HANDSHAKE };
@@ -123,7 +122,7 @@ pub(crate) fn connect(tcp: TcpStream, config: Arc<ClientConfig>) -> io::Result<S
     carried(tcp, Connection::Client(connection))
 }
 
-/// A connection whose reads and writes end at one time, however many there are.
+/// A connection with one deadline for all reads and writes.
 struct Timed<'a> {
     tcp: &'a TcpStream,
     end: Instant,
@@ -154,13 +153,13 @@ impl Write for Timed<'_> {
     }
 }
 
-/// Takes connections.
+/// Accepts connections.
 #[derive(Debug)]
 pub struct Acceptor(Arc<ServerConfig>);
 
 impl Acceptor {
-    /// A stream over a connection that the other side made. It has to show who it is before anything
-    /// it says is heard; that happens in the background, so that nobody keeps others waiting.
+    /// A stream over an accepted connection. The handshake runs in the background, so that no peer delays others;
+    /// nothing is read before the peer is authenticated.
     pub(crate) fn accept(&self, tcp: TcpStream) -> io::Result<Stream> {
         let connection = ServerConnection::new(Arc::clone(&self.0)).map_err(io::Error::other)?;
         carried(tcp, Connection::Server(connection))
@@ -178,14 +177,14 @@ fn carried(tcp: TcpStream, connection: Connection) -> io::Result<Stream> {
     Ok(Stream::new(outside)?.shown_by(shown))
 }
 
-/// SHA-256 of the certificate that the other side has shown.
+/// SHA-256 of the peer's certificate.
 fn fingerprint(connection: &Connection) -> Option<Fingerprint> {
     let suite = cipher_suite::TLS13_AES_128_GCM_SHA256.tls13()?;
     let hash = suite.common.hash_provider.hash(connection.peer_certificates()?.first()?);
     hash.as_ref().try_into().ok().map(Fingerprint)
 }
 
-/// Certificates that are believed, and nothing else about them.
+/// Pinned certificates: nothing else about a certificate is checked.
 #[derive(Debug)]
 struct PinnedCertificates {
     certificates: Vec<CertificateDer<'static>>,
@@ -211,7 +210,7 @@ impl PinnedCertificates {
     }
 }
 
-/// No other version of the protocol is spoken.
+/// Refuses TLS 1.2.
 fn too_old() -> Result<HandshakeSignatureValid, Error> {
     Err(Error::PeerIncompatible(rustls::PeerIncompatible::Tls12NotOffered))
 }

@@ -11,14 +11,14 @@ use crate::opening::Opening;
 use crate::stream::Stream;
 use os::waits::Wait;
 
-/// Default patience.
+/// Default timeout of a send.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A stream of trace-cmd's messages.
 #[derive(Debug)]
 pub struct TraceCmd {
     stream: Stream,
-    /// What was read and is no whole message yet: a message at most.
+    /// A partial message; at most one message.
     bytes: Vec<u8>,
     room: Box<[u8; MAX_BYTES]>,
     /// See [`TraceCmd::prompt`].
@@ -27,34 +27,34 @@ pub struct TraceCmd {
 }
 
 impl TraceCmd {
-    /// The messages that a stream carries.
+    /// Wraps a byte stream.
     #[must_use]
     pub fn new(stream: Stream) -> Self {
         let room = Box::new([0; MAX_BYTES]);
         Self { stream, bytes: Vec::new(), room, is_prompt: false, patience: PATIENCE }
     }
 
-    /// For messages whose round trips are timed. trace-cmd sends a message in parts, the later of
-    /// which TCP holds back until the first is acknowledged; that would take 40 ms each time.
+    /// Sends each message without delay, for round trips that are timed. trace-cmd sends a message in parts, and TCP
+    /// holds back the later ones until the first is acknowledged, which would take 40 ms each time.
     #[must_use]
     pub fn prompt(self) -> Self {
         Self { is_prompt: true, ..self }
     }
 
-    /// How long the other side may take nothing before it is taken for gone.
+    /// Max time for the peer to accept a message before it counts as gone.
     pub fn set_patience(&mut self, patience: Duration) {
         self.patience = patience;
     }
 
-    /// Sends a message, with the patience that was set.
+    /// Sends a message with the configured timeout.
     ///
     /// # Errors
-    /// When the other side is gone or takes nothing, or the message is too long for one.
+    /// When the peer is gone or does not read, or the message is too long.
     pub fn send(&mut self, message: &Message) -> io::Result<()> {
         self.send_within(message, Wait::at_most(self.patience))
     }
 
-    /// Sends a message. What is sent after one that could not be sent whole is not understood.
+    /// Sends a message. After a partial send the peer can't decode what follows.
     ///
     /// # Errors
     /// As [`TraceCmd::send`].
@@ -62,10 +62,10 @@ impl TraceCmd {
         self.stream.write_all(&encode(message)?, wait)
     }
 
-    /// Waits for a message; None when none came. What came of one stays for the next time.
+    /// Waits for a message; `None` on timeout. A partial message is kept for the next call.
     ///
     /// # Errors
-    /// When the other side is gone, or sends what is no message.
+    /// When the peer is gone, or sends invalid bytes.
     pub fn receive(&mut self, wait: Wait<'_>) -> Result<Option<Message>, ReadError> {
         let mut any = false;
         loop {
@@ -77,7 +77,7 @@ impl TraceCmd {
                 return Ok(None);
             }
             if self.is_prompt {
-                // It holds for a while only. What is no TCP connection knows nothing of it.
+                // The kernel resets it after a while. It fails on other sockets than TCP, which need none.
                 let _ = set_tcp_quickack(&self.stream, true);
             }
             match self.stream.read(&mut *self.room, wait) {

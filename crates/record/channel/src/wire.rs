@@ -1,12 +1,12 @@
 //! Messages between a guest's agent and the host that records it.
 //!
-//! Bytes to messages and back, nothing else: no channel, no clock, no file. Neither side trusts the
-//! other's bytes: every length is checked before memory is taken, and what makes no sense is skipped
-//! up to the next thing that does.
+//! This module only converts bytes to messages and back: no channel, no clock, no file. Neither side trusts the other's
+//! bytes: every length is checked before memory is allocated, and invalid bytes are skipped up to the next valid
+//! message.
 //!
-//! A recording has a *control stream*, on which the host asks and the agent answers ([`Message`]),
-//! and *page streams* from the guest to the host ([`PageHead`], then pages as the guest's kernel made
-//! them). Both are laid out in `docs/formats/agent.md`. [`trace_cmd`] is another protocol for the same.
+//! A recording has a *control stream*, on which the host asks and the agent answers ([`Message`]), and *page streams*
+//! from the guest to the host ([`PageHead`], then unchanged pages of the guest's kernel). `docs/formats/agent.md`
+//! specifies both. [`trace_cmd`] is trace-cmd's protocol for the same purpose.
 
 #![deny(
     clippy::indexing_slicing,

@@ -1,21 +1,20 @@
-//! Why nothing can be published.
+//! Why publishing fails.
 
 use std::io;
 use std::path::PathBuf;
 
-/// What went wrong.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
-    /// No VM of that name runs here.
+    /// No running VM has this name.
     #[error("no VM {0} runs here")]
     NoVm(String),
-    /// The VM has no memory that it shares with its host.
+    /// The VM shares no memory with its host.
     #[error("{0} shares no memory with this host: add an ivshmem device")]
     NoMemory(String),
     /// The VM does not map the file.
     #[error("{} is not memory of {vm}: refusing to publish to another owner", path.display())]
     NotItsMemory {
-        /// The VM that was named.
+        /// The requested VM.
         vm: String,
         /// The file.
         path: PathBuf,
@@ -23,14 +22,14 @@ pub enum PublishError {
     /// Another VM maps the file, too.
     #[error("{} is also memory of {other}, which could then observe {vm}", path.display())]
     SharedWithOthers {
-        /// The VM that was named.
+        /// The requested VM.
         vm: String,
-        /// The other one.
+        /// The other VM.
         other: String,
         /// The file.
         path: PathBuf,
     },
-    /// The host's clock is not the TSC, or KVM doesn't say what it does to the guest's.
+    /// The host's clock is not the TSC, or KVM does not give the scaling and offset of the guest's TSC.
     #[error("cannot convert times to the clock of {vm}: {why}")]
     NoClock {
         /// The VM.
@@ -38,7 +37,7 @@ pub enum PublishError {
         /// What is missing.
         why: &'static str,
     },
-    /// What was asked for is not a guest.
+    /// The text does not name a guest.
     #[error("{0}")]
     Usage(String),
     /// The memory can't be used.
@@ -46,7 +45,6 @@ pub enum PublishError {
     Memory {
         /// The file.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// The area can't be laid out.
@@ -54,16 +52,15 @@ pub enum PublishError {
     Area {
         /// The VM.
         vm: String,
-        /// Why.
         source: shmring::spans::SpansError,
     },
-    /// The kernel allows no tracing.
+    /// Tracing failed.
     #[error(transparent)]
     Tracefs(#[from] tracefs::TracefsError),
-    /// The kernel's trace can't be read.
+    /// Reading the trace failed.
     #[error("cannot read the kernel's trace")]
     Pages(#[source] io::Error),
-    /// An event's format is not understood.
+    /// An event's format is unknown.
     #[error("cannot read the kernel's event formats: {0}")]
     Format(String),
 }

@@ -1,17 +1,17 @@
-//! The host's TSC as a vCPU sees it: KVM scales it and adds an offset.
+//! The TSC of a vCPU: KVM scales the host's TSC and adds an offset.
 
 use vms::Vcpu;
 
-/// `guest = (host * ratio >> bits) + offset`, as KVM gives it in its debugfs.
+/// `guest = (host * ratio >> bits) + offset`, from KVM's debugfs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GuestClock {
     offset: i64,
-    /// Ratio and the bits of its fraction, where the guest's counter runs at another speed.
+    /// Ratio and number of its fraction bits, if the guest's TSC has another frequency.
     scaling: Option<(u64, u32)>,
 }
 
 impl GuestClock {
-    /// The clock of a vCPU; none where the kernel doesn't give its offset.
+    /// The clock of a vCPU; `None` if the kernel does not give its offset.
     pub(crate) fn for_vcpu(vcpu: &Vcpu) -> Option<Self> {
         let scaling = vcpu.tsc_scaling_ratio.zip(vcpu.tsc_scaling_bits);
         let scaling = scaling.filter(|(ratio, bits)| {
@@ -20,12 +20,12 @@ impl GuestClock {
         Some(Self { offset: vcpu.tsc_offset?, scaling })
     }
 
-    /// The guest's counter when the host's is `host_tsc`.
+    /// The guest's TSC at the host's `host_tsc`.
     pub(crate) fn guest_tsc(&self, host_tsc: u64) -> u64 {
         self.scaled(host_tsc).wrapping_add_signed(self.offset)
     }
 
-    /// This many ticks of the host's counter, in those of the guest's.
+    /// Converts a number of host ticks to guest ticks.
     pub(crate) fn scaled(&self, ticks: u64) -> u64 {
         match self.scaling {
             Some((ratio, bits)) => ((u128::from(ticks) * u128::from(ratio)) >> bits) as u64,

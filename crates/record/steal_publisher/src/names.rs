@@ -1,11 +1,11 @@
-//! The kernel's names of exits, each published when it is first needed.
+//! The kernel's names of exit reasons, each published before its first use.
 
 use std::collections::HashSet;
 
 use shmring::spans::SpanWriter;
 use timeline::reasons::ReasonNames;
 
-/// Names that were published.
+/// Codes whose names were published.
 #[derive(Debug)]
 pub(crate) struct Names {
     of_kernel: ReasonNames,
@@ -17,7 +17,7 @@ impl Names {
         Self { of_kernel, published: HashSet::new() }
     }
 
-    /// Publishes the name of a code, unless it was.
+    /// Publishes the name of a code, unless it was published before.
     pub(crate) fn publish(&mut self, isa: u8, code: u32, writer: &mut SpanWriter) {
         if self.published.insert((isa, code)) {
             let name = self.of_kernel.name(isa, code.into());

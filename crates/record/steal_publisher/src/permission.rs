@@ -1,4 +1,4 @@
-//! Finds the VM that receives spans, and checks that only this VM has the memory.
+//! Finds the VM that receives spans, and checks that only this VM maps the memory.
 
 use std::path::PathBuf;
 
@@ -14,10 +14,10 @@ pub(crate) struct Permitted {
     pub(crate) memory: PathBuf,
 }
 
-/// What `NAME`, `shm:FILE` or `NAME=shm:FILE` means among the VMs that run.
+/// Resolves `NAME`, `shm:FILE` or `NAME=shm:FILE` among the running VMs.
 ///
 /// # Errors
-/// When there is no such VM, or the memory is not that one's alone.
+/// When there is no such VM, or another VM maps the memory, too.
 pub(crate) fn find(spec: &str, vms: &[Vm]) -> Result<Permitted> {
     let permitted = named(spec, vms)?;
     let Permitted { vm, memory } = &permitted;
@@ -57,7 +57,7 @@ fn named(spec: &str, vms: &[Vm]) -> Result<Permitted> {
     Ok(Permitted { vm: vm.ok_or_else(no_vm)?, memory })
 }
 
-/// The VM that is called so, or has that process id.
+/// The VM with this name or process id.
 fn called(name: &str, vms: &[Vm]) -> Result<Option<Vm>> {
     let found = vms::called(vms, name);
     Ok(found.map_err(|error| PublishError::Usage(error.to_string()))?.cloned())
@@ -121,7 +121,7 @@ mod tests {
             testkit::skip!("this user may not look at map_files");
             return;
         }
-        // The process is the same under another number: its thread group's, by way of /proc/thread-self.
+        // /proc/thread-self gives the process another id: that of a thread.
         let thread = fs::read_link("/proc/thread-self").unwrap();
         let tid: u32 = thread.file_name().unwrap().to_str().unwrap().parse().unwrap();
         if tid != own_pid {

@@ -1,4 +1,4 @@
-//! A thread for each guest that spans are published to: looks, publishes, sleeps.
+//! One thread per guest: reads the trace, publishes spans, sleeps.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,20 +18,20 @@ use crate::permission::{self, Permitted};
 use crate::spans::Spans;
 use crate::trace::Trace;
 
-/// How far the published time lies in the past, as a part of a second: an event that was begun by then is in
-/// the kernel's buffer, also where the CPU it happened on is a vCPU that is kept from running.
+/// The published time lags by this fraction of a second: an event that had begun by then is in the kernel's buffer,
+/// even if its CPU is a vCPU that was preempted.
 const BEHIND: u64 = 200;
-/// Looks come no closer.
+/// Min interval.
 const SHORTEST: Duration = Duration::from_millis(1);
-/// Looks between two times that KVM is asked for clocks, and whether the VM is still there.
+/// Number of intervals between two checks of KVM's clocks and of the VM's existence.
 const CLOCK_LOOKS: u32 = 10;
 
-/// Who gets spans, and how soon.
+/// Which guests get spans, and how soon.
 #[derive(Clone, Debug)]
 pub struct PublishOptions {
     /// Guests: names of VMs, or `[NAME=]shm:FILE`.
     pub guests: Vec<String>,
-    /// Time between two looks, a millisecond at least.
+    /// Publishing interval, at least a millisecond.
     pub interval: Duration,
 }
 
@@ -42,26 +42,25 @@ pub struct Publisher {
     guests: Vec<(String, JoinHandle<Result<Summary>>)>,
 }
 
-/// What was published to one guest.
+/// Totals of one guest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// The VM's name.
     pub vm: String,
     /// Spans of all its vCPUs.
     pub spans: u64,
-    /// Pages of events that were read.
+    /// Number of event pages read.
     pub pages: u64,
-    /// Events that were lost.
+    /// Lost events.
     pub lost_events: u64,
     pub looks: u64,
-    /// CPU time that all this took, in nanoseconds; the kernel's for writing events is not in it.
+    /// CPU time of the publishing thread, in nanoseconds; excludes the kernel's time for writing events.
     pub cpu_ns: u64,
-    /// Why it ended before it was stopped.
+    /// Why publishing ended early.
     pub over: Option<&'static str>,
 }
 
 impl Publisher {
-    /// Begins to publish. All guests can be served, or none is.
+    /// Starts publishing, for all guests or for none.
     ///
     /// # Errors
     /// When a guest can't be served, or this system can't be traced.
@@ -87,21 +86,21 @@ impl Publisher {
         Ok(Self { stop, guests })
     }
 
-    /// Names of the VMs that spans are published to.
+    /// Names of the VMs that get spans.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.guests.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Whether no guest is served any more.
+    /// Whether all guests' threads have ended.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.guests.iter().all(|(_, thread)| thread.is_finished())
     }
 
-    /// Ends, and says what was published.
+    /// Stops, and returns the totals.
     ///
     /// # Errors
-    /// When the trace of one of them could not be read.
+    /// When the trace of a guest could not be read.
     pub fn end(self) -> Result<Vec<Summary>> {
         self.stop.set();
         let join = |(_, thread): (String, JoinHandle<Result<Summary>>)| {
@@ -168,14 +167,14 @@ impl Guest {
         Ok(summary)
     }
 
-    /// Publishes all up to some ticks ago.
+    /// Publishes everything older than `behind` ticks.
     fn look(&mut self, behind: u64) -> Result<Option<&'static str>> {
         let until = sys::tsc().unwrap_or(0).saturating_sub(behind);
         self.trace.take(until, &mut self.spans)?;
         Ok(self.spans.publish(until, self.trace.lost()).err())
     }
 
-    /// Clocks may have been set, by the guest or by a migration.
+    /// The guest or a migration may have set the clocks.
     fn look_at_clocks(&mut self) -> Option<&'static str> {
         let Some(now) = vms::vm_of(self.vm.pid) else { return Some("it has ended") };
         for (index, vcpu) in self.vm.vcpus.iter().enumerate() {

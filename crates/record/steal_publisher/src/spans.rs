@@ -1,4 +1,4 @@
-//! Cycles of vCPUs become spans on the guest's clock.
+//! Converts cycles of vCPUs to spans on the guest's clock.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -15,24 +15,24 @@ use crate::names::Names;
 #[cfg(test)]
 mod tests;
 
-/// Switches of a vCPU that are remembered: those between two points up to which all is published.
+/// Max switches to remember per vCPU: those since the last published time.
 const MAX_SWITCHES: usize = 1 << 16;
-/// Threads whose owners are remembered; ids come again, so not for ever.
+/// Max threads whose owners are cached; bounded, because thread ids are reused.
 const MAX_THREADS: usize = 4096;
 
-/// A vCPU that is published.
+/// State of a published vCPU.
 #[derive(Debug)]
 struct Vcpu {
     tid: u32,
     clock: GuestClock,
-    /// When it was taken off its CPU, and who came in its place.
+    /// When the vCPU was switched out, and what ran instead.
     switched: VecDeque<(u64, By)>,
     /// The exit whose beginning was published last.
     last_exit_ns: Option<u64>,
     coverage: Coverage,
 }
 
-/// Everything that is published of one VM.
+/// State of a VM's spans.
 #[derive(Debug)]
 pub(crate) struct Spans {
     cycles: VcpuCycles,
@@ -66,7 +66,7 @@ impl Spans {
         Self { cycles: VcpuCycles::default(), sender }
     }
 
-    /// Publishes all up to a moment of the host's TSC.
+    /// Publishes everything up to a time on the host's TSC.
     ///
     /// # Errors
     /// Why nothing more reaches the guest.
@@ -80,24 +80,23 @@ impl Spans {
             self.sender.writer.announce(index, vcpu.coverage);
         }
         let goes_on = self.sender.writer.beat();
-        // What was cut holds zeros, which look as if somebody had written them.
+        // Truncated memory reads as zeros, as if another program had written them.
         self.sender.writer.check().map_err(|_| "its memory was truncated during use")?;
         if goes_on { Ok(()) } else { Err("another program wrote to its memory") }
     }
 
-    /// KVM may have changed a vCPU's clock.
+    /// Updates a vCPU's clock, which KVM may have changed.
     pub(crate) fn set_clock(&mut self, index: usize, clock: GuestClock) {
         if let Some(vcpu) = self.sender.vcpus.get_mut(index) {
             vcpu.clock = clock;
         }
     }
 
-    /// Spans so far.
     pub(crate) fn count(&self) -> u64 {
         self.sender.spans
     }
 
-    /// Says that nothing more comes.
+    /// Publishes the end.
     pub(crate) fn end(self) {
         self.sender.writer.end();
     }
@@ -125,7 +124,7 @@ impl SpanSender {
             return;
         };
         let by = match (comes, is_vcpu) {
-            // Nobody: the CPU is idle.
+            // The CPU is idle.
             (0, _) => By::Unknown,
             (_, true) => By::OwnVcpu,
             _ if self.owners.is_own(comes) => By::OwnVmm,
@@ -139,7 +138,7 @@ impl SpanSender {
 }
 
 impl Vcpu {
-    /// Who came in its place when it was last taken off its CPU, by then.
+    /// What ran after the last switch-out before `host_tsc`.
     fn by(&mut self, host_tsc: u64) -> By {
         while self.switched.get(1).is_some_and(|(at, _)| *at <= host_tsc) {
             self.switched.pop_front();
@@ -170,7 +169,7 @@ impl Vcpu {
     }
 }
 
-/// What is published of an interval; nothing while the vCPU runs its guest.
+/// The published activity of an interval; `None` while the vCPU runs its guest.
 fn activity(activity: VcpuActivity) -> Option<Activity> {
     Some(match activity {
         VcpuActivity::Guest => return None,
@@ -203,7 +202,7 @@ impl CycleSink for SpanSender {
     }
 }
 
-/// Which threads are the VMM's own.
+/// Which threads belong to the VMM.
 #[derive(Debug)]
 struct Owners {
     tasks: PathBuf,

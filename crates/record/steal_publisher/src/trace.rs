@@ -1,4 +1,4 @@
-//! The kernel's trace of one VM's vCPU threads only.
+//! The kernel's trace of only one VM's vCPU threads.
 
 use ftrace::eventfmt::EventFormat;
 use ftrace::ringbuf::PageLayout;
@@ -12,10 +12,10 @@ use vms::Vm;
 
 use crate::error::{PublishError, Result};
 
-/// Events of exits and of a thread's place on its CPU. `kvm_vcpu_wakeup` is not among them: its
-/// time is in nanoseconds, which can't be laid over ticks.
+/// Events of exits and entries. `kvm_vcpu_wakeup` is not among them: its duration is in nanoseconds, which can't be
+/// matched to ticks.
 const EVENTS: [&str; 2] = ["kvm:kvm_exit", "kvm:kvm_entry"];
-/// Taken where the kernel has them.
+/// Recorded if the kernel has them.
 const OPTIONAL: [&str; 9] = [
     "kvm:kvm_userspace_exit",
     "kvm:kvm_fpu",
@@ -30,10 +30,10 @@ const OPTIONAL: [&str; 9] = [
 /// Size of each CPU's buffer: one VM's events, for an interval or two.
 const BUFFER_KIB: u64 = 2048;
 
-/// The trace, while it is read.
+/// A running trace.
 #[derive(Debug)]
 pub(crate) struct Trace {
-    // Pages hold files of the instance, which goes after them.
+    // Drop order: pages hold files of the instance.
     pages: Vec<(u32, RawPages)>,
     session: TraceSession,
     live: LiveTraceEvents,
@@ -42,7 +42,7 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// Begins to trace the vCPU threads of a VM. `is_first` of this process.
+    /// Starts tracing the vCPU threads of a VM. `is_first`: the first trace of this process.
     pub(crate) fn begin(vm: &Vm, is_first: bool) -> Result<(Self, ReasonNames)> {
         let wanted = EVENTS.map(str::to_owned);
         let session = TraceSession::set_up(
@@ -69,7 +69,7 @@ impl Trace {
         let live = LiveTraceEvents::new(&formats, layout, cpus.len(), |format| {
             VcpuCycles::wanted(format, false)
         });
-        // Before any event is on: not one of another VM's threads comes in.
+        // Before any event is enabled, so that no event of another VM's threads is recorded.
         let threads = vm.vcpus.iter().map(|vcpu| vcpu.tid.to_string());
         session.only_threads(&threads.collect::<Vec<_>>().join(" "))?;
         session.enable_events()?;
@@ -78,10 +78,10 @@ impl Trace {
         Ok((Self { pages, session, live, page, read: 0 }, names))
     }
 
-    /// Takes what is in the kernel's buffers now, and gives `sink` what was before a moment.
+    /// Reads the kernel's buffers, and passes events before `until` to `sink`.
     pub(crate) fn take(&mut self, until: u64, sink: &mut impl TraceEventSink) -> Result<()> {
         for (index, (cpu, pages)) in self.pages.iter_mut().enumerate() {
-            // A buffer that is filled as fast as it is read ends here all the same.
+            // Bounds the reads if a buffer fills as fast as it is read.
             let max = 2 * (BUFFER_KIB as usize * 1024) / self.page.len().max(1);
             let cpu = u16::try_from(*cpu).unwrap_or(u16::MAX);
             for _ in 0..max {
@@ -101,14 +101,14 @@ impl Trace {
         self.read
     }
 
-    /// Events that the kernel could not keep, and those that came too late to be given in order.
+    /// Events that the kernel dropped, and those that came too late for the right order.
     pub(crate) fn lost(&self) -> u64 {
         let cpus = self.pages.iter().map(|(cpu, _)| *cpu);
         let lost = cpus.filter_map(|cpu| Some(self.session.stats(cpu).ok()?.0.events()));
         lost.sum::<u64>().max(self.live.lost()).saturating_add(self.live.late())
     }
 
-    /// Ticks of the host's TSC in a second.
+    /// Frequency of the host's TSC.
     pub(crate) fn ticks_per_second(&self) -> Option<u64> {
         let conversion = self.session.clock().tsc_conversion?;
         let per_second = 1_000_000_000_u128.checked_shl(conversion.shift)?;

@@ -41,7 +41,7 @@ impl GuestAddress {
     }
 
     /// [`GuestAddress::find`], with all other channels of a VM that is named without one: its agent may listen on any
-    /// of them. Channels that have no listener come last.
+    /// of them. Channels on which a missing agent shows at once come first.
     ///
     /// # Errors
     /// As [`GuestAddress::find`].

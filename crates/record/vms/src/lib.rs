@@ -74,8 +74,8 @@ fn name(words: &[String]) -> Option<String> {
     after("--id").cloned()
 }
 
-/// Channels: virtio-serial ports for an agent, then vsock. The folder of a port is that of the first socket named like
-/// one.
+/// Channels, preferred first: shared memory, virtio-serial ports (the folder of the socket `hyperscope.control`),
+/// vsock.
 fn channels(words: &[String]) -> Vec<String> {
     let parts = || words.iter().flat_map(|word| word.split(','));
     let socket = |part: &str| {

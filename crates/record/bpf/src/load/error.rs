@@ -138,7 +138,7 @@ fn not_allowed() -> LoadError {
     }
 }
 
-/// The selected mode in brackets, unless it is none or does not restrict reading memory.
+/// The selected lockdown mode, if it forbids BPF programs.
 fn lockdown(modes: &str) -> Option<&str> {
     let mode = modes.split_whitespace().find_map(|mode| mode.strip_prefix('['))?;
     Some(mode.trim_end_matches(']')).filter(|&mode| mode == "confidentiality")

@@ -12,20 +12,20 @@ use rustls::Connection;
 use super::HANDSHAKE;
 use crate::peer::Fingerprint;
 
-/// Bytes carried at once.
+/// Bytes per read.
 const BYTES: usize = 64 << 10;
-/// The longest single wait; nothing happens in between.
+/// Max time of a single wait; nothing happens in between.
 const LOOK: Duration = Duration::from_secs(60);
 
-/// Carries until either side ends, and closes both then.
-/// Who the other side is is `shown` before anything that it says.
+/// Carries until either side ends, then closes both. Sets `shown` to the peer's identity before any of its bytes are
+/// passed on.
 pub(super) fn carry(
     tcp: &TcpStream,
     connection: Connection,
     inside: &UnixStream,
     shown: &OnceLock<Fingerprint>,
 ) {
-    // Whoever uses the stream sees that it has ended.
+    // The stream's user sees the end.
     let _ = Carrier::new(tcp, connection, inside, shown).and_then(|mut carrier| carrier.run());
     let _ = tcp.shutdown(Shutdown::Both);
     let _ = inside.shutdown(Shutdown::Both);
@@ -36,7 +36,7 @@ struct Carrier<'a> {
     connection: Connection,
     inside: &'a UnixStream,
     shown: &'a OnceLock<Fingerprint>,
-    /// Bytes received that the stream's user has not taken yet.
+    /// Bytes received that the stream's user has not read yet.
     waiting: Vec<u8>,
     /// The stream's user has ended.
     is_over: bool,
@@ -79,7 +79,7 @@ impl<'a> Carrier<'a> {
     fn wait(&self) -> io::Result<()> {
         let mut of_tcp = PollFlags::empty();
         let mut of_inside = PollFlags::empty();
-        // What was not taken yet is not added to.
+        // Reads no more until the stream's user has read everything.
         of_tcp.set(PollFlags::IN, self.waiting.is_empty());
         of_tcp.set(PollFlags::OUT, self.connection.wants_write());
         of_inside.set(PollFlags::OUT, !self.waiting.is_empty());
@@ -99,7 +99,7 @@ impl<'a> Carrier<'a> {
         Ok(())
     }
 
-    /// Whether more of the stream's user can be taken.
+    /// Whether to read from the stream's user.
     fn takes(&self) -> bool {
         !self.is_over && !self.connection.is_handshaking() && !self.connection.wants_write()
     }
@@ -112,7 +112,7 @@ impl<'a> Carrier<'a> {
         let is_open = would_wait(self.connection.read_tls(&mut self.tcp))? != Some(0);
         let state = self.connection.process_new_packets();
         let state = state.map_err(|error| {
-            // The other side learns why.
+            // Sends the peer an alert with the reason.
             let _ = self.connection.write_tls(&mut self.tcp);
             io::Error::other(error)
         })?;
@@ -128,7 +128,7 @@ impl<'a> Carrier<'a> {
         Ok(is_open && !state.peer_has_closed())
     }
 
-    /// Hands what was read to the stream's user, as far as that takes it.
+    /// Passes received bytes to the stream's user, as far as it accepts them.
     fn give(&mut self) -> io::Result<()> {
         while !self.waiting.is_empty() {
             match would_wait(self.inside.write(&self.waiting))? {
@@ -139,7 +139,7 @@ impl<'a> Carrier<'a> {
         Ok(())
     }
 
-    /// Takes what the stream's user wants to send.
+    /// Reads what the stream's user wants to send.
     fn take(&mut self) -> io::Result<()> {
         if !self.takes() {
             return Ok(());
@@ -160,7 +160,7 @@ impl<'a> Carrier<'a> {
     }
 }
 
-/// None where an operation would have had to wait.
+/// `None` if the operation would block.
 fn would_wait(result: io::Result<usize>) -> io::Result<Option<usize>> {
     match result {
         Ok(count) => Ok(Some(count)),

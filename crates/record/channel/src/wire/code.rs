@@ -1,30 +1,30 @@
-//! A guest's kernel's code where samples saw it run, on its way to the host: pieces of memory, in order.
+//! Kernel code of a guest around its samples, sent to the host in pieces of memory in ascending order.
 
 use crate::wire::fields::{Fields, Malformed, Payload};
 
-/// The longest piece: whole pages that fit in a message.
+/// Max size of a piece: whole pages that fit in a message.
 pub const MAX_CODE_BYTES: usize = 28 << 10;
 
-/// The kernel's code is wanted where the next recording's samples see it run. Agents that know nothing of it
-/// leave this out, and send none.
+/// Requests the kernel code around the samples of the next recording. Agents without this feature ignore the request,
+/// and send none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeRequest {
-    /// Pieces at most.
+    /// Max number of pieces.
     pub pieces: u32,
-    /// Bytes of all at most.
+    /// Max bytes of all pieces.
     pub bytes: u32,
 }
 
-/// A piece of the kernel's memory. One without bytes is none: it says that all were sent.
+/// A piece of the kernel's memory. An empty piece marks the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodePiece {
-    /// Pieces that were sent before.
+    /// Number of pieces sent before.
     pub before: u32,
-    /// What an ELF file calls this processor: `e_machine`.
+    /// The processor's `e_machine` in ELF.
     pub elf_machine: u16,
-    /// Where it is; no piece begins before the end of the one before.
+    /// Its address; pieces are in ascending order and do not overlap.
     pub address: u64,
-    /// What is there, at most [`MAX_CODE_BYTES`].
+    /// Its content, at most [`MAX_CODE_BYTES`].
     pub bytes: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! The control stream: messages with a head that says where each begins and ends.
+//! The control stream: messages with a head that has their length.
 //!
 //! ```text
 //! offset  size
@@ -11,19 +11,19 @@
 //!     24     n  payload
 //! ```
 //!
-//! A serial port keeps what a client that is gone has left unread, and may begin in the middle of
-//! it: the decoder skips what is no message.
+//! A serial port keeps what a disconnected client left unread, and reading may begin in the middle of a message: the
+//! decoder skips bytes that form no message.
 
 use crate::wire::fields::Payload;
 use crate::wire::message::Message;
 
-/// What a message begins with.
+/// Magic number of a message.
 const MAGIC: [u8; 4] = *b"HSCM";
 const HEAD_BYTES: usize = 24;
-/// The longest payload. A message fits in the 32 KiB that one write to a virtio port takes.
+/// Max size of a payload. A message fits in the 32 KiB that one write to a virtio port accepts.
 pub const MAX_PAYLOAD_BYTES: usize = 30 << 10;
 
-/// A message of a session as bytes; None when it is too long, as lists of thousands of events are.
+/// Encodes a message of a session; `None` if it is too long, for example because it lists thousands of events.
 #[must_use]
 pub fn encode(session: u64, message: &Message) -> Option<Vec<u8>> {
     let mut payload = Payload::default();
@@ -46,37 +46,37 @@ fn crc(head: &[u8], payload: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Finds messages in a stream. It keeps the bytes of one message at most.
+/// Finds messages in a stream. It buffers at most one message.
 #[derive(Debug, Default)]
 pub struct ControlDecoder {
     bytes: Vec<u8>,
-    /// Bytes of those that were used.
+    /// Bytes of `bytes` that were consumed.
     used: usize,
     skipped: u64,
 }
 
 impl ControlDecoder {
-    /// A decoder at the beginning of a stream, or anywhere in it.
+    /// A decoder that may start anywhere in a stream.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the next bytes of the stream. [`ControlDecoder::next`] is asked until it gives nothing
-    /// before there are more, so that at most one message is kept in addition.
+    /// Adds the next bytes of the stream. The caller first drains [`ControlDecoder::next`], so that the buffer holds at
+    /// most one partial message besides `bytes`.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.used.min(self.bytes.len()));
         self.used = 0;
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next message and its session; None until there are more bytes.
+    /// The next message and its session; `None` until more bytes arrive.
     #[allow(clippy::should_implement_trait, reason = "None is not the end")]
     pub fn next(&mut self) -> Option<(u64, Message)> {
         loop {
             let rest = self.bytes.get(self.used..).unwrap_or_default();
             let found = rest.windows(MAGIC.len()).position(|window| window == MAGIC);
-            // What may be the beginning of a magic number stays.
+            // The last bytes may be the beginning of a magic number.
             let skip = found.unwrap_or(rest.len().saturating_sub(MAGIC.len().saturating_sub(1)));
             self.skip(skip);
             found?;
@@ -91,8 +91,8 @@ impl ControlDecoder {
         }
     }
 
-    /// Stops waiting for the rest of a message whose sender seems to be gone: what came is looked
-    /// through for others.
+    /// Stops waiting for the rest of a message whose sender seems to be gone: searches the received bytes for other
+    /// messages.
     pub fn give_up(&mut self) {
         if matches!(self.here(), Here::NotYet)
             && self.bytes.len().saturating_sub(self.used) >= HEAD_BYTES
@@ -101,7 +101,7 @@ impl ControlDecoder {
         }
     }
 
-    /// Bytes that were part of no message.
+    /// Bytes that belonged to no message.
     #[must_use]
     pub fn skipped(&self) -> u64 {
         self.skipped
@@ -112,7 +112,7 @@ impl ControlDecoder {
         self.skipped = self.skipped.saturating_add(count as u64);
     }
 
-    /// What stands where a magic number does.
+    /// Classifies the bytes at the current position.
     fn here(&self) -> Here {
         let rest = self.bytes.get(self.used..).unwrap_or_default();
         let Some((head, rest)) = rest.split_at_checked(HEAD_BYTES) else { return Here::NotYet };
@@ -141,7 +141,7 @@ struct Head {
     session: u64,
     length: usize,
     crc: u32,
-    /// What the checksum covers, in addition to the payload.
+    /// The checksum covers these bytes and the payload.
     summed: [u8; HEAD_BYTES - 4],
 }
 

@@ -1,34 +1,34 @@
-//! Where in a guest's memory, and among its ports, its devices are: that behind its channel, and those of virtio with their names.
+//! Addresses of a guest's devices, memory and ports: the channel's device, and virtio devices with their names.
 
 use crate::wire::fields::{Fields, Malformed, Payload};
 
-/// Ranges that a message has at most; a PCI device has seven.
+/// Max ranges in a message; a PCI device has up to seven.
 pub const MAX_DEVICE_RANGES: usize = 64;
 
-/// Devices that a message names at most: what a guest has beyond them has no names.
+/// Max named devices in a message; the guest's further devices have no names.
 pub const MAX_NAMED_DEVICES: usize = 64;
-/// Ranges of a device that has a name, at most.
+/// Max ranges of a named device.
 pub const MAX_RANGES_OF_ONE: usize = 8;
-/// Bytes of a device's name at most: Linux names disks with 31, networks' interfaces with 15.
+/// Max bytes of a device's name: Linux has 31 for disks, 15 for network interfaces.
 pub const MAX_DEVICE_NAME_BYTES: usize = 32;
 
 /// A virtio device of a guest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedDevice {
-    /// Its name among the devices of virtio: `virtio3`.
+    /// Its virtio name: `virtio3`.
     pub name: String,
-    /// What the guest calls its disk or network interface: `vda`. None: it has neither.
+    /// The guest's name of its disk or network interface: `vda`. `None`: it has neither.
     pub called: Option<String>,
     pub ranges: Vec<DeviceRange>,
 }
 
-/// Guest physical addresses, or x86's ports, at which a device is reached.
+/// A range of guest physical addresses or x86 I/O ports of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DeviceRange {
-    /// Ports, not memory.
+    /// I/O ports instead of memory.
     pub ports: bool,
     pub first: u64,
-    /// The last, which belongs to it.
+    /// The last address, inclusive.
     pub last: u64,
 }
 

@@ -1,22 +1,22 @@
-//! What an event costs a guest that records it, as its agent has measured it.
+//! The cost of an event in the guest that records it, measured by its agent.
 
 use crate::wire::fields::{Fields, Malformed, Payload};
 
-/// Rounds that a message has at most.
+/// Max rounds in a message.
 pub const MAX_COST_ROUNDS: usize = 64;
 
-/// An event that was made so often, recorded and not recorded, in turns.
+/// Measurements of an event, alternately recorded and not recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventCost {
     /// The event, as `SYSTEM:NAME`.
     pub event: String,
-    /// How often it was made in each stretch that was measured.
+    /// Number of events in each measured stretch.
     pub repeats: u32,
     /// The rounds, in order.
     pub rounds: Vec<CostRound>,
 }
 
-/// What a stretch of events took: the median of those in each half of a round.
+/// Median time of a stretch of events, in each half of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CostRound {
     /// With the event off.

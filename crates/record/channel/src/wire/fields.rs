@@ -1,10 +1,10 @@
-//! Numbers, texts and lists in a message: little endian, each list and text after its length.
+//! Numbers, texts and lists in a message: little endian, with a length before each list and text.
 
-/// The message ends early, or holds what can't be.
+/// The message ends early, or has an invalid value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
-/// Takes fields off the front of a payload.
+/// Reads fields from the front of a payload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields<'a>(&'a [u8]);
 
@@ -53,8 +53,7 @@ impl<'a> Fields<'a> {
         Ok(String::from_utf8_lossy(bytes).into_owned())
     }
 
-    /// A list: its length, then its members. One member takes a byte at least, so that no list is
-    /// longer than the message.
+    /// A list: its length, then its members. A member takes at least one byte, so the message's size bounds the list.
     pub(crate) fn list<T>(
         &mut self,
         mut member: impl FnMut(&mut Self) -> Result<T, Malformed>,
@@ -73,12 +72,12 @@ impl<'a> Fields<'a> {
         if self.flag()? { value(self).map(Some) } else { Ok(None) }
     }
 
-    /// What is left of the payload.
+    /// The rest of the payload.
     pub(crate) fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.0)
     }
 
-    /// A payload ends with its last field: later versions have another number.
+    /// A payload ends with its last field: a later version with more fields has another number.
     pub(crate) fn end(self) -> Result<(), Malformed> {
         if self.0.is_empty() { Ok(()) } else { Err(Malformed) }
     }
@@ -114,14 +113,14 @@ impl Payload {
         self.u8(value.into())
     }
 
-    /// A text; what does not fit in a text's length is cut off.
+    /// A text; cut off if its length does not fit.
     pub(crate) fn text(&mut self, value: &str) -> &mut Self {
         let length = u16::try_from(value.len()).unwrap_or(u16::MAX);
         let fits = value.as_bytes().get(..length.into()).unwrap_or_default();
         self.u16(length).bytes(fits)
     }
 
-    /// A list; what does not fit in a list's length is left out.
+    /// A list; cut off if its length does not fit.
     pub(crate) fn list<T>(
         &mut self,
         values: &[T],

@@ -1,4 +1,4 @@
-//! What host and agent say to each other, and how it is laid out.
+//! The messages between host and agent, and their layout.
 
 use crate::wire::code::{CodePiece, CodeRequest};
 use crate::wire::device::{self, DeviceRange, NamedDevice};
@@ -8,54 +8,55 @@ use crate::wire::samples::{SamplePart, SampleRequest, SamplesEnd};
 use crate::wire::text::Text;
 use crate::wire::view::{GuestView, ViewRequest};
 
-/// One message of a control stream.
+/// A message of a control stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     /// Host: identify yourself. Ends any earlier recording.
     HostHello,
-    /// Guest: the answer. With session 0 it was not asked for: somebody is at the other end at last.
+    /// Guest: the answer. With session 0 it is unsolicited: the other end of the channel was just opened.
     GuestHello(GuestHello),
-    /// Whoever made this connection: it is page stream number so and so of the session.
+    /// Connecting side: this connection is the page stream with this number.
     Attach(u32),
-    /// Host: record this.
+    /// Host: start this recording.
     Start(Box<Start>),
-    /// Guest: it is recorded, from now on.
+    /// Guest: the recording runs.
     Started(Started),
-    /// Guest: part of a text that pages are read with.
+    /// Guest: part of a text that decodes the pages.
     Text(Text),
-    /// Guest: how it is going.
+    /// Guest: progress.
     Status(Status),
-    /// Host: that's all.
+    /// Host: stop the recording.
     Stop,
-    /// Guest: what one CPU's kernel counted, and how many bytes of pages were sent.
+    /// Guest: the kernel's counts of a CPU, and the number of page bytes sent.
     CpuEnd(CpuEnd),
     /// Guest: all pages and texts were sent.
     Ended(Status),
-    /// Guest: no, because.
+    /// Guest: the request is refused, with the reason.
     Refused(String),
-    /// Host: still here. A guest that hears nothing for long stops recording.
+    /// Host: keepalive. A guest that receives nothing for long stops recording.
     Alive,
-    /// Host: from now on these filters.
+    /// Host: use these filters from now on.
     Filter(Vec<EventFilter>),
-    /// Guest: where the device behind this channel is in its memory and among its ports.
+    /// Guest: memory and port ranges of this channel's device.
     Device(Vec<DeviceRange>),
-    /// Guest: what an event costs it. After the end of a recording that its kernel had begun by itself.
+    /// Guest: the cost of an event. Sent after a boot recording ends.
     EventCost(EventCost),
-    /// Host: sample, in the recording that [`Message::Start`] begins next.
+    /// Host: sample the recording that the next [`Message::Start`] begins.
     Sample(SampleRequest),
-    /// Guest: part of what was sampled.
+    /// Guest: part of the samples.
     Samples(SamplePart),
-    /// Guest: that was all of it.
+    /// Guest: all samples were sent.
     SamplesEnd(SamplesEnd),
-    /// Host: the kernel's code is wanted, too, where the samples of [`Message::Sample`] see it.
+    /// Host: send the kernel code around the samples of [`Message::Sample`] as well.
     KeepCode(CodeRequest),
-    /// Guest: a piece of that, before [`Message::SamplesEnd`].
+    /// Guest: a piece of kernel code, before [`Message::SamplesEnd`].
     Code(CodePiece),
-    /// Host: how do you see yourself? The first message of a connection that is for this alone, and never ends a recording.
+    /// Host: how do you see yourself? It is the first message of a connection for views only, and never ends a
+    /// recording.
     AskView(ViewRequest),
     /// Guest: the answer.
     View(Box<GuestView>),
-    /// Guest: where its virtio devices are, by their names.
+    /// Guest: addresses and names of its virtio devices.
     Devices(Vec<NamedDevice>),
 }
 
@@ -66,118 +67,116 @@ pub struct GuestHello {
     pub version: u16,
     /// The kernel's id of this boot.
     pub boot_id: [u8; 16],
-    /// The kernel's release, version and machine; its host name.
+    /// The kernel's release, version and machine, and the host name.
     pub uname: String,
     pub host_name: String,
     /// The agent's version.
     pub agent: String,
-    /// Whether its numbers are big endian.
+    /// Whether the guest is big endian.
     pub big_endian: bool,
-    /// Bytes of a `long` of its kernel.
+    /// Size of the kernel's `long`.
     pub long_bytes: u8,
-    /// Bytes of a page of its ring buffer.
+    /// Size of a ring buffer page.
     pub page_bytes: u32,
-    /// CPUs that it may have.
+    /// Number of possible CPUs.
     pub cpus: u32,
-    /// Page streams that it uses: one a CPU, or fewer.
+    /// Number of page streams: one per CPU, or fewer.
     pub streams: u32,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventFilter {
-    /// `SYSTEM:NAME`, or a pattern of those.
+    /// `SYSTEM:NAME`, or a pattern.
     pub event: String,
-    /// As the kernel takes it.
+    /// Filter in the kernel's syntax.
     pub filter: String,
 }
 
-/// What is to be recorded.
+/// A request to record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Start {
-    /// Events, systems and patterns; each names one at least.
+    /// Events, systems and patterns; each must match an event.
     pub events: Vec<String>,
-    /// Such as need not be there.
+    /// Patterns that may match nothing.
     pub optional: Vec<String>,
     pub filters: Vec<EventFilter>,
     /// Probes, each `FUNCTION [ARGUMENTS]`.
     pub probes: Vec<String>,
-    /// The trace clock; unset: the best one.
+    /// The trace clock; `None`: the best one.
     pub clock: Option<String>,
-    /// Size of each CPU's buffer in the kernel; unset: by the number of CPUs.
+    /// Size of each CPU's buffer in the kernel; `None`: depends on the number of CPUs.
     pub buffer_kib: Option<u32>,
-    /// Whether symbols are wanted.
+    /// Whether to send symbols.
     pub kallsyms: bool,
-    /// How often the guest says how it is going; 0: never.
+    /// Interval of [`Message::Status`]; 0: never.
     pub status_ms: u32,
-    /// How long events may stay in the guest's kernel before they are sent, also those on pages that are
-    /// not full; 0: until its buffer is half full. Agents of the first version keep pages that are not
-    /// full unless it is less than 1000.
+    /// Max time that events stay in the guest kernel's buffer, including those on partial pages; 0: until the buffer is
+    /// half full. Agents of version 1 send partial pages only if it is less than 1000.
     pub flush_ms: u32,
-    /// Take what the kernel has recorded since it booted, by its own command line, in place of a new
-    /// recording.
+    /// Send the recording that the kernel's command line started at boot, instead of a new one.
     pub boot: bool,
-    /// Calls of functions, in addition to events.
+    /// Function tracer, in addition to events.
     pub tracer: Option<TracedFunctions>,
 }
 
-/// Which calls of functions are to be recorded. Patterns are the kernel's.
+/// Functions to trace. Patterns have the kernel's syntax.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TracedFunctions {
-    /// Returns, too, with times: `function_graph`, else `function`.
+    /// Traces returns with times: `function_graph` instead of `function`.
     pub returns: bool,
-    /// Functions; none: all that the kernel can trace.
+    /// Functions; empty: all that the kernel can trace.
     pub functions: Vec<String>,
     pub except: Vec<String>,
-    /// With returns: only what is called from these, and they themselves.
+    /// With returns: trace only these functions and their callees.
     pub within: Vec<String>,
-    /// With returns: so deep at most; 0: however deep.
+    /// With returns: max depth; 0: no limit.
     pub depth: u32,
 }
 
-/// What is recorded.
+/// The recording as started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Started {
-    /// How many events are on; their formats follow as texts.
+    /// Number of enabled events; their formats follow as texts.
     pub events: u32,
     /// The kernel's name of the trace clock.
     pub clock: String,
-    /// The kernel's line of all clocks.
+    /// The text of `trace_clock`, which lists all clocks.
     pub clock_line: String,
-    /// How ticks of the clock become nanoseconds: multiplier, shift, nanoseconds at tick 0.
+    /// Conversion of clock ticks to nanoseconds: multiplier, shift, nanoseconds at tick 0.
     pub conversion: Option<(u32, u32, u64)>,
     /// Size of each CPU's buffer in the kernel.
     pub buffer_kib: u32,
-    /// CPUs that are recorded.
+    /// The recorded CPUs.
     pub cpus: Vec<u32>,
-    /// Functions that a tracer was put into, where one was asked for and the kernel lists them.
+    /// Number of traced functions, if a tracer was requested and the kernel lists them.
     pub traced: Option<u32>,
 }
 
-/// How a recording is going in the guest.
+/// Progress of a recording in the guest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     /// CPU time that the agent used.
     pub agent_cpu_ns: u64,
-    /// How often its threads were woken up.
+    /// Number of its threads' wake-ups.
     pub wakeups: u64,
-    /// CPUs, with what their kernel counted.
+    /// The kernel's counts of each CPU.
     pub cpus: Vec<CpuCounts>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuCounts {
     pub cpu: u32,
-    /// Events that were lost.
+    /// Lost events.
     pub lost: u64,
-    /// Bytes of pages that were sent.
+    /// Bytes of pages sent.
     pub sent_bytes: u64,
 }
 
-/// What was recorded of one CPU.
+/// Totals of a CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuEnd {
     pub cpu: u32,
-    /// Bytes of pages that were sent.
+    /// Bytes of pages sent.
     pub sent_bytes: u64,
     /// The kernel's own text of its counts.
     pub stats: String,
@@ -186,7 +185,7 @@ pub struct CpuEnd {
 }
 
 impl Message {
-    /// The number that stands for the kind of message.
+    /// The number of the message's kind.
     pub(crate) fn kind(&self) -> u16 {
         match self {
             Self::HostHello => 1,

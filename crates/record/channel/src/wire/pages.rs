@@ -1,4 +1,4 @@
-//! Page streams: pages as a guest's kernel made them, with a head before each few of them.
+//! Page streams: unchanged pages of a guest's kernel, with a head before each batch.
 //!
 //! ```text
 //! offset  size
@@ -11,27 +11,26 @@
 //!     32     n  pages
 //! ```
 //!
-//! The head shows where a CPU's pages continue when a port was unplugged, an agent was killed or a
-//! guest was reset in the middle of them. Pages have no sum of their own: they pass through without
-//! being looked at.
+//! The head shows where a CPU's pages continue after a port was unplugged, an agent was killed or a guest was reset in
+//! the middle of them. Pages have no checksum: the agent forwards them without reading them.
 
 use crate::wire::fields::{Fields, Payload};
 
-/// What a head begins with.
+/// Magic number of a head.
 const MAGIC: [u8; 4] = *b"HSPG";
 pub const PAGE_HEAD_BYTES: usize = 32;
-/// Bytes of pages after one head, at most.
+/// Max bytes of pages after a head.
 pub const MAX_PAGES_BYTES: u32 = 1 << 20;
 
-/// What stands before pages.
+/// The head of a batch of pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageHead {
     pub cpu: u32,
     /// The number that the host chose.
     pub session: u64,
-    /// Bytes of the CPU's pages that were sent before.
+    /// Bytes of the CPU's pages sent before.
     pub offset: u64,
-    /// Bytes of pages that follow; 0: there are no more.
+    /// Bytes of pages that follow; 0: the CPU has no more.
     pub bytes: u32,
 }
 
@@ -47,7 +46,7 @@ impl PageHead {
         bytes
     }
 
-    /// The head in these bytes, if they are one.
+    /// Decodes a head; `None` if the bytes are not a head.
     #[must_use]
     pub fn decode(bytes: &[u8; PAGE_HEAD_BYTES]) -> Option<Self> {
         let mut fields = Fields::new(bytes);
@@ -66,32 +65,31 @@ impl PageHead {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
     Head(PageHead),
-    /// Bytes of the pages after the last head, in order; not whole pages.
+    /// Bytes of the pages after the last head, in order; not always whole pages.
     Pages(&'a [u8]),
-    /// Bytes that belong to no page.
+    /// Number of bytes that belong to no page.
     Skipped(u64),
 }
 
-/// Finds the heads and pages of one session in a stream. It keeps the bytes of a head at most.
+/// Finds the heads and pages of a session in a stream. It buffers at most one head.
 #[derive(Debug)]
 pub struct PageDecoder {
     session: u64,
-    /// The beginning of a head whose rest has not come.
+    /// The beginning of an incomplete head.
     partial_head: Vec<u8>,
-    /// Bytes of pages that are still to come.
+    /// Bytes of pages still to come.
     remaining: u32,
 }
 
 impl PageDecoder {
-    /// A decoder at the beginning of a stream, or anywhere in it. Heads of other sessions are
-    /// skipped, and what follows them is not believed to be as long as they say: whoever sent it
-    /// may have been killed on the way.
+    /// A decoder that may start anywhere in a stream. It skips heads of other sessions and ignores their lengths: their
+    /// sender may have been killed in the middle.
     #[must_use]
     pub fn new(session: u64) -> Self {
         Self { session, partial_head: Vec::new(), remaining: 0 }
     }
 
-    /// Bytes that are to come before the next head, or 0.
+    /// Bytes to come before the next head, or 0.
     #[must_use]
     pub fn remaining(&self) -> u32 {
         self.remaining
@@ -100,7 +98,7 @@ impl PageDecoder {
     /// Calls `each` with the pieces in the next bytes of the stream.
     ///
     /// # Errors
-    /// The first that `each` has; the pieces after it in these bytes are not passed on.
+    /// The first error of `each`; the remaining pieces are not passed on.
     pub fn push<E>(
         &mut self,
         mut bytes: &[u8],
@@ -133,7 +131,7 @@ impl PageDecoder {
         Ok(())
     }
 
-    /// Leaves out bytes up to where the next head may begin; how many.
+    /// Skips bytes up to the next possible head; returns their number.
     fn skip(&mut self) -> u64 {
         let later = self.partial_head.get(1..).unwrap_or_default();
         let may_begin = |at: usize| {

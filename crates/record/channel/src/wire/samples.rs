@@ -1,64 +1,63 @@
-//! Samples of what a guest's CPUs run, on their way to its host: two files of the guest's, in parts.
+//! Samples of a guest's CPUs, sent to its host: two files in parts.
 //!
-//! One is a perf.data in the form of a pipe, the other says how its clock goes with the guest's trace clock
+//! One file is a perf.data in pipe mode. The other relates its clock to the guest's trace clock
 //! (`docs/formats/collected.md`).
 
 use crate::wire::fields::{Fields, Malformed, Payload};
 
-/// How a guest is to be sampled, by the next recording that begins. Agents that know no samples leave it
-/// out, and send none.
+/// Requests samples from the next recording. Agents without this feature ignore the request, and send none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleRequest {
-    /// Samples a second on each CPU.
+    /// Samples per second and CPU.
     pub hz: u32,
-    /// What makes them.
+    /// The event that triggers them.
     pub event: SampleEvent,
 }
 
-/// What makes samples.
+/// The event that triggers samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SampleEvent {
     #[default]
     Best,
-    /// The processor's counter of cycles.
+    /// The processor's cycle counter.
     Cycles,
     /// The kernel's timer.
     CpuClock,
 }
 
-/// Which file a part is of.
+/// The file that a part belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleFile {
     /// The perf.data.
     Samples,
-    /// How clocks go.
+    /// The clock readings.
     Clocks,
 }
 
-/// Part of a file: whole records, or whole entries.
+/// Part of a file: whole records or entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SamplePart {
     pub file: SampleFile,
-    /// Bytes of the file that were sent before.
+    /// Bytes of the file sent before.
     pub offset: u64,
     /// The part.
     pub bytes: Vec<u8>,
 }
 
-/// How sampling went, after the last part.
+/// Totals of sampling, after the last part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SamplesEnd {
-    /// What made the samples, as perf calls it; empty: nothing was sampled.
+    /// perf's name of the event; empty: nothing was sampled.
     pub event: String,
-    /// Samples in the file.
+    /// Number of samples in the file.
     pub samples: u64,
-    /// Records that the kernel had no room for, where it says that.
+    /// Records that the kernel dropped, if it counts them.
     pub lost: Option<u64>,
-    /// How often the kernel held an event back.
+    /// How often the kernel throttled the event.
     pub throttled: u64,
     /// Bytes of the perf.data that were sent.
     pub sample_bytes: u64,
-    /// Why there is no more, if something failed.
+    /// Why sampling ended early, if it failed.
     pub fault: Option<String>,
 }
 

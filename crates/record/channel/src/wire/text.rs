@@ -1,4 +1,4 @@
-//! Texts that pages are read with, in parts.
+//! Texts that decode the pages, sent in parts.
 
 use crate::wire::fields::{Fields, Malformed, Payload};
 

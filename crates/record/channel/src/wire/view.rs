@@ -1,75 +1,74 @@
-//! How a guest sees itself, live: what its CPUs did, and which tasks ran, since it was asked before.
+//! A guest's live view of itself: what its CPUs did and which tasks ran since the last view.
 
 use crate::wire::fields::{Fields, Malformed, Payload};
 
-/// CPUs of a view that have figures of their own, at most: with more, messages would not hold them.
+/// Max CPUs of a view with their own figures: bounded by the size of a message.
 pub const MAX_VIEW_CPUS: usize = 256;
-/// Tasks of a view, at most.
+/// Max tasks of a view.
 pub const MAX_VIEW_TASKS: usize = 64;
-/// Bytes of a task's name, at most; Linux has 15.
+/// Max bytes of a task's name; Linux has 15.
 pub const MAX_TASK_NAME_BYTES: usize = 32;
 
-/// Asks for a view. The first message of a connection that is for views alone; then one for each view.
-/// Agents that know nothing of views don't answer.
+/// Asks for a view. It is the first message of a connection for views only, and is repeated for each view. Agents
+/// without views don't answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewRequest {
-    /// Tasks at most: those that ran longest.
+    /// Max number of tasks: those that ran longest.
     pub tasks: u16,
 }
 
-/// What a guest did since its view before, on this connection. The first has no time and no figures.
+/// The guest's activity since the last view on this connection. The first view has no span and no figures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GuestView {
-    /// How long that is, on its monotonic clock.
+    /// Length of this span on the guest's monotonic clock.
     pub span_ns: u64,
-    /// CPU time that the agent used, in all.
+    /// CPU time of the agent since its start.
     pub agent_cpu_ns: u64,
-    /// All its CPUs together.
+    /// Sum of all CPUs.
     pub all_cpus: CpuUse,
-    /// CPUs that are in that.
+    /// Number of CPUs in the sum.
     pub cpu_count: u32,
-    /// Each of them, with its number: [`MAX_VIEW_CPUS`] at most.
+    /// Number and figures of each CPU: at most [`MAX_VIEW_CPUS`].
     pub cpus: Vec<(u32, CpuUse)>,
-    /// Processes and threads of the kernel that were looked at.
+    /// Number of processes and kernel threads that were read.
     pub task_count: u32,
-    /// Threads that were not looked at: there are too many.
+    /// Number of threads that were not read because there are too many.
     pub unread_threads: u32,
     /// Run time of all threads that were read.
     pub tasks_run_ns: u64,
-    /// How long they waited for a CPU of the guest's.
+    /// Their run-queue wait in the guest.
     pub tasks_waited_ns: u64,
-    /// Those of them that ran longest: [`MAX_VIEW_TASKS`] at most.
+    /// The tasks that ran longest: at most [`MAX_VIEW_TASKS`].
     pub tasks: Vec<TaskUse>,
 }
 
-/// What a CPU of a guest did, as its kernel accounts for it (`/proc/stat`): in ticks of its timer, so that
-/// nanoseconds are no finer than those.
+/// CPU time of a guest's CPU from its `/proc/stat`. The unit of the kernel's accounting is a timer tick, so the
+/// nanoseconds have the resolution of a tick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuUse {
-    /// Programs; guests of its own are among them.
+    /// User space, including nested guests.
     pub user_ns: u64,
-    /// Its kernel.
+    /// Kernel.
     pub system_ns: u64,
-    /// Its kernel, for interrupts.
+    /// Kernel, handling interrupts.
     pub irq_ns: u64,
     /// Steal: the CPU had work, but the host ran something else.
     pub steal_ns: u64,
-    /// It had nothing to run.
+    /// Idle.
     pub idle_ns: u64,
-    /// Of [`CpuUse::user_ns`]: guests of its own.
+    /// Part of [`CpuUse::user_ns`]: nested guests.
     pub guest_ns: u64,
 }
 
-/// What all threads of a process did.
+/// Sum of a process's threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskUse {
-    /// The process.
     pub pid: u32,
     pub name: String,
     pub threads: u32,
-    /// How long they ran.
+    /// Run time.
     pub run_ns: u64,
-    /// How long they waited for a CPU of the guest's.
+    /// Run-queue wait in the guest.
     pub waited_ns: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Made-up histories, from pages to what a guest reads.
+//! Synthetic histories, from pages to what a guest reads.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::*;
 
 const ABI: Abi = Abi { order: ByteOrder::Little, long: LongSize::Eight };
 const PAGE: usize = 4096;
-/// The vCPUs' threads; the guest's TSC is ahead of the host's by so much.
+/// The vCPUs' threads; the guest's TSC is ahead of the host's by this much.
 const THREADS: [i32; 2] = [50, 51];
 const AHEAD: u64 = 1_000_000;
 
@@ -55,7 +55,7 @@ impl Publishing {
         let vcpus: Vec<RunningVcpu> = (0..).zip(THREADS).map(vcpu).collect();
         let clocks: Vec<GuestClock> =
             vcpus.iter().map(|vcpu| GuestClock::for_vcpu(vcpu).unwrap()).collect();
-        // No such process: nobody but vCPUs is the VM's own.
+        // No such process: only vCPUs belong to the VM.
         let (name, program, pid) = ("web".into(), "qemu".into(), u32::MAX);
         let vm = Vm {
             name,
@@ -127,7 +127,7 @@ enum HostEvent {
     Runs,
 }
 
-/// Times on the host's TSC, as they were written.
+/// Spans with their times on the host's TSC.
 fn plain(news: News) -> Vec<(u64, u64, Activity, By, bool, Option<u32>)> {
     let plain_span = |span: &Span| {
         let (from, to) = (span.start_tsc - AHEAD, span.end_tsc() - AHEAD);
@@ -174,7 +174,7 @@ fn exits_sleep_and_preemptions_are_published_as_they_happen() {
             (710, 800, asleep, none, false, Some(0x78)),
         ]
     );
-    // The same exit goes on, and does not begin again.
+    // The same exit continues, and does not begin again.
     publishing.page(
         0,
         &[
@@ -233,7 +233,7 @@ fn what_was_lost_is_published_as_unknown() {
     );
 }
 
-/// What may follow what, step by step: a vCPU's life.
+/// A valid random life of a vCPU, step by step.
 fn life(picks: &[(u8, u32)]) -> Vec<(u64, HostEvent)> {
     let (mut now, mut events) = (100, vec![(100, HostEvent::Entry)]);
     let mut put = |step: u32, what| {
@@ -260,7 +260,7 @@ fn life(picks: &[(u8, u32)]) -> Vec<(u64, HostEvent)> {
     events
 }
 
-/// Ticks by what was done, exits that begin, and that spans are in order and don't overlap.
+/// Ticks per activity, and number of exits; checks that spans are in order and don't overlap.
 fn sums(spans: &[Span]) -> (Vec<(Activity, u64)>, usize) {
     assert!(spans.windows(2).all(|two| two[0].end_tsc() <= two[1].start_tsc));
     let ticks_of = |activity| {
@@ -286,7 +286,7 @@ fn memory_that_is_cut_ends_it_and_is_named() {
 }
 
 proptest! {
-    /// However a history is cut into pages and looks, the same is published.
+    /// However a history is cut into pages and intervals, the published spans are the same.
     #[test]
     fn looks_change_nothing(
         lives in prop::array::uniform2(prop::collection::vec((any::<u8>(), 0..500_u32), 1..20)),
@@ -300,7 +300,7 @@ proptest! {
                 for (cpu, life) in (0..).zip(&lives) {
                     let part: Vec<_> =
                         life.iter().filter(|(at, _)| (from..until).contains(at)).copied().collect();
-                    // Full pages and the rest, as the kernel gives them.
+                    // Full pages and the rest, as from the kernel.
                     part.chunks(7).for_each(|page| publishing.page(cpu, page, None));
                 }
                 publishing.publish_until(until);

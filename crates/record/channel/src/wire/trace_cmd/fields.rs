@@ -1,6 +1,6 @@
 //! Numbers and texts in the bytes of a message.
 
-/// What has not been read of a message's bytes.
+/// The unread rest of a message.
 #[derive(Clone, Debug)]
 pub(super) struct Fields<'a>(&'a [u8]);
 
@@ -37,7 +37,7 @@ impl<'a> Fields<'a> {
         self.array().map(i64::from_be_bytes)
     }
 
-    /// A text that ends with a NUL.
+    /// A NUL-terminated text.
     pub(super) fn text(&mut self) -> Option<String> {
         let end = self.0.iter().position(|&byte| byte == 0)?;
         let text = self.take(end)?;
@@ -45,15 +45,15 @@ impl<'a> Fields<'a> {
         Some(String::from_utf8_lossy(text).into_owned())
     }
 
-    /// As many decimal numbers, each a text.
+    /// `count` decimal numbers, each a text.
     pub(super) fn ports(&mut self, count: u32) -> Option<Vec<u32>> {
-        // Each takes a byte at least: the count is no reason to take memory.
+        // Each takes at least a byte: this bounds the count before memory is allocated.
         let max = usize::try_from(count).ok().filter(|&count| count <= self.0.len())?;
         (0..max).map(|_| self.text()?.trim().parse().ok()).collect()
     }
 }
 
-/// A text and its NUL; a text ends at the first NUL in it.
+/// A text and its NUL; the text ends at its first NUL.
 pub(super) fn put_text(text: &str, to: &mut Vec<u8>) {
     let end = text.find('\0').unwrap_or(text.len());
     to.extend_from_slice(text.get(..end).unwrap_or_default().as_bytes());
@@ -64,7 +64,7 @@ pub(super) fn put_u32(value: u32, to: &mut Vec<u8>) {
     to.extend_from_slice(&value.to_be_bytes());
 }
 
-/// A count of things that fit a message; one that doesn't is refused by its size.
+/// A count of items that fit a message; the encoder refuses a message with too many by its size.
 pub(super) fn put_count(count: usize, to: &mut Vec<u8>) {
     put_u32(u32::try_from(count).unwrap_or(u32::MAX), to);
 }

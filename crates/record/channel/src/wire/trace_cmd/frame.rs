@@ -6,27 +6,27 @@ use super::MAX_BYTES;
 use super::fields::Fields;
 use super::message::{DecodeError, Message, fixed_bytes};
 
-/// Bytes of a head: size, command, size of the fixed part.
+/// Size of a head: message size, command, size of the fixed part.
 pub(super) const HEAD_BYTES: usize = 12;
 
 /// A message could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The other end is gone.
+    /// The peer is gone.
     #[error("the connection was closed")]
     Closed,
-    /// Reading failed; [`io::ErrorKind::WouldBlock`] when nothing came in time.
+    /// Reading failed; [`io::ErrorKind::WouldBlock`] on timeout.
     #[error("the connection failed")]
     Io(#[source] io::Error),
-    /// The bytes are no message.
+    /// The bytes are not a valid message.
     #[error(transparent)]
     Decode(#[from] DecodeError),
 }
 
-/// The bytes of a message.
+/// Encodes a message.
 ///
 /// # Errors
-/// When it is longer than a message may be.
+/// When it exceeds the max size.
 pub fn encode(message: &Message) -> io::Result<Vec<u8>> {
     let (command, fixed, rest) = message.parts();
     let size = HEAD_BYTES.saturating_add(fixed.len()).saturating_add(rest.len());
@@ -39,11 +39,10 @@ pub fn encode(message: &Message) -> io::Result<Vec<u8>> {
     Ok([head.as_flattened(), &fixed, &rest].concat())
 }
 
-/// The message at the beginning of `bytes`, and how many of them it takes; None when there are too
-/// few.
+/// Decodes the message at the beginning of `bytes`, and returns its size; `None` if it is incomplete.
 ///
 /// # Errors
-/// When they are no message, whatever follows.
+/// When the bytes can't become a valid message.
 pub fn decode(bytes: &[u8]) -> Result<Option<(Message, usize)>, DecodeError> {
     let Some((head, rest)) = bytes.split_first_chunk() else { return Ok(None) };
     let head = Head::parse(*head)?;
@@ -62,7 +61,7 @@ pub fn write(to: &mut impl Write, message: &Message) -> io::Result<()> {
 /// Reads a message.
 ///
 /// # Errors
-/// When the other end is gone, sends nothing in time, or what is no message.
+/// When the peer is gone, sends nothing in time, or sends invalid bytes.
 pub fn read(from: &mut impl Read) -> Result<Message, ReadError> {
     let mut head = [0; HEAD_BYTES];
     fill(from, &mut head)?;
@@ -80,7 +79,7 @@ fn fill(from: &mut impl Read, buffer: &mut [u8]) -> Result<(), ReadError> {
     })
 }
 
-/// A head whose sizes are possible.
+/// A head whose sizes are valid.
 struct Head {
     command: u32,
     fixed_size: u32,

@@ -1,31 +1,30 @@
-//! Time synchronisation by protocol `kvm`: the host's KVM knows what it made of the guest's TSC.
+//! Time synchronisation by protocol `kvm`: the host's KVM knows the offset and scaling of the guest's TSC.
 //!
-//! The guest asks with a time of its own, the host answers with offset and scaling. All numbers are
-//! in the sender's byte order (`struct kvm_clock_offset_msg` of trace-timesync-kvm.c).
+//! The guest sends a time on its clock, the host answers with offset and scaling. All numbers are in the sender's byte
+//! order (`struct kvm_clock_offset_msg` of trace-timesync-kvm.c).
 
 use super::time_sync::TimeSync;
 
-/// The protocol's name.
 pub const NAME: &str = "kvm";
 const REQUEST: u32 = 1;
 const RESPONSE: u32 = 2;
 
-/// How the guest's clock relates to the host's at a time: `host = (guest * scaling >> fraction) +
-/// offset`, where a scaling of 1 is none.
+/// Relation of the guest's clock to the host's at one time: `host = (guest * scaling >> fraction) + offset`. A scaling
+/// of 1 means that it is not scaled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Relation {
     /// The time, on the guest's clock.
     pub guest_time: i64,
-    /// What to add to the guest's times.
+    /// Offset that is added to the guest's times.
     pub offset: i64,
-    /// What to multiply them by before that.
+    /// Factor that the times are multiplied by first.
     pub scaling: i64,
-    /// How far to shift them to the right after multiplying.
+    /// Right shift after the multiplication.
     pub fraction: i64,
 }
 
 impl Relation {
-    /// The guest's message: its time alone.
+    /// The guest's message, which has only its time.
     #[must_use]
     pub fn request(guest_time: i64) -> TimeSync {
         Self { guest_time, ..Self::default() }.message(REQUEST)

@@ -1,4 +1,4 @@
-//! The messages, and how each lies in bytes.
+//! The messages and their encoding.
 
 use super::fields::{Fields, put_count, put_ports, put_text, put_u32};
 use super::request::Request;
@@ -10,16 +10,15 @@ use super::time_sync::TimeSync;
 pub enum Message {
     /// CLOSE: the recording ends.
     Close,
-    /// TINIT, what `trace-cmd record -N` begins with.
+    /// TINIT, the first message of `trace-cmd record -N`.
     Init {
         /// CPUs whose pages will be sent.
         cpus: u32,
-        /// Bytes of a page.
         page_size: u32,
-        /// What the sender would like: "tcp", "vsock".
+        /// The sender's preferences: "tcp", "vsock".
         options: Vec<String>,
     },
-    /// RINIT, the answer to that: a port for each CPU.
+    /// RINIT, the answer to TINIT: a port for each CPU.
     InitAnswer(Vec<u32>),
     /// SEND_DATA: a piece of a file.
     Data(Vec<u8>),
@@ -27,30 +26,29 @@ pub enum Message {
     EndOfData,
     /// NOT_SUPP: the last message was not understood.
     NotSupported,
-    /// TRACE_REQ: begin to record.
+    /// TRACE_REQ: start a recording.
     Request(Request),
-    /// TRACE_RESP: what will be recorded, and where it can be had.
+    /// TRACE_RESP: parameters of the recording, and the ports of its pages.
     Response(Response),
     /// CLOSE_RESP: the recording has ended.
     CloseResponse,
-    /// TIME_SYNC: a message of a protocol of its own.
+    /// TIME_SYNC: a message of a time synchronisation protocol.
     TimeSync(TimeSync),
-    /// TRACE_PROXY: a request of a guest to record its host.
+    /// TRACE_PROXY: a guest's request to record its host.
     Proxy {
-        /// What is to be recorded.
         request: Request,
         /// The guest's CPUs.
         cpus: u32,
-        /// Guests recorded with it.
+        /// Number of guests recorded with it.
         siblings: u32,
     },
     /// CONT: continue.
     Continue,
-    /// A command that no version known here has. It is answered with [`Message::NotSupported`].
+    /// An unknown command. The answer is [`Message::NotSupported`].
     Unknown(u32),
 }
 
-/// Why bytes are no message.
+/// Why bytes are not a valid message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// No message has this size.
@@ -58,7 +56,7 @@ pub enum DecodeError {
         "a message of {bytes} bytes instead of 12 to 8192: this is not trace-cmd's protocol, version 3"
     )]
     Size {
-        /// What the head says.
+        /// Size in the head.
         bytes: u32,
     },
     /// The fixed part is longer than the message.
@@ -66,12 +64,12 @@ pub enum DecodeError {
     FixedPart {
         /// The command's number.
         command: u32,
-        /// What the head says of the fixed part.
+        /// Size of the fixed part in the head.
         fixed_bytes: u32,
-        /// What there is after the head.
+        /// Number of bytes after the head.
         bytes: usize,
     },
-    /// Something in it does not fit.
+    /// The content is malformed.
     #[error("message {command} lacks {what}")]
     Content {
         /// The command's number.
@@ -94,8 +92,8 @@ const TIME_SYNC: u32 = 9;
 const TRACE_PROXY: u32 = 10;
 const CONT: u32 = 11;
 
-/// Bytes of a command's fixed part. Another version may send more, which are skipped, or fewer,
-/// whose fields are 0 then.
+/// Size of a command's fixed part. Another version may send more bytes, which are skipped, or fewer, whose fields are 0
+/// then.
 pub(super) fn fixed_bytes(command: u32) -> usize {
     match command {
         TINIT => 12,
@@ -109,7 +107,7 @@ pub(super) fn fixed_bytes(command: u32) -> usize {
 }
 
 impl Message {
-    /// The number of the command, the fixed part and the rest.
+    /// The command's number, the fixed part and the rest.
     pub(super) fn parts(&self) -> (u32, Vec<u8>, Vec<u8>) {
         let (mut fixed, mut rest) = (Vec::new(), Vec::new());
         let command = match self {
@@ -157,7 +155,7 @@ impl Message {
         (command, fixed, rest)
     }
 
-    /// The message of a command; `fixed` has [`fixed_bytes`] of it.
+    /// Decodes a message; `fixed` has [`fixed_bytes`] bytes.
     pub(super) fn from_parts(command: u32, fixed: &[u8], rest: &[u8]) -> Result<Self, DecodeError> {
         let (mut fixed, rest) = (Fields::new(fixed), Fields::new(rest));
         let wrong = |what| DecodeError::Content { command, what };
@@ -196,7 +194,7 @@ impl Message {
 
 fn init(fixed: &mut Fields<'_>, mut rest: Fields<'_>) -> Option<Message> {
     let (cpus, page_size, count) = (fixed.u32()?, fixed.u32()?, fixed.u32()?);
-    // Each takes a byte at least.
+    // Each takes at least a byte.
     let count = usize::try_from(count).ok().filter(|&count| count <= rest.rest().len())?;
     let options = (0..count).map(|_| rest.text()).collect::<Option<_>>()?;
     Some(Message::Init { cpus, page_size, options })

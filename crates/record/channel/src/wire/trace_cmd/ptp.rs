@@ -18,11 +18,11 @@ use super::time_sync::TimeSync;
 
 /// The protocol's name.
 pub const NAME: &str = "ptp";
-/// Round trips of a round (`PTP_SYNC_LOOP`).
+/// Number of round trips in a round (`PTP_SYNC_LOOP`).
 pub const ROUND_TRIPS: u32 = 339;
 /// Flag: only the fastest round trip counts.
 pub const FASTEST: u32 = 1;
-/// Flag: times are those of marks in the trace.
+/// Flag: times are those of trace marks.
 pub const MARKS: u32 = 2;
 
 const START: u32 = 1;
@@ -30,34 +30,34 @@ const PROBE: u32 = 2;
 const PROBES: u32 = 3;
 const OFFSET: u32 = 4;
 const END: u32 = 5;
-/// Room for stamps in a message of them, whose size is always the same.
+/// Number of stamps in a message of stamps, whose size is fixed.
 const SAMPLES: usize = 2 * ROUND_TRIPS as usize;
-/// Bytes of a stamp: a time and a round trip's number.
+/// Size of a stamp: a time and the number of its round trip.
 const SAMPLE_BYTES: usize = 12;
 
-/// What a round begins with.
+/// First message of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// Number of the round.
+    /// The round's number.
     pub series: u32,
     /// [`FASTEST`], [`MARKS`].
     pub flags: u32,
 }
 
-/// The stamp of a round trip.
+/// A stamp of a round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     pub time: i64,
-    /// Which round trip, from 1 on.
+    /// Number of the round trip, from 1.
     pub number: u32,
 }
 
-/// What came of a round.
+/// Result of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offset {
     /// A time on the agent's clock.
     pub guest_time: i64,
-    /// What the host's clock was ahead of the agent's then.
+    /// Host's clock minus the agent's clock at that time.
     pub offset: i64,
 }
 
@@ -71,7 +71,6 @@ impl Start {
         message(START, payload)
     }
 
-    /// Reads it.
     #[must_use]
     pub fn parse(message: &TimeSync) -> Option<Self> {
         let mut fields = message.payload_of(NAME, START)?;
@@ -79,19 +78,19 @@ impl Start {
     }
 }
 
-/// A round trip, forth or back.
+/// A probe, in either direction.
 #[must_use]
 pub fn probe(number: u32) -> TimeSync {
     message(PROBE, number.to_be_bytes().to_vec())
 }
 
-/// Number of the round trip.
+/// The probe's round trip number.
 #[must_use]
 pub fn probed(message: &TimeSync) -> Option<u32> {
     message.payload_of(NAME, PROBE)?.u32()
 }
 
-/// There are no more round trips.
+/// The end of the round trips.
 #[must_use]
 pub fn end() -> TimeSync {
     message(END, Vec::new())
@@ -102,7 +101,7 @@ pub fn is_end(message: &TimeSync) -> bool {
     message.payload_of(NAME, END).is_some()
 }
 
-/// The host's stamps of a round. Those past the room for them are left out.
+/// The host's stamps of a round, cut off at the message's fixed number.
 #[must_use]
 pub fn samples(series: u32, samples: &[Sample]) -> TimeSync {
     let samples = samples.get(..SAMPLES.min(samples.len())).unwrap_or_default();
@@ -117,12 +116,12 @@ pub fn samples(series: u32, samples: &[Sample]) -> TimeSync {
     message(PROBES, payload)
 }
 
-/// Number of the round, and the host's stamps.
+/// The round's number, and the host's stamps.
 #[must_use]
 pub fn sampled(message: &TimeSync) -> Option<(u32, Vec<Sample>)> {
     let mut fields = message.payload_of(NAME, PROBES)?;
     let (series, count) = (fields.u32()?, fields.u32()?);
-    // No more than there are bytes for, whatever the count says.
+    // The available bytes bound the count.
     let mut all = (0..count).map_while(|_| sample(&mut fields)).collect::<Vec<_>>();
     all.retain(|sample| sample.number != 0);
     Some((series, all))
@@ -139,7 +138,6 @@ impl Offset {
         message(OFFSET, fields.into_iter().flat_map(i64::to_be_bytes).collect())
     }
 
-    /// Reads it.
     #[must_use]
     pub fn parse(message: &TimeSync) -> Option<Self> {
         let mut fields = message.payload_of(NAME, OFFSET)?;

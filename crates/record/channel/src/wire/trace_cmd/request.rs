@@ -1,24 +1,24 @@
-//! TRACE_REQ: what a host asks an agent to record.
+//! TRACE_REQ: a host's request to an agent to record.
 
 use super::fields::{Fields, put_count, put_text, put_u32};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// The pages may come through FIFOs that the host has made; the answer says whether they will.
+    /// The host offers FIFOs for the pages; the response shows whether they are used.
     pub use_fifos: bool,
-    /// Identity of the host's own recording.
+    /// Trace id of the host's own recording.
     pub trace_id: u64,
-    /// Arguments, as those of `trace-cmd record`.
+    /// Arguments of `trace-cmd record`.
     pub arguments: Vec<String>,
-    /// Protocols of time synchronisation that the host speaks.
+    /// Time synchronisation protocols that the host supports.
     pub time_sync_protocols: Vec<String>,
 }
 
-/// Bit of the flags: [`Request::use_fifos`], in the answer, too.
+/// Flag bit of [`Request::use_fifos`], in the response as well.
 pub(super) const USE_FIFOS: u32 = 1;
-/// Number of the parameter with arguments.
+/// Parameter number of the arguments.
 const ARGUMENTS: u32 = 0;
-/// Number of the parameter with names of protocols.
+/// Parameter number of the protocol names.
 const PROTOCOLS: u32 = 1;
 
 impl Request {
@@ -63,7 +63,7 @@ impl Request {
             match number {
                 ARGUMENTS => request.arguments = arguments(value).ok_or("arguments")?,
                 PROTOCOLS => request.time_sync_protocols = protocols(value).ok_or("protocols")?,
-                // What a later version asks for in addition.
+                // A parameter of a later version.
                 _ => {}
             }
         }
@@ -79,7 +79,7 @@ fn put_parameter(number: u32, value: &[u8], to: &mut Vec<u8>) {
 
 fn arguments(mut value: Fields<'_>) -> Option<Vec<String>> {
     let count = value.u32()?;
-    // Each takes a byte at least: the count is no reason to take memory.
+    // Each takes at least a byte: this bounds the count before memory is allocated.
     let count = usize::try_from(count).ok().filter(|&count| count <= value.rest().len())?;
     (0..count).map(|_| value.text()).collect()
 }

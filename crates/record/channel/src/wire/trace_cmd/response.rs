@@ -1,4 +1,4 @@
-//! TRACE_RESP: where an agent's pages can be had.
+//! TRACE_RESP: the ports of an agent's pages.
 
 use super::fields::{Fields, put_count, put_ports, put_u32};
 use super::request::USE_FIFOS;
@@ -7,22 +7,22 @@ use super::time_sync::{NAME_BYTES, name, put_name};
 /// The answer to a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Response {
-    /// Pages come through FIFOs; the ports mean nothing then.
+    /// Pages come through FIFOs; the ports have no meaning then.
     pub use_fifos: bool,
-    /// Bytes of a page of memory there.
+    /// Size of a memory page of the agent's machine.
     pub page_size: u32,
-    /// Identity of the agent's recording.
+    /// Trace id of the agent's recording.
     pub trace_id: u64,
-    /// The protocol of time synchronisation that was chosen; empty: none.
+    /// The chosen time synchronisation protocol; empty: none.
     pub time_sync_protocol: String,
-    /// Where that continues.
+    /// Port of the time synchronisation.
     pub time_sync_port: u32,
-    /// Where each CPU's pages are, from CPU 0 on.
+    /// Port of each CPU's pages, from CPU 0.
     pub ports: Vec<u32>,
 }
 
 impl Response {
-    /// Flags, CPUs, size of a page, trace id, protocol and its port.
+    /// Flags, number of CPUs, page size, trace id, protocol and its port.
     pub(super) const FIXED_BYTES: usize = 24 + NAME_BYTES;
 
     pub(super) fn put(&self, fixed: &mut Vec<u8>, rest: &mut Vec<u8>) {

@@ -2,7 +2,7 @@
 
 use super::fields::{Fields, put_u32};
 
-/// Bytes of a protocol's name, the rest of which is 0 (`TRACECMD_TSYNC_PNAME_LENGTH`).
+/// Size of a protocol's name, padded with zeros (`TRACECMD_TSYNC_PNAME_LENGTH`).
 pub(super) const NAME_BYTES: usize = 16;
 /// The name of no protocol: messages between rounds.
 const NONE: &str = "none";
@@ -18,7 +18,7 @@ pub struct TimeSync {
     pub protocol: String,
     /// Which of its messages this is.
     pub number: u32,
-    /// What the message holds.
+    /// The content of the message.
     pub payload: Vec<u8>,
 }
 
@@ -38,7 +38,7 @@ impl TimeSync {
         Self { protocol: NONE.into(), number: STOP, payload: Vec::new() }
     }
 
-    /// The CPU, when this begins a round.
+    /// The CPU, if this message begins a round.
     #[must_use]
     pub fn probed_cpu(&self) -> Option<u16> {
         let is_probe = self.protocol == NONE && self.number == PROBE;
@@ -55,14 +55,14 @@ impl TimeSync {
         Some(Self { protocol: name(fixed)?, number: fixed.u32()?, payload: rest.rest().to_vec() })
     }
 
-    /// The payload, when this is that message.
+    /// The payload, if this is a message of that protocol and number.
     pub(super) fn payload_of(&self, protocol: &str, number: u32) -> Option<Fields<'_>> {
         let is_match = self.protocol == protocol && self.number == number;
         is_match.then(|| Fields::new(&self.payload))
     }
 }
 
-/// Reads a name of fixed length. One of all bytes has no NUL.
+/// Reads a name of fixed length. A name of max length has no NUL.
 pub(super) fn name(fixed: &mut Fields<'_>) -> Option<String> {
     let bytes = fixed.array::<NAME_BYTES>()?;
     let bytes = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
