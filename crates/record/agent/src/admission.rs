@@ -1,4 +1,4 @@
-//! Who may have this machine recorded, and what others get as an answer.
+//! Decides which peers may record this machine, and what refused peers are told.
 
 use channel::{Arrival, Peer};
 use sys::vsock::CID_HOST;
@@ -8,17 +8,17 @@ use crate::allowed::Allowed;
 /// The permissions of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// Command the agent, and take pages.
+    /// May command the agent, and read pages.
     Command,
-    /// Take the pages of a session whose number it knows.
+    /// May read the pages of a session whose number it knows.
     PagesOnly,
     Nothing,
 }
 
-/// What refused hosts get as an answer.
+/// The answer to refused hosts.
 pub(crate) const UNPRIVILEGED: &str = "over vsock this agent accepts commands only from ports below 1024, which ordinary users of the host can't use: run hyperscope as root, or with CAP_NET_BIND_SERVICE. An older hyperscope connects from other ports: for such a host, start hyperscope-agent with --allow-unprivileged-port";
 
-/// Who may connect at all: over vsock only the machine that runs this one.
+/// Whether a peer may connect at all: over vsock, only this machine's host.
 pub(crate) fn may_connect(peer: &Peer) -> bool {
     !matches!(peer, Peer::Vsock(cid) if *cid != CID_HOST)
 }
@@ -29,10 +29,9 @@ impl Admission {
         Self::of_peer(&arrival.peer, demands_keys || arrival.is_privileged, allowed)
     }
 
-    /// The kernel reports the peer of a vsock connection. 2 is the machine that runs this one,
-    /// where every user may connect, as every user of this machine may, who is 1; so it takes keys
-    /// or a port that only a privileged process has to be believed. On other channels the socket's
-    /// file, and keys, say who may.
+    /// The kernel reports the peer of a vsock connection. CID 2 is this machine's host, CID 1 this machine. Every user
+    /// of both may connect, so commands require keys or a privileged port. On other channels the socket's file
+    /// permissions, or keys, decide.
     fn of_peer(peer: &Peer, is_proven: bool, allowed: Allowed) -> Self {
         match peer {
             Peer::Vsock(CID_HOST) if is_proven || allowed.unprivileged_port => Self::Command,

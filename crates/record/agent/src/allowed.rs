@@ -1,22 +1,22 @@
-//! What the owner of this guest allows its host beyond what any host may ask for.
+//! Extra permissions that the guest's owner gives the host.
 
 use std::io;
 
 use channel::{AgentAddress, HostAddress, KeyFiles};
 
-/// What is allowed; nothing, unless the owner says so on the agent's command line.
+/// Permissions; none unless the agent's command line has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
-    /// Any user of the host may command the agent over vsock, as hosts of earlier versions need it.
+    /// Any user of the host may command the agent over vsock. Earlier versions of the host need it.
     pub unprivileged_port: bool,
-    /// The host may set probes of its own, whose arguments read any memory of this kernel.
+    /// The host may set its own probes, whose arguments can read any memory of this kernel.
     pub kprobes: bool,
 }
 
 /// Refuses vsock without TLS on a machine that has keys, because its owner wants them used.
 ///
 /// # Errors
-/// What to write in place of the address.
+/// The address to use instead.
 pub(crate) fn check_keys_are_used(address: &AgentAddress, keys: &KeyFiles) -> io::Result<()> {
     let instead = match address {
         AgentAddress::Vsock { port } => format!("tls-vsock:{port}"),

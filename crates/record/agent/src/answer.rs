@@ -18,19 +18,18 @@ use crate::recording::{Prepared, Recording};
 use crate::samples::{self, Samples};
 use crate::texts;
 
-/// How long a host that records may be silent before it is taken for gone; it says that it is there
-/// every few seconds.
+/// Max time without a message from a recording host, which sends one every few seconds. After that it counts as gone.
 const SILENCE: Duration = Duration::from_secs(30);
-/// The longest wait for the next message when nothing is due.
+/// Max time of a single wait for messages.
 const IDLE: Duration = Duration::from_secs(5);
-/// How soon after one host the next is waited for, at the soonest.
+/// Min time between the starts of two hosts' sessions.
 const BETWEEN_HOSTS: Duration = Duration::from_millis(500);
-/// How long after the channel failed it is tried again.
+/// Time between a failure of the channel and the next attempt.
 const BEFORE_NEXT_TRY: Duration = Duration::from_secs(5);
-/// CPUs in one message.
+/// Max CPUs per message.
 const CPUS_A_STATUS: usize = 1000;
 
-/// Serves one host after the other, for ever; `starter` begins to sample where one asks for that.
+/// Serves one host after another, forever; `starter` starts sampling on request.
 ///
 /// # Errors
 /// When the channel can't be used any more.
@@ -41,7 +40,7 @@ pub fn serve(link: &Link, guard: &mut Guard, starter: &Unconfined) -> Result<()>
     while !leave.is_set() {
         let mut host = match link.host(&hello, &leave) {
             Ok(host) => host,
-            // A port that is unplugged may come back.
+            // An unplugged port may be plugged in again.
             Err(AgentError::Io(error)) => {
                 printable::print_message(format_args!("hyperscope-agent: {error}"));
                 std::thread::sleep(BEFORE_NEXT_TRY);
@@ -61,7 +60,7 @@ pub fn serve(link: &Link, guard: &mut Guard, starter: &Unconfined) -> Result<()>
             starter,
             guard,
         };
-        // A host that went away has ended a session, not the agent's work.
+        // A host that disconnects ends its session, not the agent.
         if let Err(error) = session.run() {
             printable::print_message(format_args!("hyperscope-agent: {error}"));
         }
@@ -69,8 +68,8 @@ pub fn serve(link: &Link, guard: &mut Guard, starter: &Unconfined) -> Result<()>
         busy.set(false);
         let is_caller = host.is_caller();
         drop(host);
-        // One that sends everybody away is not asked all the time. Of those that connect here the next may
-        // wait already, and whoever is gone again at once is not to keep it waiting.
+        // A host that ends all sessions at once must not cause a busy loop. Hosts that connect to the agent are exempt:
+        // the next one may wait already, and a host that leaves at once must not delay it.
         if !is_caller {
             std::thread::sleep(BETWEEN_HOSTS.saturating_sub(start.elapsed()));
         }
@@ -98,22 +97,22 @@ fn hello(link: &Link) -> Result<GuestHello> {
     })
 }
 
-/// A host, and what it has this machine do.
+/// A host's session.
 struct Session<'h, 'l> {
     host: &'h mut Host<'l>,
     hello: &'h GuestHello,
     /// The number that the host chose.
     number: u64,
-    /// How to sample, in the next recording.
+    /// The sampling request for the next recording.
     sample: Option<SampleRequest>,
-    /// Whether the kernel's code is wanted with that.
+    /// The kernel code request for the next recording.
     keep_code: Option<CodeRequest>,
     goes_on: Option<GoesOn>,
     starter: &'h Unconfined,
     guard: &'h mut Guard,
 }
 
-/// A recording, and when its next status message is due.
+/// A recording, and the time of its next status message.
 struct GoesOn {
     recording: Recording,
     samples: Option<Samples>,
@@ -123,7 +122,7 @@ struct GoesOn {
 }
 
 impl Session<'_, '_> {
-    /// Answers until the host is gone.
+    /// Answers until the host disconnects.
     fn run(&mut self) -> Result<()> {
         loop {
             let received = self.host.receive(self.patience())?;
@@ -144,7 +143,7 @@ impl Session<'_, '_> {
                     self.answer(message)?;
                     self.look()?;
                 }
-                // What a host that is gone has left unread.
+                // Left unread by an earlier host.
                 Received::Message(..) => {}
             }
         }
@@ -180,7 +179,7 @@ impl Session<'_, '_> {
             _ => Ok(()),
         };
         match result {
-            // The host can do something about it.
+            // The host's user can fix these errors.
             Err(error @ (AgentError::Tracefs(_) | AgentError::Refused(_))) => {
                 self.host.send(self.number, &Message::Refused(with_causes(&error)))
             }
@@ -226,7 +225,7 @@ impl Session<'_, '_> {
         Ok(())
     }
 
-    /// Ends a recording; a machine that goes down has no time to be `measured`.
+    /// Ends a recording. During a shutdown there is no time to measure the cost of an event (`measured`).
     fn stop(&mut self, measured: bool) -> Result<()> {
         let Some(goes_on) = self.goes_on.take() else { return Ok(()) };
         if let Some(samples) = goes_on.samples {

@@ -1,9 +1,9 @@
-//! What an event costs the kernel that records it, measured where it was recorded: an event that this
-//! process can make as often as it wants, off and on in turns.
+//! The cost of an event in this kernel, measured in the recording's environment: an event that this process can trigger
+//! at will, alternately on and off.
 //!
-//! A thread that names itself makes `task:task_rename`, an ordinary event with two texts and two
-//! numbers. Halves of a round differ in nothing else, so their difference is all that an event takes:
-//! the call of its probe, its place in the buffer, its clock, its fields.
+//! A thread that renames itself triggers `task:task_rename`, an ordinary event with two texts and two numbers. The
+//! halves of a round differ only in the event's state, so their difference is the event's whole cost: the call of its
+//! probe, its place in the buffer, its clock, its fields.
 
 use std::ffi::CString;
 use std::time::{Duration, Instant};
@@ -15,19 +15,18 @@ use tracefs::{Clock, Instance, Tracefs};
 use crate::error::Result;
 
 const EVENT: &str = "task:task_rename";
-/// Rounds: the third smallest and the third largest of twelve are an interval of 95% for the median.
+/// Number of rounds: the third smallest and third largest of twelve form a 95% interval of the median.
 const ROUNDS: usize = 12;
-/// Stretches in half a round, of which the median counts: a guest is kept from running now and then, and
-/// timers go off.
+/// Stretches per half round; the median counts, because a guest is sometimes preempted or interrupted by timers.
 const INTERVALS: usize = 21;
-/// Events in a stretch: so few that most stretches are disturbed by nothing.
+/// Events per stretch: few, so that most stretches are undisturbed.
 const REPEATS: u32 = 10;
-/// Size of the buffer: events of all rounds take two thirds of it, so that none makes room for another.
+/// Size of the buffer: all rounds need two thirds of it, so no event overwrites another.
 const BUFFER_KIB: &str = "256";
-/// How long it may take: the host waits for the end of its recording meanwhile.
+/// Max time of the measurement: the host waits for it at the end of its recording.
 const MAX_TIME: Duration = Duration::from_secs(5);
 
-/// Measures it with the clock that was recorded with. Fewer rounds come of a machine that is slow.
+/// Measures with the recording's clock. A slow machine completes fewer rounds.
 pub(crate) fn measure(tracefs: &Tracefs, clock: &Clock) -> Result<EventCost> {
     let instance = Instance::make_another(tracefs)?;
     instance.set("trace_clock", &clock.name)?;
@@ -36,7 +35,7 @@ pub(crate) fn measure(tracefs: &Tracefs, clock: &Clock) -> Result<EventCost> {
     let own_name = name().map_err(std::io::Error::from)?;
     let start = Instant::now();
     let mut rounds = Vec::new();
-    // What the first times bring into caches is no part of what an event costs.
+    // The first events fill the caches, which is not part of an event's cost.
     let warm = half(&instance, &own_name, "0").and_then(|_| half(&instance, &own_name, "1"));
     let mut failed = warm.err();
     while failed.is_none() && rounds.len() < ROUNDS && start.elapsed() < MAX_TIME {
@@ -50,7 +49,7 @@ pub(crate) fn measure(tracefs: &Tracefs, clock: &Clock) -> Result<EventCost> {
     failed.map_or(Ok(EventCost { event: EVENT.into(), repeats: REPEATS, rounds }), Err)
 }
 
-/// What a stretch of events takes with them on (`1`) or off (`0`).
+/// Time of a stretch with the event on (`1`) or off (`0`).
 fn half(instance: &Instance, own_name: &CString, on: &str) -> Result<u64> {
     instance.set(&format!("events/{}/enable", EVENT.replacen(':', "/", 1)), on)?;
     let mut intervals_ns = Vec::with_capacity(INTERVALS);

@@ -1,5 +1,5 @@
-//! Records this machine into a folder, without a host: to be fetched later, from a machine that no
-//! channel leads to. The folder is a recording as it is.
+//! Records this machine into a folder without a host, for machines that no channel reaches. The folder is a complete
+//! recording.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -18,24 +18,24 @@ use crate::error::{AgentError, Result};
 use crate::leave::{Busy, leave_at_signals};
 use crate::recording::{Ended, Prepared};
 
-/// Files of samples in the folder: those themselves, how their clock goes, the kernel's code where they saw it.
+/// Files of samples in the folder: the samples, the clock readings, and the kernel code around the samples.
 const SAMPLES: &str = "samples.data";
 const CLOCKS: &str = "samples.clock";
 const CODE: &str = "samples.kcore";
 
-/// What is recorded into a folder, and how long.
+/// What to record into a folder, and how long.
 #[derive(Debug)]
 pub struct ToFolder {
     pub folder: PathBuf,
     /// The events.
     pub start: Start,
-    /// Samples a second on each CPU; none: nothing is sampled.
+    /// Samples per second and CPU; `None`: no sampling.
     pub sample_hz: Option<u32>,
-    /// How long; none: until a signal ends it.
+    /// Max time; `None`: until a signal.
     pub time: Option<Duration>,
 }
 
-/// Records until the time is over or the program gets a signal to end; returns a summary as text.
+/// Records until the time is over or a signal ends it; returns a summary.
 ///
 /// # Errors
 /// When the kernel refuses, or a file can't be written.
@@ -66,7 +66,7 @@ pub fn record(what: &ToFolder) -> Result<String> {
     Ok(finish(ended, &to)? + &samples)
 }
 
-/// Begins to sample, into a folder from which samples of an earlier recording go in any case.
+/// Starts sampling into the folder. First removes samples of an earlier recording, even if this one has none.
 fn begin_samples(
     hz: Option<u32>,
     clock: &str,
@@ -77,7 +77,7 @@ fn begin_samples(
         to.remove_if_there(name).map_err(|error| cannot_write(&to.path().join(name), error))?;
     }
     let Some(hz) = hz else { return Ok(None) };
-    // Nothing else has this recording's number: its samples are in its own folder.
+    // The folder has only this recording, so it needs no trace id.
     let plan = SamplerPlan { hz, event: None, clock: clock.to_owned(), trace_id: 0, only: None };
     let opened = Opened::open(plan, cpus).map_err(not_sampled)?;
     let code = sampler::shows_kernel_code().then(|| new_file(to, CODE)).transpose()?;
@@ -87,7 +87,7 @@ fn begin_samples(
     Ok(Some(sampler.map_err(not_sampled)?))
 }
 
-/// Ends it; what came of it, as text.
+/// Stops sampling; returns a summary.
 fn end_samples(sampler: Sampler) -> Result<String> {
     let sampled = sampler.end().map_err(not_sampled)?;
     let lost = sampled.lost.map_or("an unknown number of".into(), |lost| lost.to_string());
@@ -99,7 +99,7 @@ fn not_sampled(error: sampler::SampleError) -> AgentError {
     AgentError::Refused(format!("cannot sample: {}", with_causes(&error)))
 }
 
-/// A new file in the place of one that may be there.
+/// Creates a file, replacing an existing one.
 fn new_file(to: &Folder, name: &str) -> Result<OutFile> {
     let file = to.remove_if_there(name).and_then(|()| to.create_new(name));
     file.map_err(|error| cannot_write(&to.path().join(name), error))
@@ -109,7 +109,7 @@ fn cannot_write(path: &Path, error: std::io::Error) -> AgentError {
     AgentError::Refused(format!("cannot write {}: {error}", path.display()))
 }
 
-/// Writes what is known at the end; a summary as text.
+/// Writes the data that is known at the end; returns a summary.
 fn finish(ended: Ended, to: &Folder) -> Result<String> {
     let Ended { cpus, names, status, .. } = ended;
     let failed = |name: &str| {
@@ -118,7 +118,7 @@ fn finish(ended: Ended, to: &Folder) -> Result<String> {
     };
     let file = "saved_cmdlines";
     to.overwrite(file, &names).map_err(failed(file))?;
-    // Whoever reads the folder learns from these what the kernel dropped.
+    // Readers of the folder find the kernel's losses here.
     for end in cpus.iter().filter(|end| !end.stats.is_empty()) {
         let of_cpu =
             to.subfolder("per_cpu").and_then(|all| all.subfolder(&format!("cpu{}", end.cpu)));

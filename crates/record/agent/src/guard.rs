@@ -1,8 +1,8 @@
-//! A process that outlives the agent: when the agent is killed, it removes what that has set up in
-//! tracefs, and informs the host where nothing else does.
+//! A process that outlives the agent: after the agent is killed, it removes the agent's tracefs instances, and informs
+//! the host if the channel does not.
 //!
-//! It is this program again, with `--guard PID`, at the other end of a pipe. The pipe ends with the
-//! agent, however that ends; until then the guard sleeps.
+//! It runs this program with `--guard PID`, at the other end of a pipe. The pipe closes when the agent ends in any way;
+//! until then the guard sleeps.
 
 mod last_word;
 
@@ -16,15 +16,15 @@ use tracefs::Tracefs;
 
 use crate::error::Result;
 
-/// The agent's program, also when its file is gone.
+/// The agent's program, even if its file was removed.
 const PROGRAM: &str = "/proc/self/exe";
 
-/// The agent's end of the pipe. Without a guard the next agent cleans up.
+/// The agent's end of the pipe. Without a guard, the next agent cleans up.
 #[derive(Debug)]
 pub struct Guard(Option<ChildStdin>);
 
 impl Guard {
-    /// Starts one for this process, which serves hosts on a channel, or none.
+    /// Starts the guard of this process; `channel`: where the process serves hosts, if it does.
     #[must_use]
     pub fn start(channel: Option<&AgentAddress>) -> Self {
         let child = Command::new(PROGRAM)
@@ -33,7 +33,7 @@ impl Guard {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // What a terminal sends to end the agent is not for its guard.
+            // Keeps a terminal's signals away from the guard.
             .process_group(0)
             .spawn();
         if let Err(error) = &child {
@@ -43,19 +43,19 @@ impl Guard {
         Self(child.ok().and_then(|mut child| child.stdin.take()))
     }
 
-    /// Says which session runs; 0: none.
+    /// Notes the running session; 0: none.
     pub(crate) fn note(&mut self, session: u64) {
-        // One that was killed can't get a message.
+        // The guard may have been killed.
         let _ = self.0.as_mut().map(|pipe| pipe.write_all(&session.to_ne_bytes()));
     }
 }
 
-/// Waits until the agent is gone, and finishes what that left.
+/// Waits until the agent ends, and cleans up after it.
 ///
 /// # Errors
 /// When tracefs can't be used any more.
 pub fn guard(pid: u32, channel: Option<&AgentAddress>) -> Result<()> {
-    // Whoever stops a service signals all of its processes; the agent may still need its guard then.
+    // A service manager signals all processes of a service, but the agent may still need its guard.
     let _ignored = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     let session = last_session(std::io::stdin().lock());
     let removed = remove(pid);
@@ -65,7 +65,7 @@ pub fn guard(pid: u32, channel: Option<&AgentAddress>) -> Result<()> {
     removed
 }
 
-/// The last session that was noted before the pipe ended; None when that was over.
+/// The session that was running when the pipe closed, if any.
 fn last_session(mut pipe: impl Read) -> Option<u64> {
     let (mut session, mut bytes) = (0, [0; 8]);
     loop {

@@ -1,4 +1,4 @@
-//! Ends at a signal: at once, or once what is recorded has been sent.
+//! Ends the program at a signal: at once, or after the recorded pages were sent.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use signal_hook::iterator::Signals;
 
 use crate::error::Result;
 
-/// Whether a host is served, and something may have to be put away before leaving.
+/// Whether a host is being served: cleanup may be needed before the end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Busy(Arc<AtomicBool>);
 
@@ -20,7 +20,7 @@ impl Busy {
     }
 }
 
-/// How long a recording may take to end once the agent got a signal to end.
+/// Max time for a recording to end after the signal.
 const LEAVING: Duration = Duration::from_secs(10);
 
 /// Ends the program at a signal: at once, unless a host is served.

@@ -1,11 +1,10 @@
-//! The program inside a guest that records it on its host's behalf.
+//! The program inside a guest that records it for its host.
 //!
-//! It waits for a host on its channel, says what this machine is, and does what the host asks for,
-//! which is tracing and nothing else: no message names a program or a file. Pages go from the
-//! kernel's buffers to the channel without being looked at.
+//! It waits for a host on its channel, identifies this machine, and executes the host's requests. Requests only concern
+//! tracing: no message names a program or a file. Pages go from the kernel's buffers to the channel unread.
 //!
-//! It says how this machine sees itself, to hosts that look at their VMs live. Without a host it shows what one
-//! publishes about this guest's vCPUs.
+//! For hosts that watch their VMs live, it also answers with this machine's view of itself. Without a recording host,
+//! it shows the vCPU activity that a host publishes.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The agent's side of a channel: it accepts hosts and finds page streams.
+//! The agent's side of a channel: accepts hosts and page streams.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -38,24 +38,24 @@ enum Kind {
     Connect(HostAddress),
 }
 
-/// How long a host that has connected may take to ask for a recording: it asks its other guests, and
-/// begins its own, before that. One that is gone without a word is not waited for longer.
+/// Max time between a host's connection and its request to record: before that, the host asks its other guests and
+/// starts its own recording. It also bounds the wait for a host that disappeared silently.
 const START: Duration = Duration::from_secs(60);
 /// Time limit for sending a refusal.
 const REFUSAL: Duration = Duration::from_millis(100);
-/// How long page streams may take to come.
+/// Max time for page streams to connect.
 const STREAMS: Duration = Duration::from_secs(10);
-/// How long a connection to a host may take, and how long after one was refused another is tried.
+/// Max time to connect to a host, and the delay after a refused connection.
 const CONNECT: Duration = Duration::from_secs(5);
 const BEFORE_NEXT_TRY: Duration = Duration::from_secs(1);
-/// The longest wait for messages before new connections are checked.
+/// Max wait for messages before new connections are checked.
 const LOOK: Duration = Duration::from_millis(200);
 
 impl Link {
-    /// Gets a channel ready, for hosts that may do what any may and what is `allowed`.
+    /// Opens a channel for hosts, with the extra permissions `allowed`.
     ///
     /// # Errors
-    /// When this machine does not have it, or has keys that it would not use.
+    /// When this machine lacks the channel, or has keys that the channel would not use.
     pub fn open(address: &AgentAddress, allowed: Allowed) -> Result<Self> {
         let failed = |source| AgentError::Channel { address: address.clone(), source };
         check_keys_are_used(address, &KeyFiles::usual()).map_err(failed)?;
@@ -81,8 +81,7 @@ impl Link {
         Ok(Self { address: address.clone(), kind, allowed, watchers: Watchers::default() })
     }
 
-    /// Page streams that this machine has use for: with the number of CPUs that it may have, and of
-    /// that it has now.
+    /// Number of page streams to use, from the number of possible and of online CPUs.
     pub(crate) fn streams(&self, possible: usize, online: usize) -> u32 {
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         match &self.kind {
@@ -93,7 +92,7 @@ impl Link {
         }
     }
 
-    /// Waits until there is a host. What it is asked later ends early when it is time to leave.
+    /// Waits for a host. Its later waits end early when the agent must end.
     pub(crate) fn host<'l>(&'l self, hello: &GuestHello, leave: &'l Signal) -> Result<Host<'l>> {
         let greeting = Message::GuestHello(hello.clone());
         let mut rings = Vec::new();
@@ -137,8 +136,8 @@ impl Link {
         })
     }
 
-    /// The first connection that begins as that of a host which may command this machine. Others are
-    /// closed, and get the reason. When it is time to leave, there is none.
+    /// The first connection that begins like a host's and may command this machine. Closes others, with the reason.
+    /// Fails when the agent must end.
     fn accept(&self, arrivals: &mut Arrivals, leave: &Signal) -> Result<(Control, Caller)> {
         while !leave.is_set() {
             let stop = [leave.fd()];
@@ -152,7 +151,7 @@ impl Link {
                 }
                 (Admission::Command, Message::AskView(_)) => self.watched(control, session),
                 (Admission::Command, _) => refuse(control, session, "no host started a session"),
-                // There is no session whose pages it could take.
+                // There is no session whose pages the peer could read.
                 (Admission::PagesOnly, _) => refuse(control, session, UNPRIVILEGED),
                 (Admission::Nothing, _) => {}
             }
@@ -168,17 +167,17 @@ impl Link {
     }
 }
 
-/// The host at the other end of a connection that it made.
+/// A host that connected to the agent.
 #[derive(Debug)]
 struct Caller {
     peer: Peer,
-    /// When it has to have asked for a recording; none: one is running.
+    /// Deadline of its request to record; `None`: a recording runs.
     start_by: Option<Deadline>,
-    /// The session of its first message, which has not been delivered yet.
+    /// Session of its first message, which has not been delivered yet.
     greeting: Option<u64>,
 }
 
-/// Whoever it is may be gone already.
+/// Sends the reason; the peer may be gone already.
 fn refuse(mut control: Control, session: u64, why: &str) {
     let refused = Message::Refused(why.into());
     let _ = control.send_within(session, &refused, Wait::at_most(REFUSAL));
@@ -197,33 +196,33 @@ fn connect(to: &HostAddress) -> Stream {
 #[derive(Debug)]
 pub(crate) struct Host<'l> {
     link: &'l Link,
-    /// The agent got a signal to end.
+    /// Set when a signal ends the agent.
     leave: &'l Signal,
     control: Control,
-    /// The session that page streams may belong to: its number, which others can't know.
+    /// The session of the page streams: a random number that other peers can't know.
     session: u64,
     /// Received messages that have not been delivered yet.
     pending: VecDeque<Received>,
-    /// Who it is, where hosts connect.
+    /// The connected peer, on channels where hosts connect.
     caller: Option<Caller>,
-    /// Connections that are page streams, by session and number.
+    /// Page stream connections, by session and number.
     attached: BTreeMap<(u64, u32), Stream>,
-    /// Page rings in shared memory, one a CPU.
+    /// Page rings in shared memory, one per CPU.
     rings: Vec<Arc<Mutex<PageRing>>>,
 }
 
-/// Connections that may wait to be used.
+/// Max connections that wait for their session.
 const MAX_ATTACHED: usize = 1024;
-/// Messages that may wait: the rest stays in the channel.
+/// Max messages that wait: the rest stays in the channel.
 const MAX_HEARD: usize = 256;
 
 impl Host<'_> {
-    /// Whether the agent got a signal to end.
+    /// Whether a signal ends the agent.
     pub(crate) fn is_to_leave(&self) -> bool {
         self.leave.is_set()
     }
 
-    /// The probes that the host asks for, as far as it may.
+    /// The requested probes that the host is allowed to set.
     pub(crate) fn probes(&self, requested: &[String]) -> Result<Vec<String>> {
         if requested.is_empty() {
             return Ok(Vec::new());
@@ -231,7 +230,7 @@ impl Host<'_> {
         probe_sets::chosen(requested, Tracefs::find()?.root(), self.link.allowed)
     }
 
-    /// Addresses of the device that the channel goes through.
+    /// Addresses of the channel's device.
     pub(crate) fn device(&self) -> Vec<DeviceRange> {
         channel::device_ranges(&self.link.address)
     }
@@ -240,12 +239,12 @@ impl Host<'_> {
         Ok(self.control.send(session, message)?)
     }
 
-    /// Whether its host is one of many that connect here, of which the next may wait already.
+    /// Whether hosts connect to the agent, so that the next one may wait already.
     pub(crate) fn is_caller(&self) -> bool {
         self.caller.is_some()
     }
 
-    /// Waits for a message, for at most this time.
+    /// Waits for a message, for at most `timeout`.
     pub(crate) fn receive(&mut self, timeout: Duration) -> Result<Received> {
         if let Some(session) = self.caller.as_mut().and_then(|caller| caller.greeting.take()) {
             self.keep(Received::Message(session, Message::HostHello));
@@ -271,7 +270,7 @@ impl Host<'_> {
         }
     }
 
-    /// Hears all that has come, without waiting: of a host that is gone nothing is begun any more.
+    /// Receives all messages that have arrived, without waiting: a disconnected host's request must not start anything.
     fn look(&mut self) -> Result<()> {
         while self.pending.len() < MAX_HEARD && self.pending.back() != Some(&Received::Closed) {
             let Some(received) = self.control.look()? else { break };
@@ -280,8 +279,7 @@ impl Host<'_> {
         Ok(())
     }
 
-    /// Keeps what was heard. A host that has closed its end, or after which another one greets, wants
-    /// nothing any more that it asked for before.
+    /// Queues a message. If the host has disconnected or another one greets, earlier requests are obsolete and dropped.
     fn keep(&mut self, received: Received) {
         match received {
             Received::Timeout => return,
@@ -302,7 +300,7 @@ impl Host<'_> {
         Ok(self.control.receive(Wait::at_most(timeout).or(&stop))?)
     }
 
-    /// Notes what the host has asked for.
+    /// Updates the deadline from the host's messages.
     fn note(&mut self, received: &Received) {
         let (Some(caller), Received::Message(session, message)) = (&mut self.caller, received)
         else {
@@ -310,26 +308,26 @@ impl Host<'_> {
         };
         match message {
             Message::Start(_) if *session == self.session => caller.start_by = None,
-            // It may ask for another, or go.
+            // The host may start another recording, or leave.
             Message::Stop => caller.start_by = Some(Deadline::after(START)),
             _ => {}
         }
     }
 
-    /// Whether the host has connected and asked for nothing in time.
+    /// Whether the host has missed its deadline to request a recording.
     fn is_late(&self) -> bool {
         let start_by = self.caller.as_ref().and_then(|caller| caller.start_by);
         start_by.is_some_and(Deadline::has_passed)
     }
 
-    /// Begins a session: page streams of another are none any more.
+    /// Begins a session: page streams of other sessions become invalid.
     pub(crate) fn begin_session(&mut self, session: u64) {
         self.session = session;
         self.attached.clear();
     }
 
-    /// Takes connections that have said that they are page streams of the session, from whoever began
-    /// that; there is one host at a time.
+    /// Accepts connections that declare themselves page streams of the session, from the peer that began it; there is
+    /// one host at a time.
     fn admit(&mut self) {
         let (Kind::Listener(arrivals), Some(caller)) = (&self.link.kind, &self.caller) else {
             return;
@@ -368,7 +366,7 @@ impl Host<'_> {
     ) -> Result<Vec<PageSink>> {
         if let Kind::Memory(_) = &self.link.kind {
             for ring in &self.rings {
-                // No recording runs that would hold it.
+                // No recording uses the ring.
                 ring.lock().forget();
             }
             return Ok(self.rings.iter().cloned().map(PageSink::Ring).collect());

@@ -1,4 +1,4 @@
-//! `hyperscope-agent`: records this guest on its host's behalf.
+//! `hyperscope-agent`: records this guest for its host.
 
 #![forbid(unsafe_code)]
 
@@ -145,11 +145,11 @@ struct Arguments {
     time: Option<Duration>,
     steal: Steal,
     allowed: Allowed,
-    /// The process that this one is the guard of.
+    /// The process that this guard watches.
     guard_of: Option<u32>,
 }
 
-/// Options of `steal`, as far as they were given.
+/// Options of `steal`, if given.
 #[derive(Default, PartialEq)]
 struct Steal {
     memory: Option<String>,
@@ -226,7 +226,7 @@ fn interpret(arguments: Arguments) -> Result<Invocation, String> {
         guard_of,
     } = arguments;
     if let Some(pid) = guard_of {
-        // Channels that have no other way to end are all written as they are read.
+        // Channels without a connection are all spelled as they are parsed.
         return Ok(Invocation::Guard(pid, address.and_then(|address| address.parse().ok())));
     }
     let serves = address.as_deref() != Some("steal") && !for_trace_cmd && folder.is_none();

@@ -1,6 +1,6 @@
-//! Sets of probes that are built into the agent. A host names one (`@virtio`) where it may not write
-//! probes of its own: they show that a function was called and, of virtio's queues, what they are called and how large
-//! buffers are; nothing of what is in anybody's memory.
+//! Built-in sets of probes. A host requests one by name (`@virtio`) if it may not define probes of its own. The probes
+//! show that a function was called and, for virtio queues, their names and buffer sizes; they show no content of
+//! memory.
 
 mod virtio;
 
@@ -11,21 +11,21 @@ use tracefs::{FilteredEvent, Probes};
 use crate::allowed::Allowed;
 use crate::error::{AgentError, Result};
 
-/// What a name of a set begins with; no function's does.
+/// Prefix of a set's name; no function has it.
 const MARK: char = '@';
 
 /// The set whose probes have arguments: see [`virtio`].
 const VIRTIO: &str = "virtio";
 
-/// Events that belong to it, where the kernel has them: how many bytes a request to a disk has, and a packet that is in
-/// several places of memory. Others have no more parts than probes see.
+/// Events that belong to the set, if the kernel has them: the size of a disk request, and of a packet in several
+/// fragments. Other buffers have no more parts than the probes read.
 const VIRTIO_EVENTS: &[FilteredEvent] = &[
     FilteredEvent { event: "block:block_rq_issue", filter: "bytes != 0" },
     FilteredEvent { event: "net:net_dev_start_xmit", filter: "data_len != 0 && name != \"lo\"" },
 ];
 
-/// What a guest asks its hypervisor for in place of doing it itself (arch/x86/kernel/kvm.c). Kernels have most of them,
-/// under these names, since Linux 4.19; those that a kernel lacks are left out.
+/// Guest functions that call the hypervisor (arch/x86/kernel/kvm.c). Most exist under these names since Linux 4.19;
+/// missing ones are skipped.
 const KVM_GUEST: &[&str] = &[
     "kvm_send_ipi_mask",
     "kvm_send_ipi_mask_allbutself",
@@ -40,10 +40,10 @@ const KVM_GUEST: &[&str] = &[
 
 const SETS: [&str; 2] = [VIRTIO, "kvm-guest"];
 
-/// The probes that a host asks for, with the functions of sets in place of their names.
+/// Expands sets to their probes.
 ///
 /// # Errors
-/// When it asks for a probe of its own and may not, or for a set that there is none of here.
+/// When the host requests its own probes without permission, or an unknown set.
 pub(crate) fn chosen(
     requested: &[String],
     tracefs: &Path,
@@ -56,15 +56,15 @@ pub(crate) fn chosen(
     chosen_by(requested, &kernel, allowed)
 }
 
-/// Events that belong to the sets among those probes.
+/// Events that belong to the requested sets.
 pub(crate) fn events(requested: &[String]) -> &'static [FilteredEvent] {
     let has_virtio = requested.iter().any(|probe| probe.strip_prefix(MARK) == Some(VIRTIO));
     if has_virtio { VIRTIO_EVENTS } else { &[] }
 }
 
-/// What probes of this kernel can do.
+/// Probe features of this kernel.
 pub(crate) struct KernelProbes<'k> {
-    /// Whether it has a function that can be probed.
+    /// Whether the kernel has this function and can probe it.
     pub(crate) can_probe: &'k dyn Fn(&str) -> bool,
     pub(crate) have_arguments_at_return: bool,
 }

@@ -1,4 +1,4 @@
-//! Moves pages from the kernel's buffer of one CPU to a page stream, as long as a recording runs.
+//! Moves a CPU's pages from the kernel's buffer to a page stream during a recording.
 
 use std::io;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use parking_lot::Mutex;
 use raw_bytes::counted;
 use tracefs::RawPages;
 
-/// What all pumps of a recording heed.
+/// Signals to all pumps of a recording.
 #[derive(Clone, Debug)]
 pub(crate) struct Signals {
-    /// The recording is over: send what there is.
+    /// The recording is over: send what is left.
     pub(crate) stop: Signal,
     /// The host is gone: send nothing.
     pub(crate) abort: Signal,
 }
 
-/// What a pump has done so far.
+/// A pump's counts so far.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     bytes: AtomicU64,
@@ -39,7 +39,7 @@ impl Counts {
     }
 }
 
-/// What a pump has done in all.
+/// A pump's totals.
 #[derive(Debug)]
 pub(crate) struct Pumped {
     pub(crate) cpu: u32,
@@ -55,12 +55,12 @@ pub(crate) struct Pump {
     thread: JoinHandle<Pumped>,
 }
 
-/// How long a stream may take nothing during a recording: as long as it runs. The kernel
-/// keeps recording meanwhile, and counts what it has no room for.
+/// Max time for a stream to accept a page: as long as a recording runs. The kernel continues to record meanwhile, and
+/// counts what it drops.
 const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
 impl Pump {
-    /// Begins to move pages.
+    /// Starts moving pages.
     pub(crate) fn start(
         cpu: u32,
         from: RawPages,
@@ -94,7 +94,7 @@ struct Mover {
     cpu: u32,
     from: RawPages,
     to: Arc<Mutex<PageSink>>,
-    /// How long events may stay in the kernel's buffer.
+    /// Max time that events stay in the kernel's buffer.
     flush: Option<Duration>,
     signals: Signals,
     counts: Arc<Counts>,
@@ -116,7 +116,7 @@ impl Mover {
     fn pump(&mut self) -> io::Result<()> {
         let mut flushed = Instant::now();
         loop {
-            // From one flush to the next, however often full pages wake this thread in between.
+            // Time since the last flush, however often full pages wake this thread in between.
             let remaining = self.flush.map(|flush| flush.saturating_sub(flushed.elapsed()));
             let woken = self.from.wait(self.signals.stop.fd(), remaining)?;
             self.counts.wakeups.fetch_add(1, Ordering::Relaxed);
@@ -140,7 +140,7 @@ impl Mover {
         Ok(more)
     }
 
-    /// Sends what is on the page that is not full. While its stream is not there it stays in the kernel.
+    /// Sends the partial page. Without a stream, the page stays in the kernel.
     fn part(&mut self) -> io::Result<()> {
         let abort = [self.signals.abort.fd()];
         let wait = Wait::at_most(PATIENCE).or(&abort);
@@ -154,7 +154,7 @@ impl Mover {
         Ok(())
     }
 
-    /// Sends the page that is not full, and that there are no more.
+    /// Sends the partial page and the end mark.
     fn rest(&mut self) -> io::Result<()> {
         let mut page = vec![0; self.from.page_size()];
         while self.from.read_page(&mut page)? {
@@ -163,7 +163,7 @@ impl Mover {
         self.copy(&[])
     }
 
-    /// Sends a page, or that there are no more.
+    /// Sends a page, or the end mark.
     fn copy(&mut self, page: &[u8]) -> io::Result<()> {
         let abort = [self.signals.abort.fd()];
         let wait = Wait::at_most(PATIENCE).or(&abort);

@@ -1,4 +1,4 @@
-//! A recording of this machine, as its host asked for it.
+//! A recording of this machine at its host's request.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use crate::pump::{Pump, Pumped, Signals};
 /// How long pumps may take to send the rest before the host counts as gone.
 const REST: Duration = Duration::from_secs(20);
 
-/// What is to be recorded, with everything set up, but nothing on yet.
+/// A recording that is set up, but not on.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     session: TraceSession,
@@ -26,7 +26,7 @@ pub(crate) struct Prepared {
     is_boot: bool,
 }
 
-/// A running recording. Nothing of it is left when it is dropped.
+/// A running recording. Drop removes all of it.
 #[derive(Debug)]
 pub(crate) struct Recording {
     pumps: Vec<Pump>,
@@ -35,7 +35,7 @@ pub(crate) struct Recording {
     begun_cpu_ns: u64,
 }
 
-/// What a recording that has ended still has to report.
+/// Final data of an ended recording.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) cpus: Vec<CpuEnd>,
@@ -48,7 +48,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// What an event costs here, where the kernel recorded before anybody could measure anything else.
+    /// The cost of an event. Only after boot recordings: nothing else could be measured earlier.
     pub(crate) fn event_cost(&self) -> Option<EventCost> {
         let tracefs = self.is_boot.then(Tracefs::find)?;
         let cost = tracefs.map_err(AgentError::from);
@@ -61,17 +61,17 @@ impl Ended {
 }
 
 impl Prepared {
-    /// Sets up what the host asks for.
+    /// Sets up the host's request.
     pub(crate) fn new(start: &Start) -> Result<Self> {
         Self::set_up(start, &[], false)
     }
 
-    /// The same, and events that its probes need besides.
+    /// [`Prepared::new`] with events that the probes need.
     pub(crate) fn new_with(start: &Start, filtered: &[FilteredEvent]) -> Result<Self> {
         Self::set_up(start, filtered, false)
     }
 
-    /// The same where something else is recorded besides: there need be no event.
+    /// [`Prepared::new`] without the need for an event, because something else is recorded along with it.
     pub(crate) fn new_besides(start: &Start) -> Result<Self> {
         Self::set_up(start, &[], true)
     }
@@ -105,7 +105,7 @@ impl Prepared {
         Ok(prepared)
     }
 
-    /// What the kernel records since it booted, because its command line says so.
+    /// The recording that the kernel's command line started at boot.
     fn of_boot(tracefs: Tracefs, flush: Option<Duration>) -> Result<Self> {
         let (session, without_format) = TraceSession::of_boot(tracefs)?;
         for event in without_format {
@@ -116,7 +116,7 @@ impl Prepared {
         Ok(Self { session, flush, is_boot: true })
     }
 
-    /// Sets filters of events that are recorded.
+    /// Sets filters on recorded events.
     pub(crate) fn filter(&self, filters: &[EventFilter]) -> Result<()> {
         for EventFilter { event, filter } in filters {
             self.session.filter(event, filter)?;
@@ -124,13 +124,12 @@ impl Prepared {
         Ok(())
     }
 
-    /// Switches tracing options on, by the kernel's names; those that begin with `no` off.
+    /// Sets tracing options by the kernel's names; a prefix `no` clears one.
     pub(crate) fn set_options(&self, options: &[String]) -> Result<()> {
         Ok(options.iter().try_for_each(|option| self.session.set_option(option))?)
     }
 
-    /// Switches it on before there is anywhere to send pages to: until then the kernel's buffers hold
-    /// what is recorded.
+    /// Starts recording before there are page streams: until then the events stay in the kernel's buffers.
     pub(crate) fn begin_early(&self) -> Result<()> {
         Ok(self.session.on()?)
     }
@@ -140,7 +139,7 @@ impl Prepared {
         self.session.keep_cpus(count);
     }
 
-    /// CPUs that will be recorded.
+    /// CPUs to record.
     pub(crate) fn cpus(&self) -> &[u32] {
         self.session.cpus()
     }
@@ -150,7 +149,7 @@ impl Prepared {
         self.session.clock()
     }
 
-    /// What pages are read with.
+    /// The texts that decode the pages.
     pub(crate) fn texts(&self) -> &Texts {
         self.session.texts()
     }
@@ -170,7 +169,7 @@ impl Prepared {
         }
     }
 
-    /// Switches it on, with pages to these streams: CPUs take turns where there are fewer.
+    /// Starts recording into these streams; with fewer streams than CPUs, CPUs share them round-robin.
     pub(crate) fn begin(self, sinks: Vec<PageSink>) -> Result<Recording> {
         let signals = Signals { stop: Signal::new()?, abort: Signal::new()? };
         let sinks: Vec<_> = sinks.into_iter().map(|sink| Arc::new(Mutex::new(sink))).collect();
@@ -190,12 +189,12 @@ impl Prepared {
 }
 
 impl Recording {
-    /// Sets filters of events that are recorded.
+    /// Sets filters on recorded events.
     pub(crate) fn filter(&self, filters: &[EventFilter]) -> Result<()> {
         self.prepared.filter(filters)
     }
 
-    /// How it is going.
+    /// Progress of the recording.
     pub(crate) fn status(&self) -> Status {
         let of_pump = |pump: &Pump| {
             let stats = self.prepared.session.stats(pump.cpu);
@@ -209,7 +208,7 @@ impl Recording {
         }
     }
 
-    /// Ends it and sends the rest of its pages.
+    /// Stops recording and sends the remaining pages.
     pub(crate) fn end(mut self) -> Result<Ended> {
         let mut interference = self.prepared.session.off()?.map(|why| why.to_string());
         self.signals.stop.set();
@@ -226,7 +225,7 @@ impl Recording {
                 cpu: pumped.cpu,
                 sent_bytes: pumped.sent.bytes,
                 stats: stats.map(|(_, text)| text).unwrap_or_default(),
-                // It is of all CPUs; the first one says it.
+                // Interference concerns all CPUs; the first one reports it.
                 fault: pumped.fault.or_else(|| interference.take()),
             }
         };
@@ -243,7 +242,7 @@ impl Recording {
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        // Pumps hold files of the instance, which could not go before them.
+        // Pumps hold files of the instance, which the kernel can't remove before.
         self.signals.abort.set();
         self.signals.stop.set();
         for pump in self.pumps.drain(..) {
@@ -252,7 +251,7 @@ impl Drop for Recording {
     }
 }
 
-/// The tracer that a host asks for.
+/// The function tracer of a host's request.
 fn function_tracer(requested: &TracedFunctions) -> FunctionTracer {
     let TracedFunctions { returns, functions, except, within, depth } = requested.clone();
     FunctionTracer { returns, functions, except, within, depth }

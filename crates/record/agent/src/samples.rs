@@ -1,7 +1,7 @@
-//! Samples of what this machine's CPUs run, and the kernel's code where they saw it, on their way to the host.
+//! Samples of this machine's CPUs, and the kernel code around them, sent to the host.
 //!
-//! The sampler's thread fills a queue, the one that serves the host empties it. A full queue holds the sampler
-//! up: the kernel counts what its rings have no room for meanwhile.
+//! The sampler's thread fills a queue; the thread that serves the host empties it. A full queue blocks the sampler, and
+//! the kernel counts what it drops meanwhile.
 
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::{Duration, Instant};
@@ -17,18 +17,18 @@ use sampler::{KeptCode, Opened, SampleError, SampleSink, SampledEvent, Sampler, 
 use crate::error::Result;
 use crate::link::Host;
 
-/// Bytes of a part, and a bit: its head is part of a message's payload.
+/// Size of a part; its head needs some bytes of the message's payload.
 const PART_BYTES: usize = MAX_PAYLOAD_BYTES - 64;
-/// Parts that wait: what comes in a second of 50,000 samples of 150 bytes.
+/// Max queued parts: a second of 50,000 samples of 150 bytes.
 const MAX_PARTS: usize = 256;
-/// How often the queue is emptied at least.
+/// Max time between two times that the queue is emptied.
 pub(crate) const EVERY: Duration = Duration::from_millis(250);
-/// How long the rest may take to come.
+/// Max time for the rest to arrive.
 const REST: Duration = Duration::from_secs(10);
-/// The longest wait for one part of the rest.
+/// Max wait for one part of the rest.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Bytes of the kernel's code that are sent at most, whatever the host asks for.
+/// Max bytes of kernel code to send, whatever the host requests.
 const MAX_REQUESTED_BYTES: u32 = 4 << 20;
 
 enum Part {
@@ -36,14 +36,14 @@ enum Part {
     Code(CodePiece),
 }
 
-/// Puts samples into the queue.
+/// Writes samples to the queue.
 struct Queue {
     to: SyncSender<Part>,
     code: Option<CodeRequest>,
 }
 
 impl Queue {
-    /// Puts bytes there in parts: messages have a longest payload.
+    /// Queues bytes in parts that fit in messages.
     fn put(&self, file: SampleFile, bytes: &[u8]) -> sampler::Result<()> {
         let mut parts = bytes.chunks(PART_BYTES);
         parts.try_for_each(|part| self.send(Part::File(file, part.to_vec())))
@@ -69,13 +69,13 @@ impl SampleSink for Queue {
 
     fn code(&mut self, code: &KeptCode) -> sampler::Result<u64> {
         let max = self.code.map_or(0, |request| request.pieces);
-        // Samples are whole without it, so a host that takes no more of it makes no fault.
+        // Samples are complete without code, so a host that accepts no more code is not an error.
         let _ = pieces(code, max).try_for_each(|piece| self.send(Part::Code(piece)));
         Ok(code.bytes())
     }
 }
 
-/// The code in pieces, as many as are wanted, and the one that ends it.
+/// The code in at most `max` pieces, and the end mark.
 fn pieces(code: &KeptCode, max: u32) -> impl Iterator<Item = CodePiece> {
     let elf_machine = code.elf_machine();
     let of_run = |(address, run): (u64, &[u8])| {
@@ -93,14 +93,14 @@ fn pieces(code: &KeptCode, max: u32) -> impl Iterator<Item = CodePiece> {
     })
 }
 
-/// Sampling that goes on, or why it could not begin.
+/// Running sampling, or the reason why it did not start.
 #[derive(Debug)]
 pub(crate) struct Samples {
     sampler: std::result::Result<Sampler, String>,
     parts: Parts,
 }
 
-/// What the sampler has filled, and how much of each file was sent.
+/// The sampler's queue, and how much of each file was sent.
 #[derive(Debug)]
 struct Parts {
     queue: Receiver<Part>,
@@ -109,7 +109,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// Sends those that wait.
+    /// Sends all queued parts.
     fn send(&mut self, host: &mut Host<'_>, session: u64) -> Result<()> {
         while let Ok(part) = self.queue.try_recv() {
             self.send_one(part, host, session)?;
@@ -131,7 +131,7 @@ impl Parts {
         host.send(session, &Message::Samples(SamplePart { file, offset, bytes }))
     }
 
-    /// Sends the rest of a sampler that was asked to stop.
+    /// Sends the rest of a sampler that was stopped.
     fn send_rest(&mut self, sampler: &Sampler, host: &mut Host<'_>, session: u64) -> Result<()> {
         let until = Instant::now() + REST;
         while !sampler.is_finished() && Instant::now() < until {
@@ -144,8 +144,8 @@ impl Parts {
 }
 
 impl Samples {
-    /// Begins to sample, with the recording's clock. `starter` begins it: it may look into all processes, and see what
-    /// they have mapped. `code`: the kernel's is wanted, too.
+    /// Starts sampling with the recording's clock. `starter` opens the events, because it may read all processes and
+    /// their mappings. `code`: kernel code is requested as well.
     pub(crate) fn begin(
         (request, code): (SampleRequest, Option<CodeRequest>),
         clock: &str,
@@ -170,12 +170,12 @@ impl Samples {
         Self { sampler, parts: Parts { queue, sample_bytes: 0, clock_bytes: 0 } }
     }
 
-    /// Sends what waits.
+    /// Sends all queued parts.
     pub(crate) fn send(&mut self, host: &mut Host<'_>, session: u64) -> Result<()> {
         self.parts.send(host, session)
     }
 
-    /// Ends it, and sends the rest and how it went.
+    /// Stops sampling, and sends the rest and the totals.
     pub(crate) fn end(self, host: &mut Host<'_>, session: u64) -> Result<()> {
         let Self { sampler, mut parts } = self;
         if let Ok(sampler) = &sampler {
@@ -183,7 +183,7 @@ impl Samples {
             parts.send_rest(sampler, host, session)?;
         }
         let Parts { queue, sample_bytes, .. } = parts;
-        // A thread that still runs finds that the receiver has ended.
+        // A sampler that still runs sees that the receiver is gone.
         drop(queue);
         let ended = sampler.and_then(|sampler| sampler.end().map_err(|error| with_causes(&error)));
         let end = match ended {

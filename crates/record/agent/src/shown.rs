@@ -8,7 +8,7 @@ use steal_viewer::{Options, watch};
 use crate::error::Result;
 use crate::leave::{Busy, leave_at_signals};
 
-/// Shows it on standard output until the time is over or the program gets a signal to end.
+/// Prints to standard output until the time is over or a signal ends it.
 ///
 /// # Errors
 /// When the host publishes nothing, or the output can't be written.

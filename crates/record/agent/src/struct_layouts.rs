@@ -1,6 +1,6 @@
-//! Where the members of this kernel's own structures are, by its type information (BTF).
+//! Member offsets of kernel structures, from BTF.
 //!
-//! Mirrors `include/uapi/linux/btf.h`. Modules have files of their own, whose names continue those of `vmlinux`.
+//! Mirrors `include/uapi/linux/btf.h`. A module has its own file, whose strings continue those of `vmlinux`.
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,16 +8,16 @@ use std::path::Path;
 
 use raw_bytes::{ByteOrder, Cursor, slice};
 
-/// Where kernels show their types.
+/// The kernel's BTF files.
 const FOLDER: &str = "/sys/kernel/btf";
-/// What a file may have at most: the kernel's own are some 5 MB.
+/// Max size of a file: the kernel's own has about 5 MB.
 const MAX_BYTES: u64 = 64 << 20;
 const MAGIC: u16 = 0xeb9f;
 const STRUCT: u32 = 4;
 const ORDER: ByteOrder =
     if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
 
-/// Places of members, and sizes of structures, in bytes.
+/// Offsets of members, and sizes of structures, in bytes.
 #[derive(Debug, Default)]
 pub(crate) struct StructLayouts {
     members: HashMap<(String, String), u32>,
@@ -25,7 +25,7 @@ pub(crate) struct StructLayouts {
 }
 
 impl StructLayouts {
-    /// The structures `wanted` of this kernel and some of its modules; those that it doesn't show are left out.
+    /// The structures `wanted` of this kernel and some of its modules; missing ones are left out.
     pub(crate) fn of_this_kernel(modules: &[&str], wanted: &[&str]) -> Self {
         let mut types = Self::default();
         let read = |name: &str| {
@@ -50,7 +50,7 @@ impl StructLayouts {
         Self { members: members.iter().map(member).collect(), sizes }
     }
 
-    /// The place of a member in its structure, in bytes.
+    /// The offset of a member in its structure, in bytes.
     pub(crate) fn member(&self, structure: &str, name: &str) -> Option<u32> {
         self.members.get(&(structure.to_owned(), name.to_owned())).copied()
     }
@@ -60,7 +60,7 @@ impl StructLayouts {
         self.sizes.get(structure).copied()
     }
 
-    /// Adds the structures of a file; `base` are the names that come before its own. Its names.
+    /// Adds the structures of a file; `base` has the strings that precede its own. Returns its strings.
     fn add<'b>(&mut self, file: &'b [u8], base: &[u8], wanted: &[&str]) -> Option<&'b [u8]> {
         let (types, own_names) = sections(file)?;
         let name = |offset: u32| name_at(base, own_names, offset);
@@ -73,7 +73,7 @@ impl StructLayouts {
                 at.take(bytes_after(kind, count)?.into()).ok()?;
                 continue;
             };
-            // With bitfields, the upper byte of a member's place is its size.
+            // With bitfields, the upper byte of a member's offset is its size.
             let mask = if info >> 31 == 1 { 0x00ff_ffff } else { u32::MAX };
             for _ in 0..count {
                 let (member, _, bit) = (at.u32().ok()?, at.u32().ok()?, at.u32().ok()? & mask);
@@ -87,7 +87,7 @@ impl StructLayouts {
     }
 }
 
-/// The types of a file, and its names: `struct btf_header`.
+/// The types and the strings of a file: `struct btf_header`.
 fn sections(file: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut header = Cursor::new(file, ORDER, 0);
     let (magic, _version_and_flags, header_bytes) =
@@ -100,7 +100,7 @@ fn sections(file: &[u8]) -> Option<(&[u8], &[u8])> {
     (magic == MAGIC).then(|| section().zip(section())).flatten()
 }
 
-/// A name among those of the kernel and, after them, a module's own; nothing has the empty one.
+/// A name in the kernel's strings or, after those, a module's; `None` for the empty name.
 fn name_at<'b>(base: &'b [u8], own_names: &'b [u8], offset: u32) -> Option<&'b str> {
     let offset = usize::try_from(offset).ok()?;
     let bytes = match offset.checked_sub(base.len()) {
@@ -110,19 +110,18 @@ fn name_at<'b>(base: &'b [u8], own_names: &'b [u8], offset: u32) -> Option<&'b s
     std::str::from_utf8(slice::until_nul(bytes)).ok().filter(|name| !name.is_empty())
 }
 
-/// Bytes of a type after what all have in common: `BTF_KIND_*`. `None`: a kind that is not known, so that what follows
-/// can't be either.
+/// Size of a type after its common header: `BTF_KIND_*`. `None` for an unknown kind, after which nothing can be parsed.
 const fn bytes_after(kind: u32, count: u32) -> Option<u32> {
     Some(match kind {
-        // Integers, variables, tags of declarations.
+        // Integers, variables, declaration tags.
         1 | 14 | 17 => 4,
         // Arrays.
         3 => 12,
-        // Structures, unions, sections, enumerations of 64 bits.
+        // Structures, unions, sections, 64-bit enumerations.
         4 | 5 | 15 | 19 => 12 * count,
         // Enumerations, parameters.
         6 | 13 => 8 * count,
-        // Pointers, forward declarations, names of types, qualifiers, functions, floats, tags of types.
+        // Pointers, forward declarations, typedefs, qualifiers, functions, floats, type tags.
         2 | 7..=12 | 16 | 18 => 0,
         _ => return None,
     })

@@ -6,10 +6,10 @@ use tracefs::Texts;
 use crate::error::Result;
 use crate::link::Host;
 
-/// Bytes of a part; a message has two more.
+/// Size of a part; a message has two more bytes.
 const PART_BYTES: usize = MAX_PAYLOAD_BYTES - 64;
 
-/// Sends what pages are read with; symbols only if they are wanted.
+/// Sends the texts that decode pages, with symbols only on request.
 pub(crate) fn send(host: &mut Host<'_>, session: u64, texts: &Texts, kallsyms: bool) -> Result<()> {
     let mut each = |kind, bytes: &[u8]| send_one(host, session, kind, bytes);
     each(TextKind::HeaderPage, texts.header_page.as_bytes())?;

@@ -1,8 +1,8 @@
-//! Times on the command line, as hyperscope's own options have them: seconds, or with a unit.
+//! Times on the command line, in the syntax of hyperscope's options: seconds, or a number with a unit.
 
 use std::time::Duration;
 
-/// Units, and how many nanoseconds each has.
+/// Units, and their nanoseconds.
 const UNITS: [(&str, f64); 8] = [
     ("", 1e9),
     ("ns", 1.0),
@@ -14,7 +14,7 @@ const UNITS: [(&str, f64); 8] = [
     ("h", 3600e9),
 ];
 
-/// Reads a time: `8`, `8s`, `500ms`, `2m`.
+/// Parses a time: `8`, `8s`, `500ms`, `2m`.
 pub(crate) fn time(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|char: char| char.is_ascii_alphabetic());
     let unit = text.get(digits.len()..).unwrap_or_default();

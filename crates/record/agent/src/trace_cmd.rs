@@ -1,8 +1,7 @@
-//! Serves `trace-cmd record -A`, as `trace-cmd agent` does: one recording at a time, into an instance
-//! of tracefs of its own.
+//! Serves `trace-cmd record -A` like `trace-cmd agent`: one recording at a time, into a new tracefs instance.
 //!
-//! A host may ask for events, filters, tracers of functions, a clock, the size of buffers and tracing
-//! options. It can't have a program run here.
+//! A host may request events, filters, function tracers, a clock, buffer sizes and tracing options. It can't run a
+//! program here.
 
 mod address;
 mod arguments;

@@ -1,4 +1,4 @@
-//! How this machine sees itself: what its CPUs did and which tasks ran, from one question to the next.
+//! This machine's view of itself: what its CPUs did and which tasks ran between two questions.
 
 mod cpus;
 mod tasks;
@@ -13,10 +13,10 @@ use channel::wire::{CpuUse, GuestView, MAX_VIEW_CPUS, MAX_VIEW_TASKS};
 use self::cpus::CpuTimes;
 use self::tasks::Tasks;
 
-/// Where the kernel shows it.
+/// The kernel's counts.
 const PROC: &str = "/proc";
 
-/// What was counted when it was asked last.
+/// The counts at the last question.
 #[derive(Debug)]
 pub(crate) struct Before {
     at: Instant,
@@ -25,7 +25,7 @@ pub(crate) struct Before {
 }
 
 impl Before {
-    /// Counts from now on.
+    /// Starts counting.
     ///
     /// # Errors
     /// When the kernel does not show its CPUs or tasks.
@@ -34,7 +34,7 @@ impl Before {
         Ok(Self { at: Instant::now(), cpus: CpuTimes::read(proc)?, tasks: Tasks::read(proc)? })
     }
 
-    /// What happened since then, with at most this many tasks; counts from now on after it.
+    /// The activity since the last call, with at most `most_tasks` tasks; counting restarts.
     ///
     /// # Errors
     /// As [`Before::now`].
@@ -66,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    /// This machine, with a thread that is busy.
+    /// This machine, with a busy thread.
     #[test]
     fn what_runs_here_is_seen_and_parts_of_cpus_add_up_to_the_time() {
         let mut before = Before::now().unwrap();
@@ -78,7 +78,7 @@ mod tests {
         let view = before.view(MAX_VIEW_TASKS).unwrap();
         let own_task = view.tasks.iter().find(|task| task.pid == std::process::id());
         let own_task = own_task.unwrap_or_else(|| panic!("{view:?}"));
-        // It had a CPU, or waited for one.
+        // The thread was on a CPU, or waited for one.
         let busy_ns = own_task.run_ns + own_task.waited_ns;
         assert!(busy_ns > 300_000_000 && own_task.run_ns > 0, "{own_task:?}");
         assert!(view.tasks_run_ns >= own_task.run_ns && !own_task.name.is_empty(), "{view:?}");
@@ -86,7 +86,7 @@ mod tests {
         let CpuUse { user_ns, system_ns, irq_ns, steal_ns, idle_ns, .. } = view.all_cpus;
         let sum = user_ns + system_ns + irq_ns + steal_ns + idle_ns;
         let time = view.span_ns * u64::from(view.cpu_count);
-        // The kernel rounds each of the parts of each CPU to ticks of 10 ms, and counts one that comes late once.
+        // The kernel rounds each part of each CPU to ticks of 10 ms, and counts a late tick once.
         let rounding = 100_000_000 * u64::from(view.cpu_count);
         assert!(sum > time / 2 - rounding && sum <= time + rounding, "{sum} of {time}: {view:?}");
         assert!(before.view(0).unwrap().tasks.is_empty());

@@ -1,5 +1,4 @@
-//! Hosts that look at how this machine sees itself, each on a connection of its own: side by side with whoever records
-//! it, and in nobody's way.
+//! Hosts that watch this machine's view of itself, each on its own connection. They don't disturb a recording.
 
 use std::io;
 use std::sync::Arc;
@@ -12,11 +11,11 @@ use os::waits::Wait;
 
 use crate::view::Before;
 
-/// Hosts that look at a time.
+/// Max concurrent watchers.
 const MAX_WATCHERS: usize = 4;
-/// How long one may ask for nothing.
+/// Max time without a question.
 const SILENCE: Duration = Duration::from_secs(120);
-/// How soon after one view the next is taken, at the soonest: each looks at all threads of this machine.
+/// Min time between two views: each reads all threads of this machine.
 const BETWEEN: Duration = Duration::from_millis(100);
 
 /// The viewers.
@@ -24,22 +23,21 @@ const BETWEEN: Duration = Duration::from_millis(100);
 pub(crate) struct Watchers(Arc<()>);
 
 impl Watchers {
-    /// Answers what a host asks on a connection that began with its asking, in a thread of its own, as long as it
-    /// asks; gives the connection back where there is no room. The first answer has no figures: it is counted from
-    /// there.
+    /// Answers a watcher in a new thread until it disconnects; returns the connection if there are too many watchers.
+    /// The first answer has no figures: counting starts with it.
     pub(crate) fn begin(&self, control: Control, session: u64) -> Result<(), Control> {
         if Arc::strong_count(&self.0) > MAX_WATCHERS {
             return Err(control);
         }
         let is_there = Arc::clone(&self.0);
         let thread = std::thread::Builder::new().name("watcher".into()).spawn(move || {
-            // What it reads is open to everybody.
+            // The files that it reads are public.
             Confined::WORKER.enter();
-            // One that is gone has seen enough.
+            // The watcher may have disconnected.
             let _ = answer(control, session);
             drop(is_there);
         });
-        // Without a thread the connection is closed, which its host sees.
+        // Without a thread the connection is closed, which the watcher sees.
         drop(thread);
         Ok(())
     }

@@ -1,7 +1,7 @@
-//! What was there before sampling began: the kernel's code, its modules, threads and the code they have mapped.
+//! The state before sampling began: the kernel's code, its modules, threads and their mapped code.
 //!
-//! All of it is from /proc, which says what other users' programs call themselves: names are cut to what fits
-//! a record, and nothing else depends on them.
+//! Everything comes from /proc. Other users choose the names of their programs, so names are cut to fit a record, and
+//! nothing else depends on them.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -12,13 +12,13 @@ use perfdata::{EarlierMapping, PipeWriter};
 
 use crate::mapped_files::MappedFiles;
 
-/// Mappings of a process that are looked at, at most: the kernel's own limit is 65,530.
+/// Max mappings to read per process: the kernel's own limit is 65,530.
 const MAX_MAPPINGS: usize = 1 << 17;
 
-/// The name by which perf finds the kernel's own symbols, and the one that addresses are counted from.
+/// perf's name of the kernel mapping, and the symbol that its addresses are relative to.
 const KERNEL: &[u8] = b"[kernel.kallsyms]_text";
 
-/// The kernel's code and its modules', where this user may see addresses.
+/// The kernel's code and its modules', if this user may read addresses.
 pub(crate) fn kernel(writer: &mut PipeWriter<'_>) {
     if let Some((start, end)) = kernel_text(Path::new("/proc/kallsyms")) {
         writer.mapping(&of_kernel(start, end - start, KERNEL));
@@ -63,7 +63,7 @@ fn kernel_text(kallsyms: &Path) -> Option<(u64, u64)> {
     None
 }
 
-/// Name, address and bytes of a module: `name size users used-by state address`.
+/// Name, address and size of a module: `name size users used-by state address`.
 fn module(line: &str) -> Option<(&str, u64, u64)> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     let address = words.get(5)?.strip_prefix("0x")?;
@@ -71,14 +71,14 @@ fn module(line: &str) -> Option<(&str, u64, u64)> {
     Some((words.first()?, start, words.get(1)?.parse().ok()?))
 }
 
-/// Numbers of all processes, or of those among `only`.
+/// All process ids, or those among `only`.
 pub(crate) fn processes(only: Option<&BTreeSet<u32>>) -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter(|pid| only.is_none_or(|only| only.contains(pid))).collect()
 }
 
-/// A process's threads, and the code that it has mapped; one that is gone has none.
+/// A process's threads and mapped code; nothing if it has ended.
 pub(crate) fn process(pid: u32, files: &mut MappedFiles, writer: &mut PipeWriter<'_>) {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     for thread in threads {

@@ -1,21 +1,21 @@
-//! The build id in an ELF file's notes, found by a few small reads: the files are what anybody's programs have
-//! mapped.
+//! The build id in an ELF file's notes, found by a few small reads: the files are untrusted, any user may have mapped
+//! them.
 
 use std::io;
 
 use perfdata::BuildId;
 use raw_bytes::ByteOrder;
 
-/// Parts of a file that its header lists and that are looked at; programs have a dozen.
+/// Max program headers to read; programs have about a dozen.
 const MAX_PARTS: u16 = 128;
-/// Bytes of a file's notes that are looked through.
+/// Max bytes to search in a file's notes.
 const MAX_NOTE_BYTES: u64 = 16 << 10;
 
-/// Bytes of the larger of both headers.
+/// Size of the larger of both ELF headers.
 const HEAD_BYTES: u64 = 64;
 /// `PT_NOTE`.
 const NOTE: u32 = 4;
-/// The build id of an ELF file, by `read`, which fills bytes from an offset on as far as there are some.
+/// Reads the build id of an ELF file. `read` fills a buffer from an offset, as far as the file goes.
 pub fn elf_build_id(read: impl Fn(&mut [u8], u64) -> io::Result<usize>) -> Option<BuildId> {
     let head = bytes(&read, 0, HEAD_BYTES);
     let shape = Shape::parse(&head)?;
@@ -34,9 +34,9 @@ pub fn elf_build_id(read: impl Fn(&mut [u8], u64) -> io::Result<usize>) -> Optio
     None
 }
 
-/// Bytes of a file, less what it doesn't have.
+/// Up to `len` bytes of a file.
 fn bytes(read: &impl Fn(&mut [u8], u64) -> io::Result<usize>, at: u64, len: u64) -> Vec<u8> {
-    // No caller asks for more than it has bounded.
+    // All callers bound `len`.
     let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
     let mut filled = 0;
     while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -51,19 +51,19 @@ fn bytes(read: &impl Fn(&mut [u8], u64) -> io::Result<usize>, at: u64, len: u64)
     bytes
 }
 
-/// How wide a file's numbers are, and in which order.
+/// Word size and byte order of a file.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     is_64: bool,
     order: ByteOrder,
 }
 
-/// A part that has notes.
+/// A segment with notes.
 #[derive(Clone, Copy, Debug)]
 struct Notes {
     at: u64,
     len: u64,
-    /// Each begins at a multiple of that, in bytes.
+    /// Alignment of notes, in bytes.
     step: u64,
 }
 
@@ -83,7 +83,7 @@ impl Shape {
         Some(Self { is_64, order })
     }
 
-    /// A number as wide as an address.
+    /// A number of the file's word size.
     fn wide(self, bytes: &[u8], (narrow, wide): (usize, usize)) -> Option<u64> {
         if self.is_64 {
             self.order.u64_at(bytes, wide)
@@ -92,7 +92,7 @@ impl Shape {
         }
     }
 
-    /// Where the file's parts are listed, and how many.
+    /// Offset and number of the program headers.
     fn parts(self, head: &[u8]) -> Option<(u64, u16)> {
         let (size, count) = if self.is_64 { (54, 56) } else { (42, 44) };
         let is_known = self
@@ -104,12 +104,12 @@ impl Shape {
         Some((self.wide(head, (28, 32))?, self.order.u16_at(head, count)?))
     }
 
-    /// Bytes of an entry of that list.
+    /// Size of a program header.
     const fn part_bytes(self) -> u64 {
         if self.is_64 { 56 } else { 32 }
     }
 
-    /// Where a part's notes are, if it has any.
+    /// The notes of a segment, if it has any.
     fn notes(self, part: &[u8]) -> Option<Notes> {
         (self.order.u32_at(part, 0)? == NOTE).then_some(())?;
         let step = if self.wide(part, (28, 48))? == 8 { 8 } else { 4 };
@@ -155,7 +155,7 @@ mod tests {
         note
     }
 
-    /// A file with three parts, of which the last has a build id between other notes.
+    /// A file with three segments; the last one has a build id between other notes.
     fn made(shape: Shape, step: usize) -> Vec<u8> {
         let Shape { is_64, order } = shape;
         let wide = if is_64 { 8 } else { 4 };
@@ -194,7 +194,7 @@ mod tests {
         orders.into_iter().flat_map(|order| [false, true].map(|is_64| Shape { is_64, order }))
     }
 
-    /// What is found, and how many bytes were read for it.
+    /// The build id, and the number of bytes read for it.
     fn found(file: &[u8]) -> (Option<BuildId>, u64) {
         let read = Cell::new(0);
         let id = elf_build_id(|into, at| {
@@ -212,7 +212,7 @@ mod tests {
             for step in [4, 8] {
                 let file = made(shape, step);
                 assert_eq!(found(&file).0, Some(BuildId::new(&ID)), "{shape:?} {step}");
-                // One that is cut within it has none.
+                // A truncated build id is not found.
                 let id = file.windows(20).position(|bytes| bytes == ID).unwrap();
                 assert_eq!(found(&file[..id + 19]).0, None);
             }
@@ -226,7 +226,7 @@ mod tests {
             let id = file.windows(20).position(|bytes| bytes == ID).unwrap();
             let mut len = Vec::new();
             put(&mut len, shape.order, 21, 4);
-            // Its length is before its type and its owner.
+            // Its length precedes its type and owner.
             file[id - 12..id - 8].copy_from_slice(&len);
             assert_eq!(found(&file).0, None);
             file.truncate(id - 16);
@@ -245,7 +245,7 @@ mod tests {
         let folders = ["/usr/bin", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
         let files = folders.into_iter().filter_map(|folder| fs::read_dir(folder).ok());
         let files = files.flat_map(|files| files.flatten().map(|file| file.path()).take(400));
-        // Nor archives, whose members readelf lists.
+        // No archives either, whose members readelf lists.
         let is_elf = |path: &PathBuf| {
             let mut head = [0; 4];
             let file = path.is_file().then(|| File::open(path).ok()).flatten();
@@ -270,7 +270,7 @@ mod tests {
         let mut with_one = 0;
         for shown in of_file {
             let path = shown.lines().next().unwrap();
-            // Go's linker lists one among the sections alone, where no kernel looks either.
+            // Go's linker puts its build id only into a section, which the kernel does not read either.
             if shown.lines().any(|line| line.trim_start().starts_with("Go ")) {
                 continue;
             }

@@ -1,75 +1,66 @@
-//! Why nothing can be sampled here, and what would mend that.
+//! Why sampling fails, and how to fix it.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use tracefs::TracefsError;
 
-/// The sampler's errors.
 #[derive(Debug, thiserror::Error)]
 pub enum SampleError {
-    /// A file failed.
+    /// An operation on a file failed.
     #[error("cannot {what} {}", path.display())]
     Io {
-        /// What was tried: "write".
+        /// The operation: "write".
         what: &'static str,
-        /// With which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The kernel has no such event.
+    /// The kernel lacks the event.
     #[error(
         "this kernel has no event {event} that samples on CPU {cpu}{}",
         if *event == "cycles" { ": use cpu-clock, which needs no hardware counter" } else { "" }
     )]
     NoEvent {
-        /// Its name.
         event: &'static str,
-        /// The CPU.
         cpu: u32,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// This user may not.
+    /// The user has no permission.
     #[error("sampling all CPUs needs root or CAP_PERFMON (see kernel.perf_event_paranoid)")]
     NotAllowed,
-    /// More than the kernel allows.
+    /// The rate exceeds the kernel's limit.
     #[error("{hz} samples per second exceed kernel.perf_event_max_sample_rate, which is {most}")]
     TooOften {
-        /// As it was asked for.
+        /// The requested rate.
         hz: u32,
         /// The kernel's limit.
         most: u32,
     },
-    /// No CPU is there.
+    /// No CPU is online.
     #[error("no CPU could be sampled: all went offline")]
     NoCpu,
     /// The trace clock can't be read.
     #[error("cannot read the trace clock {name}")]
-    Clock {
-        /// Its name.
-        name: String,
-        /// Why.
-        source: Box<TracefsError>,
-    },
-    /// The kernel refused to wait, or to begin.
+    Clock { name: String, source: Box<TracefsError> },
+    /// The kernel refused to wait, or to start the events.
     #[error("cannot {what} performance events")]
     Events {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Whoever was to take samples is gone.
+    /// The receiver of samples is gone.
     #[error("the receiver of the samples has ended")]
     NotTaken,
-    /// A fault of this program.
+    /// A bug in this program.
     #[error("the sampler's thread panicked")]
     Panicked,
 }
 
-/// The sampler's results.
 pub type Result<T> = std::result::Result<T, SampleError>;
 
 impl SampleError {

@@ -1,4 +1,4 @@
-//! The performance events: which one samples, and one of it on each CPU.
+//! The perf events: chooses one, and opens it on each CPU.
 
 use std::fs;
 use std::io;
@@ -9,31 +9,31 @@ use sys::PerfRing;
 
 use crate::error::{Result, SampleError};
 
-/// Bytes of each CPU's ring: what comes in a second at 10,000 samples of 50 bytes.
+/// Size of each CPU's ring: a second of 10,000 samples of 50 bytes.
 const RING_BYTES: usize = 512 << 10;
 /// Number of bytes that wake the reader.
 const WATERMARK_BYTES: u32 = 128 << 10;
-/// `CLOCK_MONOTONIC`: it can be read in an interrupt that can't be masked.
+/// `CLOCK_MONOTONIC`: it can be read in an NMI.
 const CLOCK_ID: i32 = 1;
 /// `PERF_COUNT_HW_CPU_CYCLES` and `PERF_COUNT_SW_CPU_CLOCK`.
 const CYCLES: u64 = 0;
 const CPU_CLOCK: u64 = 0;
 
 const NS_PER_S: u64 = 1_000_000_000;
-/// Periods differ from the one that was asked for by one part in this many at most.
+/// Max relative deviation of a period: one part in this many.
 const JITTER: u64 = 16;
 
-/// What makes samples.
+/// The event that triggers samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampledEvent {
-    /// The processor's counter of cycles.
+    /// The processor's cycle counter.
     Cycles,
     /// The kernel's timer.
     CpuClock,
 }
 
 impl SampledEvent {
-    /// As perf calls it.
+    /// perf's name of the event.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -43,10 +43,10 @@ impl SampledEvent {
     }
 }
 
-/// What kernels of different ages know: tried from the newest on.
+/// Features of newer kernels, tried from the newest on.
 #[derive(Clone, Copy, Debug)]
 struct Age {
-    /// Linux 6.1: how many samples were lost can be asked for.
+    /// Linux 6.1: the number of lost samples can be read.
     lost: bool,
     /// Linux 5.12: mappings carry build ids.
     build_ids: bool,
@@ -66,7 +66,7 @@ pub(crate) struct CpuEvents {
 }
 
 impl CpuEvents {
-    /// Opens the event that is asked for, else the best there is.
+    /// Opens the requested event, or the best available one.
     pub(crate) fn open(event: Option<SampledEvent>, hz: u32, cpus: &[u32]) -> Result<Self> {
         let most = fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate");
         let max = most.ok().and_then(|text| text.trim().parse().ok());
@@ -101,7 +101,7 @@ impl CpuEvents {
         for &cpu in cpus {
             let ring = match PerfRing::open(&attr.to_bytes(), cpu, RING_BYTES) {
                 Ok(ring) => ring,
-                // It went offline.
+                // The CPU went offline.
                 Err(error) if is(&error, Errno::NODEV) => continue,
                 Err(error) if is(&error, Errno::PERM) || is(&error, Errno::ACCESS) => {
                     return Err(SampleError::NotAllowed);
@@ -136,9 +136,8 @@ impl CpuEvents {
         self.rings.iter().map(|(_, ring)| ring)
     }
 
-    /// Draws new periods, where a timer makes the samples: with one period for ever it could go along with
-    /// something that happens as regularly, such as another machine's sampling. The processor's counters have
-    /// theirs changed by the kernel all the time.
+    /// Draws new random periods for a timer event: a fixed period could run in step with another periodic activity,
+    /// such as another machine's sampling. For hardware counters, the kernel varies the period anyway.
     pub(crate) fn jitter(&self, hz: u32) -> Result<()> {
         if self.event != SampledEvent::CpuClock {
             return Ok(());
@@ -146,7 +145,7 @@ impl CpuEvents {
         let usual_ns = NS_PER_S / u64::from(hz.max(1));
         let span_ns = usual_ns / JITTER;
         let mut drawn = vec![0; self.rings.len() * size_of::<u64>()];
-        // Without chance it samples as regularly as before.
+        // Without random numbers the period stays fixed.
         let drawn =
             match rustix::rand::getrandom(&mut *drawn, rustix::rand::GetRandomFlags::NONBLOCK) {
                 Ok(_) => drawn,
@@ -163,12 +162,12 @@ impl CpuEvents {
         self.fds().try_for_each(PerfRing::enable).map_err(SampleError::events("begin"))
     }
 
-    /// A CPU that has gone takes its event with it: nothing is left to end then.
+    /// The event of an unplugged CPU is gone already, so errors are ignored.
     pub(crate) fn disable(&self) {
         self.fds().for_each(|ring| drop(ring.disable()));
     }
 
-    /// How many samples each event has lost; `None`: this kernel doesn't say.
+    /// Number of lost samples of each event; `None` if the kernel does not count them.
     pub(crate) fn lost(&self) -> Option<Vec<(CpuEvent, u64)>> {
         if self.attr.read_format & read_format::LOST == 0 {
             return None;
@@ -205,8 +204,7 @@ fn attr(event: SampledEvent, hz: u32, age: Age) -> Attr {
     if age.build_ids {
         flags.extend([flag::KSYMBOL, flag::BUILD_ID]);
     }
-    // Neither host nor guests are left out, and no precision is asked for: a processor's own sampling stops
-    // while a guest runs.
+    // Excludes neither host nor guests, and requests no precise sampling: precise sampling stops while a guest runs.
     Attr {
         kind,
         config,

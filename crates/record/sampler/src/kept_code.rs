@@ -1,14 +1,14 @@
-//! Pieces of a kernel's code, in order, and the ELF file that they are kept in: one as /proc/kcore is, which debuggers
-//! open, too.
+//! Pieces of a kernel's code in ascending order, and the ELF file that stores them: in the format of /proc/kcore, which
+//! debuggers can open.
 
 use raw_bytes::ByteOrder;
 
-/// Bytes of an ELF file's head, and of an entry of its list of parts (64 bits).
+/// Size of an ELF header, and of a program header (64 bits).
 pub(crate) const HEAD: usize = 64;
 pub(crate) const PART: usize = 56;
-/// Where the head has `e_machine`.
+/// Offset of `e_machine` in the header.
 pub(crate) const MACHINE: usize = 18;
-/// Runs at most: `e_phnum` has 16 bits, and its highest value means something else.
+/// Max runs: `e_phnum` has 16 bits, and its highest value has another meaning.
 const MAX_RUNS: usize = 1 << 15;
 /// `ET_CORE`, `EV_CURRENT`; `PT_LOAD`, `PF_R | PF_X`.
 const CORE: u16 = 4;
@@ -16,16 +16,16 @@ const CURRENT: u32 = 1;
 pub(crate) const LOAD: u32 = 1;
 const READ_EXECUTE: u32 = 5;
 
-/// Why a piece is not taken.
+/// Why a piece is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PieceError {
-    /// It begins before the end of the one before.
+    /// It begins before the end of the previous piece.
     #[error("pieces overlap or are out of order")]
     Order,
-    /// It ends after the last address.
+    /// It ends beyond the last address.
     #[error("a piece ends after the last address")]
     End,
-    /// There are too many.
+    /// There are too many pieces.
     #[error("there are more pieces than any kernel's code needs")]
     Many,
 }
@@ -35,25 +35,25 @@ pub enum PieceError {
 pub struct KeptCode {
     elf_machine: u16,
     order: ByteOrder,
-    /// By address; none ends where the next begins.
+    /// By address; adjacent pieces are merged.
     runs: Vec<(u64, Vec<u8>)>,
     bytes: u64,
 }
 
 impl KeptCode {
-    /// None yet, of a processor that ELF files call so.
+    /// Empty code of a processor with this `e_machine`.
     #[must_use]
     pub const fn new(elf_machine: u16, order: ByteOrder) -> Self {
         Self { elf_machine, order, runs: Vec::new(), bytes: 0 }
     }
 
-    /// What ELF files call the processor.
+    /// The processor's `e_machine`.
     #[must_use]
     pub const fn elf_machine(&self) -> u16 {
         self.elf_machine
     }
 
-    /// Runs of bytes, with their addresses.
+    /// Contiguous runs of bytes, with their addresses.
     pub fn runs(&self) -> impl Iterator<Item = (u64, &[u8])> {
         self.runs.iter().map(|(address, bytes)| (*address, &bytes[..]))
     }
@@ -63,16 +63,15 @@ impl KeptCode {
         self.bytes
     }
 
-    /// Whether there are none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// Takes the next piece.
+    /// Adds the next piece.
     ///
     /// # Errors
-    /// When it doesn't follow what is there; that stays as it is.
+    /// When it is not in order; the code is unchanged then.
     pub fn push(&mut self, address: u64, bytes: &[u8]) -> Result<(), PieceError> {
         if bytes.is_empty() {
             return Ok(());
@@ -90,7 +89,7 @@ impl KeptCode {
         Ok(())
     }
 
-    /// The file.
+    /// The content of the ELF file.
     #[must_use]
     pub fn to_elf(&self) -> Vec<u8> {
         let is_big = self.order == ByteOrder::Big;
@@ -102,7 +101,7 @@ impl KeptCode {
         file.resize(MACHINE - 2, 0);
         file.extend([half(CORE), half(self.elf_machine)].concat());
         file.extend(word(CURRENT));
-        // No entry; the list of parts follows the head; no sections, no flags.
+        // No entry point; program headers follow the header; no sections, no flags.
         [0, HEAD as u64, 0].iter().for_each(|&value| file.extend(long(value)));
         file.extend(word(0));
         let count = u16::try_from(self.runs.len()).unwrap_or(u16::MAX);
@@ -161,7 +160,7 @@ mod tests {
         assert_eq!(code.push(u64::MAX / 2, b"x"), Err(PieceError::Many));
     }
 
-    /// Another program reads it: that of the GNU binutils.
+    /// Another program reads the file: objdump of GNU binutils.
     #[test]
     fn objdump_finds_each_run_where_it_is() {
         let (code, _) =

@@ -1,6 +1,6 @@
-//! The kernel's code where samples saw it run: pages of /proc/kcore.
+//! The kernel's code around samples: pages of /proc/kcore.
 //!
-//! The running kernel differs from its file: alternatives, static keys and tracers are patched in.
+//! The code of the running kernel differs from its file: alternatives, static keys and tracers are patched in.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,24 +15,24 @@ use crate::records::ORDER;
 
 const KCORE: &str = "/proc/kcore";
 
-/// Pages that samples are looked for in.
+/// Granularity of counting samples.
 const PAGE: u64 = 4096;
-/// Pages with samples that are counted: those that come first, with their neighbours 24 MiB.
+/// Max pages with samples to count, first come first served: with their neighbours 24 MiB.
 const MAX_PAGES: usize = 2048;
-/// Parts of memory that the kernel lists: some dozens.
+/// Max segments of kcore: it has some dozens.
 const MAX_PARTS: u16 = 512;
 
-/// Where the head of an ELF file has `e_phoff` and `e_phnum`.
+/// Offsets of `e_phoff` and `e_phnum` in an ELF header.
 const PHOFF: usize = 32;
 const PHNUM: usize = 56;
 
-/// The mode of a sample's head (`PERF_RECORD_MISC_CPUMODE_MASK`), and the host's kernel.
+/// The CPU mode in a sample's header (`PERF_RECORD_MISC_CPUMODE_MASK`), and its value for the host's kernel.
 const MODE: u16 = 7;
 const KERNEL: u16 = 1;
-/// Where a sample has its address: after its event's id.
+/// Offset of a sample's address: after its event id.
 const IP: usize = 8;
 
-/// Memory of the kernel as /proc/kcore lists it.
+/// A segment of /proc/kcore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Part {
     address: u64,
@@ -40,12 +40,12 @@ struct Part {
     len: u64,
 }
 
-/// What is read from, and which pages are to be.
+/// The open file, and the pages to read.
 pub(crate) struct KernelCode<R = File> {
     from: R,
     elf_machine: u16,
     parts: Vec<Part>,
-    /// Samples by page.
+    /// Number of samples, by page.
     pages: BTreeMap<u64, u64>,
 }
 
@@ -61,12 +61,12 @@ impl ReadAt for File {
 }
 
 impl KernelCode {
-    /// Whether the kernel shows its code at all.
+    /// Whether the kernel has /proc/kcore, and this user may open it.
     pub(crate) fn is_there() -> bool {
         File::open(KCORE).is_ok()
     }
 
-    /// Opens it, which takes CAP_SYS_RAWIO; reading does not.
+    /// Opens the file, which needs CAP_SYS_RAWIO; reading does not.
     pub(crate) fn open() -> Option<Self> {
         Self::read(File::open(KCORE).ok()?)
     }
@@ -91,7 +91,7 @@ impl<R: ReadAt> KernelCode<R> {
         Some(Self { from, elf_machine, parts, pages: BTreeMap::new() })
     }
 
-    /// Notes where samples among `records` saw the kernel.
+    /// Counts the kernel samples among `records`.
     pub(crate) fn note(&mut self, records: &[u8]) {
         for record in Records::new(records, ORDER, 0).flatten() {
             let is_kernels = record.kind == kind::SAMPLE && record.misc & MODE == KERNEL;
@@ -103,8 +103,7 @@ impl<R: ReadAt> KernelCode<R> {
         }
     }
 
-    /// What is kept of it: pages with samples and their neighbours, this many bytes of them at most. Functions that
-    /// begin in one page go on in the next.
+    /// Extracts pages with samples and their neighbours, because functions extend across pages; at most `most_bytes`.
     pub(crate) fn extract(&self, most_bytes: u64) -> KeptCode {
         let mut code = KeptCode::new(self.elf_machine, ORDER);
         for page in self.wanted(most_bytes / PAGE) {
@@ -117,7 +116,7 @@ impl<R: ReadAt> KernelCode<R> {
         code
     }
 
-    /// Those with most samples first, where there are too many.
+    /// The pages to keep; if there are too many, those with most samples.
     fn wanted(&self, max: u64) -> BTreeSet<u64> {
         let mut pages: Vec<(u64, u64)> =
             self.pages.iter().map(|(page, count)| (*page, *count)).collect();
@@ -133,7 +132,7 @@ impl<R: ReadAt> KernelCode<R> {
         wanted
     }
 
-    /// A page of the kernel's; modules that were unloaded have none any more.
+    /// Reads a page of the kernel; pages of unloaded modules are gone.
     fn page(&self, page: u64) -> Option<Vec<u8>> {
         let address = page.checked_mul(PAGE)?;
         let offset = self.parts.iter().find_map(|part| {
@@ -151,7 +150,7 @@ impl<R: ReadAt> KernelCode<R> {
 mod tests {
     use super::*;
 
-    /// A kernel with code at 0xffff_8000_0000_0000: each page is full of its number.
+    /// A kernel with code at 0xffff_8000_0000_0000: each page is filled with its number.
     struct Memory(Vec<u8>);
 
     const BASE: u64 = 0xffff_8000_0000_0000;

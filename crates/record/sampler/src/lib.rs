@@ -1,10 +1,9 @@
-//! Samples what all CPUs of a host run, guests included, and writes that as a perf.data in the form of a
-//! pipe: what stock perf reads, and what is whole up to its last record whenever the recorder is killed.
+//! Samples all CPUs of a host, guests included, and writes a perf.data in pipe mode: stock perf reads it, and it is
+//! valid up to its last record if the recorder is killed.
 //!
-//! The kernel's performance events do the sampling: cycles where the processor counts them, else the
-//! kernel's `cpu-clock`, whose timer interrupts guests, too. Samples have the time of the monotonic clock; a file
-//! next to them says every second how that goes with the clock of the recording
-//! (`docs/formats/collected.md`).
+//! The kernel's perf events do the sampling: cycles if the processor counts them, otherwise the kernel's `cpu-clock`,
+//! whose timer interrupts guests, too. Samples are on the monotonic clock; a second file relates this clock to the
+//! recording's clock once a second (`docs/formats/collected.md`).
 
 #![forbid(unsafe_code)]
 
@@ -40,47 +39,47 @@ pub use crate::mapped_files::EarlierMappings;
 use crate::rounds::{Counting, Rounds};
 pub use crate::sink::{SampleFiles, SampleSink};
 
-/// What is sampled.
+/// What to sample.
 #[derive(Clone, Debug)]
 pub struct SamplerPlan {
-    /// Samples a second on each CPU.
+    /// Samples per second and CPU.
     pub hz: u32,
-    /// What makes them; unset: cycles where the processor counts them, else the kernel's clock.
+    /// The event; `None`: cycles if the processor counts them, otherwise the kernel's clock.
     pub event: Option<SampledEvent>,
     /// The recording's trace clock.
     pub clock: String,
     /// The recording's identity.
     pub trace_id: u64,
-    /// Processes whose samples are kept; unset: all.
+    /// Processes whose samples are kept; `None`: all.
     pub only: Option<BTreeSet<u32>>,
 }
 
-/// How it went.
+/// Totals of sampling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampled {
-    /// What made the samples.
+    /// The event that triggered the samples.
     pub event: SampledEvent,
-    /// Samples in the file.
+    /// Number of samples in the file.
     pub samples: u64,
-    /// Records that the rings had no room for; `None`: this kernel doesn't say all.
+    /// Records that the kernel dropped; `None` if it does not count all of them.
     pub lost: Option<u64>,
-    /// How often the kernel held an event back.
+    /// How often the kernel throttled an event.
     pub throttled: u64,
-    /// Of code that was mapped before it began, whether its files have a name that is theirs alone.
+    /// For code that was mapped before sampling began: how many files have a known build id.
     pub earlier: EarlierMappings,
-    /// Bytes of both files.
+    /// Size of both files.
     pub bytes: u64,
-    /// Bytes of the file with the kernel's code that was kept.
+    /// Size of the file with kernel code.
     pub code_bytes: u64,
 }
 
-/// Whether this kernel shows its code to this user.
+/// Whether this user may read the kernel's code.
 #[must_use]
 pub fn shows_kernel_code() -> bool {
     KernelCode::is_there()
 }
 
-/// Events that are open, and don't count yet.
+/// Events that are open, but not enabled.
 #[derive(Debug)]
 pub struct Opened {
     plan: SamplerPlan,
@@ -92,17 +91,17 @@ impl Opened {
     /// Opens the events on these CPUs.
     ///
     /// # Errors
-    /// When this kernel or this user has no way to it.
+    /// When the kernel lacks support, or the user lacks permission.
     pub fn open(plan: SamplerPlan, cpus: &[u32]) -> Result<Self> {
         let clock = TraceClock::open(&plan.clock).map_err(SampleError::clock(&plan.clock))?;
         let events = CpuEvents::open(plan.event, plan.hz, cpus)?;
         Ok(Self { plan, clock, events })
     }
 
-    /// Begins to sample. A thread writes what was there before, and then samples as they come.
+    /// Starts sampling. A thread writes the state from before, then samples as they arrive.
     ///
     /// # Errors
-    /// When `to` takes nothing, or the kernel refuses.
+    /// When `to` fails, or the kernel refuses.
     pub fn begin(self, to: impl SampleSink + 'static) -> Result<Sampler> {
         let Self { plan, clock, events } = self;
         let (event, bytes) = (events.event(), Arc::new(AtomicU64::new(0)));
@@ -113,7 +112,7 @@ impl Opened {
         let thread = thread::Builder::new().name("hyperscope-smpl".into()).spawn(move || {
             rounds.write_head()?;
             Confined::WORKER.enter();
-            // Whoever began it need not wait for this.
+            // The receiver need not wait for this.
             let _ = headed.send(());
             rounds.run()
         });
@@ -122,7 +121,7 @@ impl Opened {
     }
 }
 
-/// Events that count, and the thread that writes what they sample.
+/// Enabled events, and the thread that writes their samples.
 #[derive(Debug)]
 pub struct Sampler {
     event: SampledEvent,
@@ -133,20 +132,19 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Waits until what was there before is written: that takes CPU time, which is no part of what is to be
-    /// sampled.
+    /// Waits until the state from before is written: this takes CPU time, which should not be sampled.
     ///
     /// # Errors
     /// When it could not be written.
     pub fn wait_until_ready(self) -> Result<Self> {
         match self.ready.recv() {
             Ok(()) => Ok(self),
-            // It has ended, and says why.
+            // The thread has ended, and returns the reason.
             Err(_) => Err(self.end().err().unwrap_or(SampleError::Panicked)),
         }
     }
 
-    /// What makes the samples.
+    /// The event that triggers samples.
     #[must_use]
     pub fn event(&self) -> SampledEvent {
         self.event
@@ -158,21 +156,21 @@ impl Sampler {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether it has ended, as it does early only when something failed.
+    /// Whether the thread has ended: early only after a failure.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// Has it end, without waiting for that.
+    /// Requests the end, without waiting for it.
     pub fn stop(&self) {
         self.stop.set();
     }
 
-    /// Ends it; the files are complete then.
+    /// Stops sampling and completes the files.
     ///
     /// # Errors
-    /// When something could not be written. What was is readable.
+    /// When a write failed. The records written before are readable.
     pub fn end(self) -> Result<Sampled> {
         self.stop.set();
         self.thread.join().unwrap_or(Err(SampleError::Panicked))
@@ -195,7 +193,7 @@ mod tests {
         SamplerPlan { hz: 997, event, clock: "mono".into(), trace_id: 7, only }
     }
 
-    /// Samples this machine while this thread is busy for so long; the file.
+    /// Samples this machine while this thread is busy for a time; returns the file.
     fn sampled(plan: SamplerPlan, busy: Duration) -> Option<(Sampled, Vec<u8>, tempfile::TempDir)> {
         let to = tempfile::tempdir().unwrap();
         let folder = Folder::open(to.path(), Modes::default()).unwrap();
@@ -242,8 +240,8 @@ mod tests {
             }
         }
         assert_eq!(all, sampled.samples);
-        // Other tests run in this process, too, a little longer or shorter than it was sampled; and a timer that
-        // comes late skips some.
+        // Other tests run in this process, too, and may be busy for slightly longer or shorter than the sampling. A
+        // late timer skips samples.
         assert!(
             own_samples * 3 >= periods && own_samples <= periods * 2 + 100,
             "{own_samples} samples of {periods}"
@@ -266,7 +264,7 @@ mod tests {
             testkit::skip!("perf is missing");
             return;
         };
-        // A line begins each sample; its addresses are below it.
+        // A line begins each sample; its addresses follow.
         let count = |out: &[u8]| {
             let text = String::from_utf8_lossy(out).into_owned();
             text.lines().filter(|line| line.ends_with(": ")).count() as u64

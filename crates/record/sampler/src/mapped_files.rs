@@ -1,7 +1,7 @@
-//! Build ids of the files that programs have mapped, from the very files: whatever is at their paths by now.
+//! Build ids of mapped files, read from the mapped files themselves, not from what is at their paths now.
 //!
-//! Programs of all users run, and none of them is trusted. What is mapped is first looked at without being opened;
-//! only regular files of local file systems are, each once, and no more than a few KiB of them are read.
+//! Programs of all users run, and none is trusted. A mapped file is identified before it is opened; only regular files
+//! on local file systems are opened, each once, and at most a few KiB are read.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,26 +16,26 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags, open, statx};
 use crate::elf_notes::elf_build_id;
 use crate::mounts::LocalMounts;
 
-/// Files that are read: hosts with hundreds of programs have a few thousand.
+/// Max files to read: hosts with hundreds of programs have a few thousand.
 const MAX_FILES: usize = 1 << 14;
-/// How long all of it may take.
+/// Max time for all files.
 const MAX_TIME: Duration = Duration::from_secs(2);
 
-/// What became of mappings of files that were there before sampling began.
+/// Results for files that were mapped before sampling began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EarlierMappings {
-    /// Mappings of code in files.
+    /// Number of mappings of code in files.
     pub files: u64,
-    /// Those whose file's build id was found.
+    /// Mappings with a known build id.
     pub build_ids: u64,
-    /// Those whose file was not looked at: there were too many, or it took too long.
+    /// Mappings whose file was not read, because of the max number or time.
     pub left_out: u64,
 }
 
-/// A file: its device and its number there.
+/// Device and inode number.
 type FileNumber = ((u32, u32), u64);
 
-/// Finds build ids, and keeps them.
+/// Reads build ids, and caches them.
 #[derive(Debug)]
 pub(crate) struct MappedFiles {
     mounts: LocalMounts,
@@ -45,7 +45,7 @@ pub(crate) struct MappedFiles {
 }
 
 impl MappedFiles {
-    /// Begins: the time that all of it may take runs from now on.
+    /// Starts the time limit.
     pub(crate) fn new() -> Self {
         Self {
             mounts: LocalMounts::find(),
@@ -59,7 +59,7 @@ impl MappedFiles {
         self.counts
     }
 
-    /// The build id of what a process has mapped at these addresses.
+    /// The build id of the file that a process has mapped at these addresses.
     pub(crate) fn build_id(&mut self, pid: u32, start: u64, end: u64) -> Option<BuildId> {
         self.counts.files = self.counts.files.saturating_add(1);
         if self.until.has_passed() {
@@ -72,7 +72,7 @@ impl MappedFiles {
     }
 
     fn of_file(&mut self, path: &str) -> Option<BuildId> {
-        // No driver and no server notices this.
+        // O_PATH does not involve the driver or server.
         let file = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
         let number = self.local_file(&file)?;
         if let Some(known) = self.known.get(&number) {
@@ -87,7 +87,7 @@ impl MappedFiles {
         found
     }
 
-    /// The number of a regular file that can be read without waiting for anybody.
+    /// Device and inode of a regular file that can be read without blocking.
     fn local_file(&self, file: &OwnedFd) -> Option<FileNumber> {
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
         let about = statx(file, c"", flags, StatxFlags::BASIC_STATS | StatxFlags::MNT_ID).ok()?;
@@ -101,7 +101,7 @@ impl MappedFiles {
 
 fn read(file: &OwnedFd) -> Option<BuildId> {
     let again = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
-    // Whoever holds a lease on it isn't waited for.
+    // O_NONBLOCK: does not wait for a lease holder.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(open(again, flags, Mode::empty()).ok()?);
     elf_build_id(|into, at| file.read_at(into, at))
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(files.counts(), EarlierMappings { files: 2, build_ids: 1, left_out: 0 });
     }
 
-    /// As a file does.
+    /// Reads like a file.
     trait ReadInto {
         fn read_into(self, into: &mut [u8]) -> std::io::Result<usize>;
     }
@@ -152,7 +152,7 @@ mod tests {
         }
     }
 
-    /// Pipes, devices, and files that programs make up as they are read: this ends.
+    /// Pipes, devices, and files with generated content: the test ends.
     #[test]
     fn nothing_but_local_files_is_opened() {
         let folder = tempfile::tempdir().unwrap();

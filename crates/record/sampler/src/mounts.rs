@@ -1,40 +1,40 @@
-//! Mounted file systems whose files can be read without waiting for anybody else.
+//! Mounted file systems whose files can be read without blocking.
 //!
-//! A program of any user may be in a file system of that user's own (FUSE), or on another machine.
-//! Reading there can take as long as its server likes, and signals may not end it.
+//! Any user's program may be on that user's FUSE file system, or on another machine. A read there may take as long as
+//! its server likes, and signals may not interrupt it.
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 
-/// Bytes of the list of mounts that are read.
+/// Max bytes to read of the list of mounts.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// Kinds that are of this machine alone. What lies below an overlay that root mounted, root chose.
+/// Types of local file systems. Below an overlay that root mounted, root chose the layers.
 const LOCAL: &[&str] = &[
     "bcachefs", "btrfs", "cramfs", "devtmpfs", "erofs", "exfat", "ext2", "ext3", "ext4", "f2fs",
     "iso9660", "jffs2", "jfs", "minix", "nilfs2", "ntfs3", "overlay", "ramfs", "reiserfs", "romfs",
     "rootfs", "squashfs", "tmpfs", "ubifs", "udf", "vfat", "xfs", "zfs",
 ];
 
-/// Mounts that only root can have made.
+/// Local mounts that only root can have made.
 #[derive(Debug, Default)]
 pub(crate) struct LocalMounts {
-    /// Device numbers of their file systems, which are the same in whatever place those are mounted.
+    /// Device numbers of their file systems, which are the same at every mount point.
     devices: BTreeSet<(u32, u32)>,
-    /// Their own numbers: some file systems give each folder another device number.
+    /// Their mount ids: some file systems give each folder another device number.
     ids: BTreeSet<u64>,
 }
 
 impl LocalMounts {
-    /// Those of the first process, among whose mounts users have none but such as `fusermount` makes for them.
+    /// Mounts of process 1. In its namespace, users' own mounts are only those that helpers such as `fusermount` make.
     pub(crate) fn find() -> Self {
         let list = ["/proc/1/mountinfo", "/proc/self/mountinfo"].map(File::open);
         let list = list.into_iter().flatten().next();
         list.map_or_else(Self::default, |list| Self::parse(list.take(MAX_BYTES)))
     }
 
-    /// Lines as `id parent major:minor root place options [tags …] - kind source options`.
+    /// Lines `id parent major:minor root place options [tags …] - kind source options`.
     fn parse(list: impl Read) -> Self {
         let mut found = Self::default();
         for line in BufReader::new(list).split(b'\n').map_while(Result::ok) {
@@ -51,7 +51,7 @@ impl LocalMounts {
     }
 }
 
-/// Number and device of a mount, if it is local.
+/// Mount id and device number of a local mount.
 fn local(line: &[u8]) -> Option<(u64, (u32, u32))> {
     let line = String::from_utf8_lossy(line);
     let mut words = line.split(' ');

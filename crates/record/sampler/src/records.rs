@@ -1,13 +1,13 @@
-//! What is in a ring, record by record: counted, and of other processes left out.
+//! Reads a ring's records: counts them, and filters by process.
 
 use std::collections::BTreeSet;
 
 use perfdata::{Record, Records, kind};
 use raw_bytes::ByteOrder;
 
-/// Where a sample has its process: after its head, its event's id and its address.
+/// Offset of a sample's process id: after its header, event id and address.
 const SAMPLE_PID: usize = 16;
-/// Where the other records that are of a process have it, and LOST has its count.
+/// Offset of the process id in other records; LOST has its count there.
 const PID: usize = 0;
 const LOST_COUNT: usize = 8;
 
@@ -17,14 +17,13 @@ pub(crate) const ORDER: ByteOrder =
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) samples: u64,
-    /// Records of any kind that found no room.
+    /// Records of any type that the kernel dropped.
     pub(crate) lost: u64,
     pub(crate) throttled: u64,
 }
 
 impl Counts {
-    /// Counts what is in `ring`, and writes to the end of `out` what is of `only`, if that is set, or of
-    /// nobody.
+    /// Counts the records in `ring`, and appends them to `out`. With `only`, skips records of other processes.
     pub(crate) fn take(&mut self, ring: &[u8], only: Option<&BTreeSet<u32>>, out: &mut Vec<u8>) {
         let Some(only) = only else {
             Records::new(ring, ORDER, 0).flatten().for_each(|record| self.count(&record));
@@ -48,7 +47,7 @@ impl Counts {
     }
 }
 
-/// The process that a record is of.
+/// The process of a record.
 fn pid(record: &Record<'_>) -> Option<u32> {
     let at = match record.kind {
         kind::SAMPLE => SAMPLE_PID,
@@ -58,8 +57,8 @@ fn pid(record: &Record<'_>) -> Option<u32> {
     ORDER.u32_at(record.body(), at)
 }
 
-/// Whether it maps code of the kernel. A sample without a process (-1) is of a task that is gone but for its
-/// last steps (`perf_event_pid_type`, kernel/events/core.c): nobody knows whose that was.
+/// Whether a record maps kernel code. A sample without a process (-1) belongs to a task that is almost gone
+/// (`perf_event_pid_type`, kernel/events/core.c), of an unknown process.
 fn is_kernels(record: &Record<'_>, pid: u32) -> bool {
     pid == u32::MAX && record.kind != kind::SAMPLE
 }

@@ -1,4 +1,4 @@
-//! From the rings to the file, round by round: all that is in them, and that a round is over.
+//! Moves samples from the rings to the file in rounds: everything in the rings, then an end-of-round record.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,14 +19,14 @@ use crate::records::Counts;
 use crate::sink::SampleSink;
 use crate::{Sampled, SamplerPlan, earlier};
 
-/// How often clocks are compared, and what is in the rings goes to the file.
+/// Time between clock comparisons, and between flushes of the rings to the file.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The second comparison comes earlier: one alone doesn't show how fast the clocks run.
+/// The second comparison comes earlier: the first alone does not show the clocks' rates.
 const FIRST_INTERVAL: Duration = Duration::from_millis(50);
-/// Bytes after which what was there before goes to the file.
+/// Flush size for the state from before.
 const PART_BYTES: usize = 1 << 20;
 
-/// Takes both kinds of bytes, and counts them.
+/// Forwards samples and clock readings, and counts their bytes.
 pub(crate) struct Counting {
     to: Box<dyn SampleSink>,
     written: Arc<AtomicU64>,
@@ -37,13 +37,13 @@ impl Counting {
         Self { to, written }
     }
 
-    /// Takes the kernel's code, where it is wanted; its bytes.
+    /// Forwards kernel code if requested; returns the size.
     fn code(&mut self, code: &KernelCode) -> Result<u64> {
         let Some(max) = self.to.most_code_bytes() else { return Ok(0) };
         self.to.code(&code.extract(max))
     }
 
-    /// Takes whole records, which are forgotten then.
+    /// Forwards and clears whole records.
     fn samples(&mut self, records: &mut Vec<u8>) -> Result<()> {
         self.to.samples(records)?;
         self.count(records);
@@ -63,7 +63,7 @@ impl Counting {
     }
 }
 
-/// Moves samples.
+/// State of the thread that moves samples.
 pub(crate) struct Rounds {
     plan: SamplerPlan,
     clock: TraceClock,
@@ -71,18 +71,18 @@ pub(crate) struct Rounds {
     to: Counting,
     counts: Counts,
     earlier: EarlierMappings,
-    /// The kernel's code, where that is kept.
+    /// Kernel code, if it is kept.
     code: Option<KernelCode>,
     stop: Signal,
-    /// By ring: nothing comes any more.
+    /// Per ring: no more records arrive.
     is_over: Vec<bool>,
-    /// Of one ring, and of all, on their way.
+    /// Buffers for one ring, and for all.
     ring: Vec<u8>,
     round: Vec<u8>,
 }
 
 impl Rounds {
-    /// Writes how clocks go now, and lets the events count.
+    /// Writes a clock reading, and enables the events.
     pub(crate) fn begin(
         plan: SamplerPlan,
         clock: TraceClock,
@@ -103,12 +103,12 @@ impl Rounds {
         let mut rounds =
             Self { plan, clock, events, to, counts, earlier, code, stop, is_over, ring, round };
         rounds.compare_clocks()?;
-        // From here on new mappings and threads come by themselves, and none is missed.
+        // From here on, the events record all new mappings and threads.
         rounds.events.enable()?;
         Ok(rounds)
     }
 
-    /// Writes the head of the samples, and what was there before.
+    /// Writes the header of the samples, and the state from before.
     pub(crate) fn write_head(&mut self) -> Result<()> {
         let about = uname();
         let texts = [about.nodename(), about.release(), about.machine()]
@@ -160,7 +160,7 @@ impl Rounds {
         })
     }
 
-    /// All that is in the rings.
+    /// Moves everything in the rings.
     fn round(&mut self) -> Result<()> {
         for ring in self.events.rings() {
             self.ring.clear();
@@ -172,7 +172,7 @@ impl Rounds {
         self.to.samples(&mut self.round)
     }
 
-    /// What each event lost, as perf writes it at the end; the sum.
+    /// Writes each event's losses, as perf does at the end; returns the sum.
     fn write_losses(&mut self) -> Result<Option<u64>> {
         let Some(lost) = self.events.lost() else { return Ok(None) };
         let mut writer = PipeWriter::new(&mut self.round, self.events.attr());
@@ -188,7 +188,7 @@ impl Rounds {
         self.to.clock(&Entry::Pair(pair))
     }
 
-    /// Waits until a ring is so full that it has to be emptied, or the time is over; whether all is.
+    /// Waits until a ring must be emptied or the interval ends; true if the sampler must stop.
     fn wait(&mut self, interval: Duration) -> Result<bool> {
         let timeout = Timespec::try_from(interval).ok();
         let stop = self.stop.fd();
@@ -201,7 +201,7 @@ impl Rounds {
         }
         let mut ready = fds.iter().map(PollFd::revents);
         let is_stopped = ready.next().is_some_and(|stop| stop.contains(PollFlags::IN));
-        // The event of a CPU that went offline would wake it again and again.
+        // The event of an offline CPU would wake the thread repeatedly.
         for (is_over, ready) in self.is_over.iter_mut().filter(|is_over| !**is_over).zip(ready) {
             *is_over = ready.intersects(PollFlags::HUP | PollFlags::ERR);
         }

@@ -7,29 +7,29 @@ use os::folder::OutFile;
 use crate::error::{Result, SampleError};
 use crate::kept_code::KeptCode;
 
-/// Bytes of the kernel's code that files keep: all that is looked at, three times 8 MiB.
+/// Max bytes of kernel code in a file: all counted pages with their neighbours, three times 8 MiB.
 const MAX_CODE_BYTES: u64 = 24 << 20;
 
-/// Takes what is sampled.
+/// Receives samples.
 pub trait SampleSink: Send {
-    /// Takes whole records of a perf.data in the form of a pipe.
+    /// Writes whole records of a perf.data in pipe mode.
     ///
     /// # Errors
-    /// When it can't: nothing more is sampled then.
+    /// When it fails, sampling ends.
     fn samples(&mut self, records: &[u8]) -> Result<()>;
 
-    /// Takes whole entries of the file that says how clocks go.
+    /// Writes whole entries of the file of clock readings.
     ///
     /// # Errors
     /// See [`SampleSink::samples`].
     fn clocks(&mut self, entries: &[u8]) -> Result<()>;
 
-    /// How many bytes of the kernel's code it takes, too; none: it takes no code.
+    /// Max bytes of kernel code to accept; `None`: no code.
     fn most_code_bytes(&self) -> Option<u64> {
         None
     }
 
-    /// Takes that, once, when nothing more is sampled; the bytes that it made of it.
+    /// Writes the code once, after sampling has ended; returns the size of the output.
     ///
     /// # Errors
     /// See [`SampleSink::samples`].
@@ -41,9 +41,9 @@ pub trait SampleSink: Send {
 #[derive(Debug)]
 pub struct SampleFiles {
     pub samples: OutFile,
-    /// How clocks go.
+    /// Clock readings.
     pub clocks: OutFile,
-    /// The kernel's code where samples saw it; none: it is not kept.
+    /// The kernel code around samples; `None`: not kept.
     pub code: Option<OutFile>,
 }
 

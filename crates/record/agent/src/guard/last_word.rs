@@ -1,5 +1,5 @@
-//! Informs a host that its guest's agent was killed, over channels that stay open without one:
-//! ports and memory. Connections end with the process that opened them.
+//! Informs a host that its guest's agent was killed, over channels that outlive the agent: ports and memory.
+//! Connections close with the process that opened them.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -11,12 +11,12 @@ use crate::error::Result;
 use crate::machine::{boot_id, page_bytes, possible_cpus};
 
 const KILLED: &str = "the agent was killed: pages that it had not sent are missing";
-/// How long a port may take to be given up by the agent.
+/// Max time for the dead agent to release a port.
 const OPENING: Duration = Duration::from_secs(5);
-/// How long after one try the next is made.
+/// Time between two tries.
 const BEFORE_NEXT_TRY: Duration = Duration::from_millis(20);
 
-/// Informs the host, if a channel is open and the host listens.
+/// Informs the host, if the channel is open and the host reads it.
 pub(super) fn send(channel: &AgentAddress, session: u64) {
     let sent = match channel {
         AgentAddress::VirtioSerial => port().map_err(Into::into).map(Control::new),
@@ -24,7 +24,7 @@ pub(super) fn send(channel: &AgentAddress, session: u64) {
         _ => return,
     };
     let message = Message::Refused(KILLED.into());
-    // A failure can't be reported to anyone.
+    // Nobody is left to report a failure to.
     let _ = sent.and_then(|mut control| Ok(control.send(session, &message)?));
 }
 
@@ -34,7 +34,7 @@ fn port() -> io::Result<channel::Stream> {
         let ports = GuestPorts::find().ok_or(io::ErrorKind::NotFound)?;
         match ports.control() {
             Err(error) if Instant::now() < end => {
-                // The kernel lets one process at a time have a port.
+                // Only one process at a time can open a port.
                 if error.kind() == io::ErrorKind::NotFound {
                     return Err(error);
                 }
@@ -45,7 +45,7 @@ fn port() -> io::Result<channel::Stream> {
     }
 }
 
-/// Laid out as the agent has it, the memory keeps the pages that the host has not taken yet.
+/// Uses the agent's layout, so that pages which the host has not read yet stay.
 fn memory(at: Option<&str>) -> Result<Control> {
     let (cpus, page_bytes) = (possible_cpus()?, page_bytes()?);
     let (rings, _pages) = GuestMemory::open(at)?.begin(cpus, page_bytes as usize, boot_id())?;

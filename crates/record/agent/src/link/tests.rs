@@ -1,5 +1,4 @@
-//! Who gets a session's pages: connections to an agent's socket, as any process can make them that
-//! reaches it.
+//! Checks who gets a session's pages: connections to an agent's socket, as any process can make that reaches it.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +6,7 @@ use super::*;
 
 const WAIT: Duration = Duration::from_secs(20);
 
-/// An agent that waits on a socket of its own, and the socket.
+/// An agent that listens on a new socket, and the socket.
 fn link(name: &str) -> (Link, PathBuf) {
     let file = format!("hyperscope-link-{name}-{}", std::process::id());
     let path = std::env::temp_dir().join(file);
@@ -41,12 +40,12 @@ fn page_streams_of_another_session_than_the_hosts_are_refused() {
     assert!(host.attached.is_empty());
     let (_control, _known, answer, path) = caller.join().unwrap();
     assert!(matches!(answer, Received::Message(8, Message::Refused(_))), "{answer:?}");
-    // Page streams of a session that is over are not kept for the next.
+    // Page streams of an ended session are not kept for the next.
     host.begin_session(9);
     std::fs::remove_file(path).unwrap();
 }
 
-/// One that waits for its page streams hears at once that its host is gone; messages that came before change nothing.
+/// The wait for page streams ends as soon as the host disconnects, whatever messages came before.
 #[test]
 fn a_host_that_is_gone_is_not_waited_for() {
     let (link, path) = link("gone");
@@ -67,7 +66,7 @@ fn a_host_that_is_gone_is_not_waited_for() {
     caller.join().unwrap();
     assert_eq!(host.receive(WAIT).unwrap(), Received::Closed);
     drop(host);
-    // Of one that is gone by the time it is served nothing is begun.
+    // The host disconnected before it is served: nothing starts.
     let mut control = connect(&path);
     control.send(8, &Message::HostHello).unwrap();
     control.send(8, &Message::Alive).unwrap();
@@ -77,7 +76,7 @@ fn a_host_that_is_gone_is_not_waited_for() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// One that looks at this machine: it asks, and gets a view each time.
+/// A watcher: asks for views, and gets one each time.
 struct Looker(Control);
 
 impl Looker {
@@ -111,13 +110,13 @@ fn hosts_look_at_this_machine_before_and_while_another_records_it() {
         control.send(7, &Message::HostHello).unwrap();
         let mut late = Looker::new(&path);
         assert!(early.view().unwrap().task_count > 0 && late.view().unwrap().task_count > 0);
-        // Two more, and no others.
+        // Two more are accepted, and no others.
         let others = [Looker::new(&path), Looker::new(&path)];
         let mut fifth = connect(&path);
         fifth.send(5, &Message::AskView(channel::wire::ViewRequest { tasks: 3 })).unwrap();
         let answer = fifth.receive(Wait::at_most(WAIT)).unwrap();
         assert!(matches!(answer, Received::Message(5, Message::Refused(_))), "{answer:?}");
-        // Who records is not disturbed.
+        // The recording host is not disturbed.
         control.send(7, &Message::Alive).unwrap();
         control.send(7, &Message::Stop).unwrap();
         drop(others);

@@ -1,23 +1,23 @@
-//! The probes of `@virtio`: buffers that drivers hand to virtio's queues and take back, notifications of the host, and
+//! The probes of `@virtio`: buffers that drivers pass to virtqueues and get back, notifications of the host, and
 //! interrupts (`drivers/virtio/virtio_ring.c`).
 //!
-//! `vq` and `token` are lower halves of addresses: enough to tell queues and buffers apart. Names are numbers of eight
-//! characters each, since readers take numbers. Names and sizes need the kernel's description of its own types.
+//! `vq` and `token` are the lower halves of addresses, enough to tell queues and buffers apart. Names are recorded as
+//! numbers with eight characters each, since readers expect numbers. Names and sizes need the kernel's BTF.
 //!
-//! All ways to hand over a buffer end in `virtqueue_add_split` or `virtqueue_add_packed`, which kernels don't let be
-//! probed: they are declared inline, and so notrace.
+//! All functions that add a buffer call `virtqueue_add_split` or `virtqueue_add_packed`, which the kernel can't probe:
+//! they are declared inline, and so notrace.
 
 use super::KernelProbes;
 use crate::struct_layouts::StructLayouts;
 
-/// Modules that have those types, where they are not part of the kernel.
+/// Modules that may define these types.
 const MODULES: [&str; 2] = ["virtio", "virtio_ring"];
 const STRUCTURES: [&str; 5] = ["virtqueue", "virtio_device", "device", "kobject", "scatterlist"];
 
-/// Hands over several lists of parts.
+/// Adds a buffer of several scatterlists.
 const ADD_LISTS: &str = "virtqueue_add_sgs";
 const OF_LISTS: &str = "vq=$arg1:x32 token=$arg5:x32 out=$arg3:u32 in=$arg4:u32";
-/// Hand over one list.
+/// Functions that add a buffer of one scatterlist.
 const ADD_LIST: [(&str, &str); 6] = [
     ("virtqueue_add_outbuf", OUT),
     ("virtqueue_add_outbuf_premapped", OUT),
@@ -29,24 +29,24 @@ const ADD_LIST: [(&str, &str); 6] = [
 const OUT: &str = "vq=$arg1:x32 token=$arg4:x32 parts=$arg3:u32 out=\\1:u32 in=\\0:u32";
 const IN: &str = "vq=$arg1:x32 token=$arg4:x32 parts=$arg3:u32 out=\\0:u32 in=\\1:u32";
 
-/// Take one back; others end in them. (Notifications are what `virtqueue_kick_prepare` asks for: `virtqueue_notify` is part
-/// of `virtqueue_kick` in some kernels.)
+/// Functions that get a buffer back; others call these. (Notifications are returns of `virtqueue_kick_prepare`: some
+/// kernels inline `virtqueue_notify` into `virtqueue_kick`.)
 const GET: [&str; 2] = ["virtqueue_get_buf_ctx_split", "virtqueue_get_buf_ctx_packed"];
 const OTHER_GETS: [&str; 2] = ["virtqueue_get_buf_ctx", "virtqueue_get_buf"];
 
-/// How many bytes of a buffer the device says that it wrote: the caller's variable, which the function sets.
+/// Number of bytes that the device reports as written: a variable of the caller, which the function sets.
 const WRITTEN: &str = " len=+0($arg2):u32";
 
-/// Lists whose parts have their sizes recorded, and how many parts.
+/// Scatterlists whose part sizes are recorded, and the number of parts.
 const LISTS: [(char, u32); 3] = [('a', 6), ('b', 6), ('c', 1)];
 const POINTER_BYTES: u32 = 8;
 
-/// What the kernel says of its types.
+/// Member offsets from the kernel's BTF.
 pub(super) fn layouts() -> StructLayouts {
     StructLayouts::of_this_kernel(&MODULES, &STRUCTURES)
 }
 
-/// The probes, as far as the kernel has the functions.
+/// The probes for those functions that the kernel has.
 pub(super) fn probes(layouts: &StructLayouts, kernel: &KernelProbes<'_>) -> Vec<String> {
     let can_probe = kernel.can_probe;
     let names = names(layouts).unwrap_or_default();
@@ -81,7 +81,7 @@ pub(super) fn probes(layouts: &StructLayouts, kernel: &KernelProbes<'_>) -> Vec<
     there.map(line).collect()
 }
 
-/// The names of a queue and of its device.
+/// Arguments with the names of a queue and its device.
 fn names(layouts: &StructLayouts) -> Option<String> {
     let member = |structure, name| layouts.member(structure, name);
     let (name, device) = (member("virtqueue", "name")?, member("virtqueue", "vdev")?);
@@ -93,8 +93,8 @@ fn names(layouts: &StructLayouts) -> Option<String> {
     Some(format!(" n0=+0{queue} n1=+8{queue} d0=+0{device} d1=+8{device}"))
 }
 
-/// The lengths of parts: `a1` is the second one of the first list, `ma1` its marks: 1, the list goes on elsewhere, and 2, the
-/// last one of its list (`SG_CHAIN` and `SG_END` of `include/linux/scatterlist.h`).
+/// Arguments with the lengths of parts: `a1` is the second part of the first list, `ma1` its flags: 1, the list
+/// continues elsewhere, and 2, it is the last part (`SG_CHAIN` and `SG_END` of `include/linux/scatterlist.h`).
 fn sizes(
     layouts: &StructLayouts,
     address: impl Fn(u32) -> String,
@@ -162,7 +162,7 @@ mod tests {
         assert!(has(0, "a1=+44(+0($arg2)):u32") && has(0, "mb0=+0(+8($arg2)):u8"), "{}", all[0]);
         assert!(has(1, "a1=+44($arg2):u32") && !all[1].contains(" b0="), "{}", all[1]);
         for probe in &all {
-            // MAX_ARGSTR_LEN, and the bound of a probe's line.
+            // Limits: MAX_ARGSTR_LEN, and the size of a probe's line.
             assert!(probe.split(' ').all(|word| word.len() < 63) && probe.len() < 2048, "{probe}");
         }
     }

@@ -1,17 +1,17 @@
-//! Where hosts connect to: `vsock`, `vsock:PORT`, `tcp:ADDRESS:PORT`.
+//! Addresses that hosts connect to: `vsock`, `vsock:PORT`, `tcp:ADDRESS:PORT`.
 
 use channel::AgentAddress;
 use channel::wire::trace_cmd::PORT;
 
-/// The address that a text names: as for the own protocol, but with trace-cmd's port.
+/// Parses an address as for our own protocol, but with trace-cmd's port.
 ///
 /// # Errors
-/// When it names none, or one that trace-cmd can't connect to.
+/// When the text is not an address, or trace-cmd can't connect to it.
 pub fn address(text: &str) -> Result<AgentAddress, String> {
     if text == "vsock" {
         return Ok(AgentAddress::Vsock { port: PORT });
     }
-    // trace-cmd knows no other TCP than the plain one.
+    // trace-cmd has only plain TCP.
     match text.replacen("tcp:", "tcp-plain:", 1).parse() {
         Ok(address @ (AgentAddress::Vsock { .. } | AgentAddress::Tcp { .. })) => Ok(address),
         _ => Err(format!(

@@ -1,29 +1,29 @@
-//! What a host asks for: arguments of `trace-cmd record`, of which only those that trace are taken.
+//! A host's request: arguments of `trace-cmd record`, restricted to those that trace.
 
 use channel::wire::{EventFilter, TracedFunctions};
 
 use crate::error::{AgentError, Result};
 
-/// What is to be recorded.
+/// What to record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RecordRequest {
     pub(super) events: Vec<WantedEvent>,
-    /// The trace clock; unset: the kernel's usual one.
+    /// The trace clock; `None`: the kernel's default.
     pub(super) clock: Option<String>,
     /// Size of each CPU's buffer in the kernel.
     pub(super) buffer_kib: Option<u32>,
     /// Names for `trace_options`.
     pub(super) options: Vec<String>,
-    /// Events that are not there are left out.
+    /// Missing events are skipped.
     pub(super) may_miss_events: bool,
     pub(super) tracer: Option<TracedFunctions>,
 }
 
-/// Events of a pattern.
+/// The events of a pattern.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct WantedEvent {
     pub(super) pattern: String,
-    /// As the kernel takes it.
+    /// Filter in the kernel's syntax.
     pub(super) filter: Option<String>,
 }
 
@@ -42,18 +42,18 @@ impl RecordRequest {
     }
 }
 
-/// Options that change nothing here: quiet, the time between reads, no function tracer in addition to
-/// events, how the host's file is compressed.
+/// Options without effect here: quiet, the time between reads, no function tracer in addition to events, compression of
+/// the host's file.
 const WITHOUT_EFFECT: [&str; 3] = ["-q", "-d", "-D"];
 const WITHOUT_EFFECT_WITH_VALUE: [&str; 2] = ["-s", "--compression"];
 
-/// Reads the arguments.
+/// Parses the arguments.
 ///
 /// # Errors
-/// When one asks for anything but tracing.
+/// When an argument does anything but tracing.
 pub(super) fn parse(arguments: &[String]) -> Result<RecordRequest> {
     let mut wanted = RecordRequest::default();
-    // What narrows a tracer may come before it.
+    // Filters of a tracer may precede it.
     let (mut calls, mut tracer) = (TracedFunctions::default(), None);
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
@@ -103,7 +103,7 @@ fn event(name: String) -> WantedEvent {
     WantedEvent { pattern, filter: None }
 }
 
-/// Filters of one event that come one after the other must all hold, as in trace-cmd.
+/// Several filters of an event must all match, as in trace-cmd.
 fn filter(wanted: &mut RecordRequest, filter: &str) -> Result<()> {
     let Some(last) = wanted.events.last_mut() else {
         return Err(refused("-f", "a filter must follow its event"));
@@ -115,8 +115,7 @@ fn filter(wanted: &mut RecordRequest, filter: &str) -> Result<()> {
     Ok(())
 }
 
-/// What all buffers may take of the guest's memory is the kernel's to refuse; what can't be a size
-/// is refused here.
+/// The kernel refuses buffers that exceed the guest's memory; this refuses text that is no size.
 fn buffer(text: &str) -> Result<u32> {
     text.parse()
         .ok()
@@ -132,7 +131,7 @@ fn option(name: String) -> Result<String> {
     Err(refused("-O", "it needs the name of a tracing option"))
 }
 
-/// Whether a tracer records returns, too; None: it traces nothing.
+/// Whether a tracer records returns as well; `None`: it traces nothing.
 fn plugin(name: &str) -> Result<Option<bool>> {
     match name {
         "nop" => Ok(None),

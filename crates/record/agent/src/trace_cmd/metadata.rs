@@ -1,4 +1,4 @@
-//! A trace.dat without pages: what the host puts before those that it is sent.
+//! A trace.dat without pages: the host puts the pages after it.
 
 use std::fs;
 use std::io::{self, Cursor};
@@ -9,7 +9,7 @@ use tracedat::{
 };
 use tracefs::{Clock, EventText, Texts};
 
-/// Writes it. The host adds what it knows of clocks, and a buffer with the pages.
+/// Writes the file. The host adds its clock data, and a buffer with the pages.
 pub(super) fn file(texts: &Texts, clock: &Clock, cpus: u32, trace_id: u64) -> io::Result<Vec<u8>> {
     let big = cfg!(target_endian = "big");
     let header = Header {
@@ -54,8 +54,8 @@ fn formats(texts: &Texts) -> Formats {
     }
 }
 
-/// Names as `saved_cmdlines` has them, but of all threads there are now: the host can't learn of
-/// those that the kernel saves while it records.
+/// Names of all current threads, in the format of `saved_cmdlines`: the protocol can't send the names that the kernel
+/// saves during the recording.
 fn names_of_threads() -> Vec<u8> {
     let numbers = |path: &str| {
         let entries = fs::read_dir(path).into_iter().flatten();
@@ -66,7 +66,7 @@ fn names_of_threads() -> Vec<u8> {
     for process in numbers("/proc") {
         for thread in numbers(&format!("/proc/{process}/task")) {
             let comm = fs::read_to_string(format!("/proc/{process}/task/{thread}/comm"));
-            // One that has ended meanwhile has no name any more.
+            // A thread that has ended meanwhile has no name.
             if let Ok(comm) = comm {
                 lines.push_str(&format!("{thread} {}\n", comm.trim_end()));
             }

@@ -1,4 +1,4 @@
-//! Ports in addition to the one that hosts know: for each CPU's pages, and for time synchronisation.
+//! Additional ports: for each CPU's pages, and for time synchronisation.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use channel::{Listener, Peer, Stream};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::vsock::PORT_ANY;
 
-/// A port on the same network as a listener, and its number.
+/// Listens on a free port of a listener's network; returns the port.
 pub(super) fn on_same_network(listener: &Listener) -> io::Result<(Listener, u32)> {
     let other = match listener {
         Listener::Tcp(tcp) => {
@@ -32,8 +32,7 @@ fn port(listener: &Listener) -> io::Result<u32> {
     }
 }
 
-/// Waits for a connection from this peer, as long as the one that it has is not closed. Those of others are
-/// closed.
+/// Waits for a connection from this peer until the peer's first connection is closed. Closes connections of others.
 pub(super) fn accept_from(
     listener: &Listener,
     (peer, host): (&Peer, BorrowedFd<'_>),

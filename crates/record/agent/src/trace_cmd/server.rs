@@ -1,4 +1,4 @@
-//! Waits for hosts, and serves one after the other.
+//! Waits for hosts, and serves one after another.
 
 use std::cell::RefCell;
 use std::io;
@@ -12,9 +12,9 @@ use super::session;
 use crate::error::{AgentError, Result};
 use crate::leave::{Busy, leave_at_signals};
 
-/// Pause after a failure to accept, so that one which lasts takes no processor.
+/// Pause after a failed accept, so that a lasting failure does not use the CPU.
 const PAUSE: Duration = Duration::from_millis(500);
-/// The longest single wait; nothing happens in between.
+/// Max time of a single wait; nothing happens in between.
 const LOOK: Duration = Duration::from_secs(60);
 
 /// Serves hosts that run `trace-cmd record -A`.
@@ -24,10 +24,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens.
+    /// Starts listening.
     ///
     /// # Errors
-    /// When the address can't be had.
+    /// When the address can't be used.
     pub fn bind(address: &AgentAddress) -> Result<Self> {
         let failed = |source| AgentError::Channel { address: address.clone(), source };
         let unsupported = || failed(io::ErrorKind::Unsupported.into());
@@ -36,11 +36,10 @@ impl Server {
         Ok(Self { arrivals: RefCell::new(arrivals) })
     }
 
-    /// Serves until it gets a signal to end, one host at a time; others wait. `report` is given what is of
-    /// interest to whoever runs it.
+    /// Serves until a signal ends it, one host at a time; others wait. `report` gets messages for the operator.
     ///
     /// # Errors
-    /// When signals can't be heeded.
+    /// When signals can't be handled.
     pub fn run(&self, report: &dyn Fn(&str)) -> Result<()> {
         let (busy, leave) = (Busy::default(), Signal::new()?);
         leave_at_signals(&busy, &leave)?;
@@ -63,7 +62,7 @@ impl Server {
         Ok(())
     }
 
-    /// Serves a host. Errors are reported.
+    /// Serves a host, and reports errors.
     fn serve(&self, arrival: Arrival<TraceCmd>, leave: &Signal, report: &dyn Fn(&str)) {
         match session::serve(arrival, self.arrivals.borrow().listener(), leave, report) {
             Ok(true) => report("recording ended"),
@@ -73,8 +72,8 @@ impl Server {
     }
 }
 
-/// Over vsock the host alone: any user of this machine may connect to its own ports, and trace-cmd's
-/// protocol has nothing else that identifies a host.
+/// Over vsock, accepts only the host: any user of this machine may connect to local ports, and trace-cmd's protocol
+/// does not identify the host.
 fn may_record(peer: &Peer) -> bool {
     match peer {
         Peer::Vsock(cid) => *cid == CID_HOST,

@@ -1,4 +1,4 @@
-//! A host is served: from its request to the last page.
+//! Serves a host, from its request to the last page.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,18 +17,18 @@ use super::{metadata, ports};
 use crate::error::{AgentError, Result};
 use crate::recording::{Prepared, Recording};
 
-/// How long a host may take to ask for something, or to connect to the ports that it was given.
+/// Max time for a host to send a request, or to connect to its ports.
 const ANSWER: Duration = Duration::from_secs(20);
-/// How long a host may take for the first rounds of time synchronisation.
+/// Max time for the first rounds of time synchronisation.
 const FIRST_ROUNDS: Duration = Duration::from_secs(300);
-/// How long a host may record.
+/// Max time of a recording.
 const RECORDING: Duration = Duration::from_secs(365 * 24 * 3600);
-/// How long it may take to end time synchronisation after that.
+/// Max time to end time synchronisation after a recording.
 const LAST_ROUND: Duration = Duration::from_secs(5);
-/// trace-cmd's clock where none is asked for.
+/// trace-cmd's default clock.
 const DEFAULT_CLOCK: &str = "local";
 
-/// Serves a host that has connected; whether it had something recorded.
+/// Serves a connected host; returns whether it recorded.
 pub(super) fn serve(
     arrival: Arrival<TraceCmd>,
     listener: &Listener,
@@ -38,7 +38,7 @@ pub(super) fn serve(
     let Arrival { control: mut host, first, peer, .. } = arrival;
     let peer = &peer;
     let Some(request) = request(&mut host, first)? else { return Ok(false) };
-    // Whoever is gone again keeps nobody else waiting.
+    // A host that has left already must not delay others.
     if channel::is_closed(host.as_fd()) {
         return Ok(false);
     }
@@ -46,7 +46,7 @@ pub(super) fn serve(
     let session = match Session::prepare(&request, listener) {
         Ok(session) => session,
         Err(error) => {
-            // The protocol can't carry a reason; this is as good as it gets.
+            // The protocol has no message for the reason.
             let _ = host.send(&Message::NotSupported);
             return Err(error);
         }
@@ -68,8 +68,7 @@ fn name(peer: &Peer) -> String {
     }
 }
 
-/// Waits for a request, which the first message is as a rule; None when whoever connected wanted
-/// nothing.
+/// Waits for a request, usually the first message; `None` if the peer has no request.
 fn request(host: &mut TraceCmd, first: Message) -> Result<Option<Request>> {
     let mut first = Some(first);
     let end = Instant::now() + ANSWER;
@@ -99,16 +98,16 @@ fn failed(error: ReadError) -> AgentError {
     }
 }
 
-/// What was set up for a host, and nothing on yet.
+/// A recording that is set up, but not on.
 struct Session {
     prepared: Prepared,
     trace_id: u64,
-    /// Where each CPU's pages will be fetched.
+    /// The ports of each CPU's pages.
     pages: Vec<(Listener, u32)>,
     sync: Option<Sync>,
 }
 
-/// Time synchronisation to come.
+/// Time synchronisation that has not begun.
 struct Sync {
     guest: Guest,
     protocol: Protocol,
@@ -121,7 +120,7 @@ impl Session {
         let wanted = arguments::parse(&request.arguments)?;
         let mut prepared = Prepared::new(&start(&wanted))?;
         prepared.set_options(&wanted.options)?;
-        // As many as trace-cmd says a machine has: a host that knows better refuses others.
+        // The number of CPUs that trace-cmd would report: a host that knows the number refuses any other.
         prepared.keep_cpus(configured_cpus(prepared.cpus()));
         let clock = prepared.clock().name.clone();
         let sync = Protocol::choose(&request.time_sync_protocols, &clock).map(|protocol| {
@@ -149,19 +148,19 @@ impl Session {
         }
     }
 
-    /// Records until the host ends it, or it is time to leave.
+    /// Records until the host ends the recording, or the agent must end.
     fn run(self, host: &mut TraceCmd, peer: &Peer, leave: &Signal) -> Result<Vec<CpuEnd>> {
         host.send(&Message::Response(self.response()))?;
         let sync = self.sync.map(|sync| sync.begin((peer, host.as_fd()))).transpose()?;
         let cpus = u32::try_from(self.pages.len()).unwrap_or(u32::MAX);
         let texts = self.prepared.texts();
         let file = metadata::file(texts, self.prepared.clock(), cpus, self.trace_id)?;
-        // It takes none of it before the first rounds of time synchronisation, one for each CPU.
+        // The host reads nothing before the first rounds of time synchronisation, one for each CPU.
         host.set_patience(FIRST_ROUNDS);
         for part in file.chunks(MAX_DATA_BYTES) {
             host.send(&Message::Data(part.to_vec()))?;
         }
-        // The host gets no other message before what it wants recorded begins.
+        // The host gets its next message only after the recording has started.
         self.prepared.begin_early()?;
         host.send(&Message::EndOfData)?;
         let page_size = texts.page_size() as usize;
@@ -182,14 +181,14 @@ impl Session {
     }
 }
 
-/// Ends the recording; the host waits for the answer and then for the end of each CPU's pages.
+/// Stops the recording; the host waits for the answer, then for the end of each CPU's pages.
 fn end(recording: Recording, host: &mut TraceCmd) -> Result<Vec<CpuEnd>> {
     let ends = recording.end()?.cpus;
     host.send(&Message::CloseResponse)?;
     Ok(ends)
 }
 
-/// Waits until the host ends the recording, or it is time to leave. One that is gone has no use for the rest of it.
+/// Waits until the host ends the recording, or the agent must end. A host that has disconnected gets no more pages.
 fn until_closed(host: &mut TraceCmd, leave: &Signal) -> Result<()> {
     while !leave.is_set() {
         match host.receive(Wait::at_most(RECORDING).or(&[leave.fd()])) {
@@ -239,7 +238,7 @@ impl Syncing {
 
 impl Drop for Syncing {
     fn drop(&mut self) {
-        // It ends after the round it is in.
+        // It ends after the current round.
         self.stop.set();
     }
 }
@@ -259,7 +258,7 @@ fn start(wanted: &RecordRequest) -> Start {
     }
 }
 
-/// CPUs that are there, on or off; the kernel has buffers for all that could be plugged in.
+/// Number of present CPUs, online or not; the kernel has buffers for all possible ones.
 fn configured_cpus(possible: &[u32]) -> usize {
     let is_there = |cpu: &&u32| Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}")).exists();
     match possible.iter().take_while(is_there).count() {
@@ -268,7 +267,7 @@ fn configured_cpus(possible: &[u32]) -> usize {
     }
 }
 
-/// A number that no other recording has.
+/// A number that is unique to this recording.
 fn trace_id() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);

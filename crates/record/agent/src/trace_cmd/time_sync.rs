@@ -1,4 +1,4 @@
-//! Time synchronisation as the guest: answers each round that the host begins.
+//! The guest's side of time synchronisation: answers each round of the host.
 
 use std::io;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use tracefs::{Mark, Marks, Tracefs};
 
 use crate::error::Result;
 
-/// How long the other side may take for its next message in a round.
+/// Max time for the peer's next message in a round.
 const ANSWER: Duration = Duration::from_secs(10);
-/// How long it may take to begin another round: as long as a recording runs.
+/// Max time until the next round: as long as a recording runs.
 const NEXT_ROUND: Duration = Duration::from_secs(24 * 3600);
-/// The only clock that KVM's numbers are about.
+/// The only clock that KVM's numbers describe.
 const TSC: &str = "x86-tsc";
 
-/// A protocol that both sides speak.
+/// A protocol that both sides support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     Kvm,
@@ -28,7 +28,7 @@ pub(super) enum Protocol {
 }
 
 impl Protocol {
-    /// The best of those that the host offers.
+    /// The best protocol that the host offers.
     pub(super) fn choose(offered: &[String], clock: &str) -> Option<Self> {
         let offers = |name: &str| offered.iter().any(|offer| offer == name);
         if offers(kvm::NAME) && clock == TSC {
@@ -51,7 +51,7 @@ pub(super) struct Guest {
     protocol: Protocol,
     marks: Marks,
     series: u32,
-    // Last: marks are in it.
+    // Last: it contains the marks.
     _tracefs: Tracefs,
 }
 
@@ -62,7 +62,7 @@ impl Guest {
         Ok(Self { protocol, marks, series: 0, _tracefs: tracefs })
     }
 
-    /// Answers until the host stops, is gone, or `stop` is given.
+    /// Answers until the host stops or disconnects, or `stop` is set.
     pub(super) fn run(mut self, stream: Stream, stop: &Signal) -> io::Result<()> {
         let mut host = TraceCmd::new(stream).prompt();
         let affinity = sched_getaffinity(None);
@@ -74,8 +74,8 @@ impl Guest {
                 _ => None,
             };
             let Some(cpu) = probed else { return Ok(()) };
-            // What is measured is this CPU's clock. Where it can't be pinned any CPU's will do: trace
-            // clocks that differ between CPUs relate to nothing.
+            // A round measures this CPU's clock. If the thread can't be pinned, any CPU will do: nothing can relate
+            // trace clocks that differ between CPUs.
             let mut cpu_set = CpuSet::new();
             if usize::from(cpu) < CpuSet::MAX_CPU {
                 cpu_set.set(cpu.into());
@@ -92,7 +92,7 @@ impl Guest {
         }
     }
 
-    /// Sends a time, and receives how it relates to the host's, which only the host uses.
+    /// Sends a time, and discards the answer: only the host needs the relation.
     fn kvm(&mut self, host: &mut TraceCmd) -> io::Result<()> {
         self.marks.make_mark(0)?;
         let time = self.marks.take()?.last().map_or(0, |mark| mark.time);
@@ -120,8 +120,8 @@ impl Guest {
     }
 }
 
-/// The result of the round trip that took the shortest time: the host's mark was made in its middle, as
-/// far as anybody knows. `marks` have twice the number of the round trip, and one more on return.
+/// The result of the shortest round trip: the host's mark is assumed to be in its middle. `marks` have twice the number
+/// of the round trip, plus one on return.
 fn fastest(marks: &[Mark], theirs: &[Sample]) -> Option<Offset> {
     let mark = |number: u32| marks.iter().find(|mark| mark.number == number);
     let trips = theirs.iter().filter_map(|sample| {
@@ -138,7 +138,7 @@ fn send(host: &mut TraceCmd, message: TimeSync) -> io::Result<()> {
     host.send(&Message::TimeSync(message))
 }
 
-/// Waits for one message, which must be the next.
+/// Waits for one message, which must be the expected one.
 fn receive<T>(host: &mut TraceCmd, read: impl Fn(&TimeSync) -> Option<T>) -> io::Result<T> {
     let wrong = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
     match host.receive(Wait::at_most(ANSWER)) {

@@ -1,5 +1,4 @@
-//! What each CPU did since this machine booted: `/proc/stat` (`fs/proc/stat.c`), in ticks of 1/100 s on all
-//! architectures that Linux has today.
+//! CPU times since boot: `/proc/stat` (`fs/proc/stat.c`), in ticks of 1/100 s on all current architectures of Linux.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +7,7 @@ use std::path::Path;
 
 use channel::wire::CpuUse;
 
-/// Times of CPUs, by their number.
+/// CPU times, by CPU number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct CpuTimes(BTreeMap<u32, CpuUse>);
 
@@ -27,18 +26,18 @@ impl CpuTimes {
         Self(text.lines().filter_map(|line| cpu(line, tick_ns)).collect())
     }
 
-    /// What those did that are there now. One that was not there before did nothing then.
+    /// The times since `before`, of the CPUs that exist now. A CPU that did not exist before counts as idle until now.
     pub(super) fn since(&self, before: &Self) -> BTreeMap<u32, CpuUse> {
         let difference = |(cpu, now): (&u32, &CpuUse)| {
             let before = before.0.get(cpu).copied().unwrap_or(*now);
-            // Idle time is known to go back a tick on CPUs without one (get_cpu_idle_time_us()).
+            // The kernel's idle time may go back a tick on tickless CPUs (get_cpu_idle_time_us()).
             (*cpu, each(now, &before, u64::saturating_sub))
         };
         self.0.iter().map(difference).collect()
     }
 }
 
-/// Both together.
+/// Adds two CPUs' times.
 pub(super) fn sum(a: &CpuUse, b: &CpuUse) -> CpuUse {
     each(a, b, u64::saturating_add)
 }
@@ -54,7 +53,7 @@ fn each(a: &CpuUse, b: &CpuUse, combine: impl Fn(u64, u64) -> u64) -> CpuUse {
     }
 }
 
-/// `cpuN user nice system idle iowait irq softirq steal guest guest_nice`; the last two are in the first two.
+/// `cpuN user nice system idle iowait irq softirq steal guest guest_nice`; the first two include the last two.
 fn cpu(line: &str, tick_ns: u64) -> Option<(u32, CpuUse)> {
     let mut words = line.strip_prefix("cpu")?.split_ascii_whitespace();
     // The line without a number is the sum.
@@ -92,7 +91,7 @@ mod tests {
             system_ns: 30,
             irq_ns: 30,
             steal_ns: 40,
-            // Idle went back by one, waiting for disks on by five.
+            // Idle went back by one tick, iowait forward by five.
             idle_ns: 40,
             guest_ns: 30,
         };

@@ -1,5 +1,5 @@
-//! How long each thread ran and waited for a CPU since it began: `/proc/PID/task/TID/schedstat`
-//! (`proc_pid_schedstat()`), in nanoseconds.
+//! Run time and run-queue wait of each thread since its start: `/proc/PID/task/TID/schedstat` (`proc_pid_schedstat()`),
+//! in nanoseconds.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -9,10 +9,10 @@ use std::path::Path;
 
 use channel::wire::{MAX_TASK_NAME_BYTES, TaskUse};
 
-/// Threads that are looked at, at most: each takes three system calls.
+/// Max threads to read: each takes three system calls.
 const MAX_THREADS: usize = 8192;
 
-/// A process, and a thread of it.
+/// A process id, and a thread id in it.
 type Thread = (u32, u32);
 
 /// Times of threads.
@@ -29,12 +29,12 @@ struct Times {
     waited_ns: u64,
 }
 
-/// What tasks did in a time.
+/// Activity of tasks in an interval.
 #[derive(Debug, Default)]
 pub(super) struct Ran {
     pub(super) run_ns: u64,
     pub(super) waited_ns: u64,
-    /// Processes that ran or waited, those first that ran longest.
+    /// Processes that ran or waited, sorted by descending run time.
     pub(super) tasks: Vec<TaskUse>,
 }
 
@@ -42,7 +42,7 @@ impl Tasks {
     pub(super) fn read(proc: &Path) -> io::Result<Self> {
         let mut tasks = Self::default();
         for pid in numbers(proc)? {
-            // It may have ended since.
+            // The process may have ended since.
             let Ok(threads) = numbers(&proc.join(format!("{pid}/task"))) else { continue };
             tasks.processes += 1;
             for tid in threads {
@@ -66,7 +66,7 @@ impl Tasks {
         self.unread
     }
 
-    /// What those did that are there now.
+    /// The activity of the current threads since `before`.
     pub(super) fn since(&self, before: &Self) -> Ran {
         let mut by_process: BTreeMap<u32, TaskUse> = BTreeMap::new();
         for (thread, now) in &self.threads {
@@ -90,7 +90,7 @@ impl Tasks {
 }
 
 impl Times {
-    /// Of a thread that was not there before, or has the number of one that was: all.
+    /// The whole time if the thread is new, or reuses the id of an earlier one.
     fn since(self, before: Option<&Self>) -> Self {
         let before = before.filter(|before| before.run_ns <= self.run_ns);
         let Self { run_ns, waited_ns } = before.copied().unwrap_or_default();
@@ -101,7 +101,7 @@ impl Times {
     }
 }
 
-/// The task, with the name that it has now.
+/// The task with its current name.
 pub(super) fn named(proc: &Path, task: TaskUse) -> TaskUse {
     let name = fs::read(proc.join(format!("{}/comm", task.pid))).unwrap_or_default();
     let mut name = String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned();
@@ -144,7 +144,7 @@ mod tests {
         fs::write(proc.join("uptime"), "1 1").unwrap();
         let before = Tasks::read(proc).unwrap();
         task(proc, 7, 7, "130 10 2\n");
-        // The number of a thread that has ended, and a process that is new.
+        // The id of a thread that has ended, and a new process.
         task(proc, 7, 8, "5 2 1\n");
         task(proc, 12, 12, "400 7 1\n");
         task(proc, 13, 13, "no numbers");

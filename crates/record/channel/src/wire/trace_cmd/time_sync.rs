@@ -4,19 +4,19 @@ use super::fields::{Fields, put_u32};
 
 /// Size of a protocol's name, padded with zeros (`TRACECMD_TSYNC_PNAME_LENGTH`).
 pub(super) const NAME_BYTES: usize = 16;
-/// The name of no protocol: messages between rounds.
+/// The protocol name in messages between rounds.
 const NONE: &str = "none";
 /// Number of a message that begins a round.
 const PROBE: u32 = 1;
-/// Number of a message that ends it all.
+/// Number of the message that ends synchronisation.
 const STOP: u32 = 2;
 
 /// A message of a protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeSync {
-    /// The protocol's name, 16 bytes at most.
+    /// The protocol's name, at most 16 bytes.
     pub protocol: String,
-    /// Which of its messages this is.
+    /// The message's number in its protocol.
     pub number: u32,
     /// The content of the message.
     pub payload: Vec<u8>,
