@@ -1,4 +1,4 @@
-//! Makes one trace.dat of the pages of all CPUs.
+//! Writes one trace.dat from the pages of all CPUs.
 
 #[cfg(test)]
 use std::fs::File;
@@ -19,14 +19,14 @@ use crate::error::{RecordError, Result};
 use crate::page_events::PageEvents;
 use crate::pages_folder::{formats, header, pages};
 
-/// What belongs to a recording in addition to pages and texts.
+/// Contents of a recording other than pages and texts.
 #[derive(Debug)]
 pub(crate) struct About<'a> {
     /// The head of the file: versions, sizes, byte order.
     pub(crate) header: Header,
-    /// The selected clock, as the kernel names it.
+    /// The kernel's name of the selected clock.
     pub(crate) clock: &'a str,
-    /// The line of all clocks, the selected one in brackets.
+    /// The text of `trace_clock`, with the selected clock in brackets.
     pub(crate) clock_line: &'a str,
     pub(crate) tsc_conversion: Option<TscConversion>,
     pub(crate) trace_id: u64,
@@ -34,17 +34,17 @@ pub(crate) struct About<'a> {
     pub(crate) uname: String,
     /// Guests of this machine.
     pub(crate) guests: Vec<Guest>,
-    /// How its times are brought to its host's clock.
+    /// Converts its times to its host's clock.
     pub(crate) time_shift: Option<TimeShift>,
-    /// CPUs that there are pages of.
+    /// CPUs with pages.
     pub(crate) cpus: Vec<u32>,
-    /// CPUs, with what the kernel counted for each.
+    /// The kernel's counts of each CPU.
     pub(crate) stats: &'a [(u32, String)],
     pub(crate) cmdlines: Vec<u8>,
 }
 
 impl<'a> About<'a> {
-    /// Of this machine, with the counts of CPUs that there are pages of, and the names of tasks.
+    /// For a host, with the counts of CPUs that have pages, and the names of tasks.
     pub(crate) fn of_host(
         texts: &Texts,
         clock: &'a Clock,
@@ -69,26 +69,26 @@ impl<'a> About<'a> {
     }
 }
 
-/// Reports of bytes read that wait to be passed on.
+/// Max queued progress reports.
 const REPORTS: usize = 64;
 
-/// Called with the number of bytes written; an error ends the writing and leaves the file.
+/// Gets the number of bytes written; an error stops the writing and discards the file.
 pub(crate) type Tick<'a> = &'a dyn Fn(u64) -> io::Result<()>;
 
-/// Where pages are.
+/// The source of pages.
 #[derive(Debug)]
 pub(crate) enum From<'f> {
-    /// In files of a folder, one for each CPU.
+    /// Files in a folder, one per CPU.
     Folder(&'f Folder),
-    /// In files that are open, by CPU.
+    /// Open files, by CPU.
     Open(Vec<(u32, CutPages)>),
 }
 
-/// Events that a file holds, by CPU.
+/// Number of events in a file, by CPU.
 pub(crate) type Held = Vec<(u32, u64)>;
 
-/// Writes a trace.dat of this name into a folder, from the pages in another. It is on the disk when
-/// this returns: pages can be removed then. The events that it holds.
+/// Writes and syncs a trace.dat from the pages in another folder, so that the pages can be removed afterwards. Returns
+/// the number of events.
 pub(crate) fn write(
     texts: Texts,
     about: About<'_>,
@@ -99,7 +99,7 @@ pub(crate) fn write(
     write_from(texts, about, From::Folder(from), to, progress)
 }
 
-/// The same, from pages wherever they are.
+/// [`write`] from any source of pages.
 pub(crate) fn write_from(
     texts: Texts,
     about: About<'_>,
@@ -114,14 +114,14 @@ pub(crate) fn write_from(
         Ok(held)
     });
     if written.is_err() {
-        // A full disk has better use for the room; the pages are where they were.
+        // Frees the space of a full disk; the pages are still where they were.
         let _ = to.remove(&unfinished);
     }
     written
 }
 
-/// What is in the pages and texts is a guest's to choose: a thread that opens nothing puts them together,
-/// with the files that others open for it. The calling thread reports what was read.
+/// A guest controls its pages and texts, so a confined thread that opens no files reads them; other threads open the
+/// files. The calling thread reports progress.
 fn write_new(
     texts: Texts,
     about: About<'_>,
@@ -145,7 +145,7 @@ fn write_new(
     written.map_err(failed())?
 }
 
-/// The error of a file that nobody wants any more; why not is the calling thread's to say.
+/// The error of an unwanted file; the calling thread reports the reason.
 fn ended() -> io::Error {
     io::Error::other("writing was stopped")
 }
@@ -160,7 +160,7 @@ fn write_into(
 ) -> Result<Held> {
     let out = BufWriter::with_capacity(1 << 20, file);
     let failed = || RecordError::io("write", path);
-    // Texts go to the file and are freed before pages are copied: a guest's have tens of megabytes.
+    // Writes and frees the texts before it copies pages: a guest's texts may have tens of megabytes.
     let mut writer = TraceDatWriter::new(out, &contents(texts, &mut about)).map_err(failed())?;
     let (header, mut held) = (about.header, Held::new());
     match from {
@@ -188,7 +188,7 @@ fn write_into(
     Ok(held)
 }
 
-/// Counts the events of what is read, and reports its bytes.
+/// Counts the events and reports the bytes read.
 struct Ticking<'a, P> {
     pages: P,
     events: PageEvents,
@@ -204,9 +204,9 @@ impl<P: Read> Read for Ticking<'_, P> {
     }
 }
 
-/// What the file holds before its pages; texts are moved there, not copied.
+/// Contents of the file before its pages; moves the texts instead of copying them.
 fn contents(mut texts: Texts, about: &mut About<'_>) -> Contents {
-    // trace-cmd's name for a TSC with its conversion to nanoseconds.
+    // trace-cmd's name of a TSC with a conversion to nanoseconds.
     let clock = if about.tsc_conversion.is_some() { "tsc2nsec" } else { about.clock };
     let page_size = texts.page_size();
     Contents {
@@ -253,7 +253,6 @@ impl About<'_> {
     }
 }
 
-/// This machine's kernel.
 pub(crate) fn uname() -> String {
     let name = rustix::system::uname();
     let parts = [name.sysname(), name.nodename(), name.release(), name.version(), name.machine()];
@@ -271,7 +270,7 @@ mod tests {
     use super::*;
     use crate::pages_folder::header;
 
-    /// Whether threads that write to a folder could open a file, by what they write.
+    /// Whether a thread could open files, noted at each write.
     #[derive(Debug, Default)]
     struct Openings(Mutex<Vec<bool>>);
 
@@ -300,7 +299,7 @@ mod tests {
         }
     }
 
-    /// A folder with pages of two CPUs, and who writes into it.
+    /// A folder with pages of two CPUs, and the log of its writers.
     fn prepared() -> (tempfile::TempDir, Folder, Arc<Openings>) {
         let at = tempfile::tempdir().unwrap();
         for cpu in ["cpu0", "cpu1"] {

@@ -1,5 +1,4 @@
-//! What a recorder leaves that was killed, and how it is finished: by its guard, else by the recorder
-//! that starts next.
+//! Finishes the session of a killed recorder. Its guard does this, otherwise the next recorder.
 
 use std::fs;
 use std::io;
@@ -16,28 +15,28 @@ use crate::pump::Pump;
 use crate::quota::Quota;
 use crate::session_folder::{PAGES_FOLDER, SessionFolder};
 
-/// How the cleanup of a killed recorder's rest ended.
+/// Result of a cleanup after a killed recorder.
 #[derive(Debug)]
 pub struct Finished {
-    /// Its process id.
+    /// The recorder's process id.
     pub pid: u32,
-    /// Where its last events are: its session, or a new folder where that is not to be had.
+    /// The folder of its last events: its session, or a new folder if the session is not usable.
     pub saved: PathBuf,
-    /// Bytes of pages that were still in the kernel; or why they are still there.
+    /// Bytes of pages that were still in the kernel, or why they are still there.
     pub result: Result<u64>,
 }
 
-/// Folders of one recorder's rest, at most.
+/// Max folders for one recorder's leftovers.
 const MAX_FOLDERS: u32 = 100;
-/// The number that the first process id namespace has in all kernels (`PROC_PID_INIT_INO`).
+/// The inode of the initial PID namespace in all kernels (`PROC_PID_INIT_INO`).
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 
-/// Finishes what recorders left that were killed together with their guards. What is still in the
-/// kernel goes to their sessions; where one is gone or not this user's, to a new folder in `fallback`.
-/// Instances and probes go, but those whose events can't be written anywhere.
+/// Finishes sessions of recorders that were killed together with their guards. Remaining pages in the kernel are saved
+/// in their sessions, or in a new folder in `fallback` if a session is gone or belongs to another user. Then removes
+/// instances and probes, except those whose pages can't be saved.
 ///
 /// # Errors
-/// When this system does not let this user trace.
+/// When this user has no permission to trace.
 pub fn finish_left_overs(fallback: &Path) -> Result<Vec<Finished>> {
     let tracefs = Tracefs::find()?;
     let left_overs = LeftOver::all(&tracefs)?;
@@ -47,11 +46,10 @@ pub fn finish_left_overs(fallback: &Path) -> Result<Vec<Finished>> {
         .collect())
 }
 
-/// Finishes what the recorder with this process id left, once it is gone: this waits for that.
+/// Waits until the recorder with this process id ends, and finishes its session.
 ///
 /// # Errors
-/// When what is still in the kernel can't be written. It stays there for the recorder that starts
-/// next.
+/// When the remaining pages can't be saved. They stay in the kernel for the next recorder.
 pub fn clean_up(pid: u32) -> Result<()> {
     let tracefs = Tracefs::find()?;
     let finished = LeftOver::wait_for(pid)?.and_then(|left_over| finish(&tracefs, left_over, None));
@@ -60,7 +58,7 @@ pub fn clean_up(pid: u32) -> Result<()> {
 
 fn finish(tracefs: &Tracefs, left_over: LeftOver, fallback: Option<&Path>) -> Option<Finished> {
     if !left_over.is_noted() && (left_over.is_in_use() || !is_first_namespace()) {
-        // An earlier version's, or one of another namespace that may well live.
+        // The recorder of an earlier version, or of another namespace, where it may still run.
         return None;
     }
     let pid = left_over.pid();
@@ -80,7 +78,7 @@ fn finish(tracefs: &Tracefs, left_over: LeftOver, fallback: Option<&Path>) -> Op
     });
     if let Some((note, session)) = own_session {
         session.give_back();
-        // Who can't have it asks root.
+        // A user who does not get it asks root.
         let _ = note.owner.map(|(user, group)| session.give_to(user, group));
     }
     if finished.as_ref().is_none_or(|finished| finished.result.is_ok()) {
@@ -89,12 +87,12 @@ fn finish(tracefs: &Tracefs, left_over: LeftOver, fallback: Option<&Path>) -> Op
     finished
 }
 
-/// From another namespace's inside nobody sees whether a process outside lives.
+/// Inside another PID namespace, a process can't see whether processes outside of it run.
 fn is_first_namespace() -> bool {
     fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link == Path::new(FIRST_NAMESPACE))
 }
 
-/// What is still in the kernel.
+/// Pages that are still in the kernel.
 struct Rest<'t> {
     tracefs: &'t Tracefs,
     instance: Instance,
@@ -102,12 +100,11 @@ struct Rest<'t> {
 }
 
 impl Rest<'_> {
-    /// Saves it where the recorder wrote its pages. Without that folder it recorded nothing yet, or
-    /// had all of it.
+    /// Saves them in the recorder's folder of pages. If that does not exist, the recorder has recorded nothing yet, or
+    /// has finished.
     fn save_in(self, session: &SessionFolder) -> Option<Finished> {
         let folder = session.existing_subfolder(PAGES_FOLDER).ok()?;
-        // A recorder that is killed while it makes that folder has left nothing to read pages with, and
-        // has recorded nothing.
+        // A recorder killed while it was making that folder left no texts that decode pages, and recorded nothing.
         let has_texts =
             folder.existing_subfolder("events").is_ok_and(|events| events.holds("header_page"));
         if !has_texts && !self.holds_events() {
@@ -116,7 +113,7 @@ impl Rest<'_> {
         Some(self.save(session.path().to_owned(), |_| Ok(folder)))
     }
 
-    /// Saves it in a new folder, with what makes it readable, in the first place where one can be made.
+    /// Saves them in a new folder, with the texts that decode them, in the first place where a folder can be made.
     fn save_in_new<'p>(self, places: impl Iterator<Item = &'p Path>) -> Option<Finished> {
         self.instance.set("tracing_on", "0").ok()?;
         if !self.holds_events() {
@@ -149,7 +146,7 @@ impl Rest<'_> {
     }
 
     fn write_texts(&self, folder: &Folder) -> Result<()> {
-        // Probes of others may be gone: events without a format have no names, and are kept.
+        // Another recorder's probes may be gone: events without a format have no names, but are kept.
         let has_format = |event: &String| {
             self.instance.file("events").join(event.replacen(':', "/", 1)).join("format").exists()
         };
@@ -158,7 +155,7 @@ impl Rest<'_> {
         Ok(Texts::read(self.tracefs.root(), &self.instance, &events)?.write(folder, &clock.line)?)
     }
 
-    /// Saves it; the instance goes when that succeeded.
+    /// Saves the pages, then removes the instance.
     fn save(self, saved: PathBuf, folder: impl FnOnce(&Self) -> Result<Folder>) -> Finished {
         let result = folder(&self).and_then(|folder| {
             let bytes = drain(&self.instance, &folder)?;
@@ -174,7 +171,7 @@ impl Rest<'_> {
     }
 }
 
-/// A folder that was not there before.
+/// Makes a folder that did not exist.
 fn new_folder(place: &Path, name: &str) -> io::Result<Folder> {
     let mut number = 1;
     loop {
@@ -189,8 +186,8 @@ fn new_folder(place: &Path, name: &str) -> io::Result<Folder> {
     }
 }
 
-/// Moves what is left in the buffers to the files of their CPUs; how many bytes that were. One CPU
-/// whose file fails keeps no other from being saved.
+/// Appends the remaining pages to the files of their CPUs; returns the number of bytes. A failure of one CPU's file
+/// does not prevent saving the others.
 fn drain(instance: &Instance, folder: &Folder) -> Result<u64> {
     instance.set("tracing_on", "0")?;
     let stop = stop_signal()?;
@@ -205,7 +202,7 @@ fn drain(instance: &Instance, folder: &Folder) -> Result<u64> {
         let (bytes, ended) =
             Pump::start(cpu, raw, folder, stop.clone(), Quota::default(), None)?.join();
         ended.map_err(RecordError::io("write", &folder.path().join(pages(cpu))))?;
-        // The kernel's counts, together with all pages, show what was lost.
+        // Together with all pages, the kernel's counts show what was lost.
         let (_, stats) = CpuStats::now(instance, cpu)?;
         let written = keep_counts(folder, cpu, &stats);
         written.map_err(RecordError::io("write", &folder.path().join("per_cpu")))?;

@@ -1,7 +1,7 @@
-//! Cuts pages at two times: what lies before the one, or after the other, is not in them any more.
+//! Cuts pages to a time window.
 //!
-//! Only pages at the two ends are looked at, and only those that a cut goes through are written again; all
-//! others stay as the kernel made them.
+//! Only pages at the two ends are read, and only pages that a cut goes through are rewritten; all others stay as the
+//! kernel made them.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -10,32 +10,31 @@ use std::os::unix::fs::FileExt;
 
 use ftrace::ringbuf::{Missed, Page, PageLayout, PageWriter};
 
-/// What is kept, by stamps as pages have them; both ends belong to it. None: no end is known, and nothing
-/// is cut there.
+/// The interval to keep, in page timestamps, both ends included. `None`: no end is known, and nothing is cut there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) begin: Option<u64>,
     pub(crate) end: Option<u64>,
 }
 
-/// Pages of one CPU without what lies outside a window.
+/// Pages of a CPU, cut to a window.
 #[derive(Debug, Default)]
 pub(crate) struct CutPages {
     pieces: VecDeque<Piece>,
-    /// Events that were cut off.
+    /// Number of events cut off.
     pub(crate) events_cut: u64,
-    /// Bytes of the pages.
+    /// Size of the pages.
     pub(crate) bytes: u64,
 }
 
-/// Some pages, one after the other.
+/// A run of consecutive pages.
 #[derive(Debug)]
 enum Piece {
     Written(VecDeque<u8>),
     Of { file: File, at: u64, end: u64 },
 }
 
-/// What a window leaves of a page.
+/// The part of a page inside a window.
 enum PageCut {
     All,
     Nothing(u64),
@@ -43,10 +42,10 @@ enum PageCut {
 }
 
 impl CutPages {
-    /// Cuts the pages of files, each with its bytes, that were written one after the other.
+    /// Cuts the pages of consecutive files, each with its size.
     ///
     /// # Errors
-    /// When they can't be read.
+    /// When a file can't be read.
     pub(crate) fn new(
         files: Vec<(File, u64)>,
         layout: &PageLayout,
@@ -63,7 +62,7 @@ impl CutPages {
         Ok(cut)
     }
 
-    /// Cuts pages at one end until there is one that has nothing to be cut.
+    /// Cuts pages at one end, up to the first page that needs no cut.
     fn shorten(&mut self, layout: &PageLayout, window: Window, at: End) -> io::Result<()> {
         let mut page = vec![0; layout.page_size];
         while let Some(piece) = at.piece(&mut self.pieces) {
@@ -106,7 +105,7 @@ impl Piece {
     }
 }
 
-/// Which end of the pages.
+/// An end of the window.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     First,
@@ -152,7 +151,7 @@ fn left_of(bytes: &[u8], layout: &PageLayout, window: Window) -> PageCut {
                 writer.missed(page.missed);
             }
             inside += 1;
-            // What came out of a page fits one.
+            // A subset of a page's records fits in a page.
             let _ = writer.push(record.stamp, record.payload, &mut written);
         }
     });
@@ -202,7 +201,7 @@ mod tests {
     const LAYOUT: PageLayout =
         PageLayout { order: ByteOrder::Little, commit: LongSize::Eight, page_size: 128 };
 
-    /// Pages of events at these times, each with its number, in files that end where it says.
+    /// Pages of numbered events at these times, in files that end at `ends`.
     fn files(stamps: &[u64], ends: &[usize]) -> Vec<(File, u64)> {
         let (mut writer, mut pages) = (PageWriter::new(LAYOUT), Vec::new());
         for (number, stamp) in stamps.iter().enumerate() {

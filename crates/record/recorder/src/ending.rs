@@ -1,7 +1,7 @@
-//! What ends a recording, and until when guests are waited for then.
+//! Signals that end a recording, and deadlines for its guests.
 //!
 //! ```text
-//! 0 s          guests are asked to stop; the host is recorded on, for what their last events cause
+//! 0 s          guests get the request to stop; the host continues to record, for the effects of their last events
 //! at most 1 s  the host's tracing goes off, and its buffers are emptied
 //! at most 5 s  guests have sent the rest (`--guest-wait`), or are cut off
 //! ```
@@ -17,17 +17,17 @@ use crate::error::{RecordError, Result};
 
 /// Default time to wait for guests after the end.
 pub const DEFAULT_GUEST_WAIT: Duration = Duration::from_secs(5);
-/// How long it may take to ask guests to stop; the host is recorded meanwhile.
+/// Max time to ask guests to stop; the host is recorded meanwhile.
 pub(crate) const STOP_MESSAGE: Duration = Duration::from_secs(1);
-/// How long after the last deadline threads may take to put away what they have.
+/// Max time for threads to finish after the last deadline.
 const PUT_AWAY: Duration = Duration::from_millis(500);
 
-/// The signal to all threads of a recording that it is over.
+/// The stop signal of all threads of a recording.
 pub(crate) fn stop_signal() -> Result<Signal> {
     Signal::new().map_err(RecordError::io("make", Path::new("an event")))
 }
 
-/// What ends a recording from outside, at any time. All copies are the same one.
+/// Ends a recording from outside, at any time. Clones share the state.
 #[derive(Clone, Debug)]
 pub struct Stop {
     end: Signal,
@@ -37,10 +37,10 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// One for a recording that is to begin.
+    /// The signals of a new recording.
     ///
     /// # Errors
-    /// When the process has no more descriptors.
+    /// When the process has no free descriptors.
     pub fn new() -> Result<Self> {
         let (end, hurry, leave) = (stop_signal()?, stop_signal()?, stop_signal()?);
         Ok(Self { end, cancel_wait: hurry, abandon: leave, interrupts: Arc::default() })
@@ -51,9 +51,9 @@ impl Stop {
         self.end.set();
     }
 
-    /// Somebody wants it to end: the first time in order, and where it ends already, without waiting
-    /// for guests any longer; the second time at once, with what was written left in its folder. How
-    /// often that was asked for by now.
+    /// Handles an interrupt. The first one ends the recording in order, or, if it is ending already, stops waiting for
+    /// guests. The second one ends it at once, and leaves everything written in its folder. Returns the number of
+    /// interrupts so far.
     pub fn interrupt(&self) -> u32 {
         let before = self.interrupts.fetch_add(1, Ordering::Relaxed);
         if before > 0 || self.end.is_set() {
@@ -66,33 +66,33 @@ impl Stop {
         before.saturating_add(1)
     }
 
-    /// Waits until the recording is to end, for at most this time; returns whether it is.
+    /// Waits for the end of the recording for at most `timeout`; returns whether it came.
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> bool {
         self.end.wait(timeout)
     }
 
-    /// What can be read once the recording is to end.
+    /// Readable once the recording should end.
     pub(crate) fn end_signal(&self) -> &Signal {
         &self.end
     }
 
-    /// Whether the recording is to be left as it is.
+    /// Whether to end at once, without finishing the session.
     pub(crate) fn leaves(&self) -> bool {
         self.abandon.is_set()
     }
 
-    /// An end that this one hurries.
+    /// An end of guests that this signal hurries.
     pub(crate) fn ending(&self) -> Result<Ending> {
         Ending::new(self.cancel_wait.clone())
     }
 }
 
-/// The end of guests' recordings, as all their threads see it. All copies are the same one.
+/// The end of guests' recordings, for all their threads. Clones share the state.
 #[derive(Clone, Debug)]
 pub(crate) struct Ending {
     begin_signal: Signal,
-    /// Nobody waits for guests any longer.
+    /// Stops the wait for guests.
     cut: Signal,
     until: Arc<OnceLock<Deadline>>,
     /// When the wait was abandoned, plus a grace period.
@@ -109,28 +109,28 @@ impl Ending {
         })
     }
 
-    /// The end of one guest, without a deadline.
+    /// The end of a single guest, without a deadline.
     pub(crate) fn of_one() -> Result<Self> {
         Self::new(stop_signal()?)
     }
 
-    /// Begins it: guests are waited for until then. The first deadline is the one that counts.
+    /// Starts the end, with a deadline for guests. Only the first call has an effect.
     pub(crate) fn begin(&self, until: Deadline) {
         let _ = self.until.set(until);
         self.begin_signal.set();
     }
 
-    /// Can be read once it has begun.
+    /// Readable once the end has begun.
     pub(crate) fn begin_signal(&self) -> &Signal {
         &self.begin_signal
     }
 
-    /// Becomes readable once the wait is over.
+    /// Readable once the wait is over.
     pub(crate) fn cut(&self) -> &Signal {
         &self.cut
     }
 
-    /// Until when guests are waited for; none before it has begun.
+    /// The deadline for guests; `None` before the end has begun.
     pub(crate) fn until(&self) -> Option<Deadline> {
         self.until.get().copied()
     }
@@ -140,7 +140,7 @@ impl Ending {
         self.until().is_some_and(|until| until.has_passed() || self.cut.is_set())
     }
 
-    /// Until when threads that listen to guests have ended, whatever those do: the same for all.
+    /// The deadline for the threads that receive from guests, whatever the guests do.
     pub(crate) fn threads_until(&self) -> Deadline {
         match self.until() {
             Some(until) if !self.is_over() => until.later_by(PUT_AWAY),
@@ -149,26 +149,26 @@ impl Ending {
     }
 }
 
-/// How long connecting to guests and asking them may take, in all.
+/// Time limit for connecting to all guests and asking them to start.
 #[derive(Clone, Debug)]
 pub(crate) struct StartLimit {
     pub(crate) until: Deadline,
-    /// The recording is to end before it has begun.
+    /// Set if the recording ends before it has begun.
     pub(crate) stop: Signal,
 }
 
 impl StartLimit {
-    /// This long from now.
+    /// A limit of this length, from now.
     pub(crate) fn within(time: Duration, stop: &Signal) -> Self {
         Self { until: Deadline::after(time), stop: stop.clone() }
     }
 
-    /// The same, but no longer than this.
+    /// This limit, shortened to at most `time` from now.
     pub(crate) fn at_most(&self, time: Duration) -> Self {
         Self { until: self.until.min(Deadline::after(time)), stop: self.stop.clone() }
     }
 
-    /// Does something with a wait for all of that time.
+    /// Runs a function with a wait for the rest of the limit.
     pub(crate) fn wait<T>(&self, run: impl FnOnce(Wait<'_>) -> T) -> T {
         run(Wait::until(self.until).or(&[self.stop.fd()]))
     }

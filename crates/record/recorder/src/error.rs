@@ -1,96 +1,87 @@
-//! Why nothing can be recorded, or not all of it, and what would mend that.
+//! Errors of the recorder, and what the user can do about them.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use tracefs::TracefsError;
 
-/// The recorder's errors.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// A file of the session failed.
+    /// An operation on a session's file failed.
     #[error("cannot {what} {}", path.display())]
     Io {
-        /// What was tried: "write".
+        /// The operation: "write".
         what: &'static str,
-        /// With which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Another recorder has the session's folder.
+    /// Another recorder uses the session's folder.
     #[error("{holder} is recording into {}: stop it, or name another folder with -o", path.display())]
     SessionTaken {
-        /// The folder.
         path: PathBuf,
-        /// Who has it.
+        /// The other recorder.
         holder: String,
     },
-    /// The folder with what is kept was removed.
+    /// The flight recorder's folder of pages was removed.
     #[error("the folder {} was removed during recording: the recording is lost", path.display())]
-    FolderRemoved {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// There is a recording in the session's folder.
+    FolderRemoved { path: PathBuf },
+    /// The folder contains a recording already.
     #[error("{} already holds a recording ({file}): name another folder with -o", path.display())]
     HoldsRecording {
-        /// The folder.
         path: PathBuf,
-        /// What is in it.
+        /// The file that shows it.
         file: &'static str,
     },
-    /// The kernel's tracing can't be used as asked.
+    /// Tracing failed.
     #[error(transparent)]
     Tracefs(#[from] TracefsError),
-    /// Hypercalls can't be collected.
+    /// Collecting hypercalls failed.
     #[error("cannot collect hypercalls")]
     Collect(#[from] bpf::collector::CollectError),
-    /// Nothing can be sampled.
+    /// Sampling failed.
     #[error("cannot sample CPUs")]
     Sample(#[from] sampler::SampleError),
-    /// A guest that can't be recorded.
+    /// Recording a guest failed.
     #[error("cannot record the guest {name}")]
     Guest {
-        /// Its name.
+        /// The guest's name.
         name: String,
-        /// What happened.
         source: io::Error,
     },
-    /// A place where guests can't be waited for.
+    /// Listening for guests failed.
     #[error("cannot listen on {address}")]
     Listen {
-        /// The place.
         address: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A guest that is not known, or not reached.
+    /// The guest is unknown or unreachable.
     #[error(transparent)]
     NoGuest(#[from] vms::NoGuest),
-    /// A VM that is not there.
+    /// No such VM runs.
     #[error("no VM {name} runs here{}", running(vms))]
     NoSuchVm {
         /// Its name or process id.
         name: String,
-        /// Those that run.
+        /// The running VMs.
         vms: Vec<String>,
     },
-    /// Something that several VMs say is theirs.
+    /// Several VMs claim the same name or channel.
     #[error(transparent)]
     Ambiguous(#[from] vms::Ambiguous),
-    /// Somebody ended it before it had begun.
+    /// The recording was interrupted before it began.
     #[error("stopped before anything was recorded")]
     Interrupted,
-    /// Somebody had it leave what it wrote, a second time.
+    /// A second interrupt left the session unfinished.
     #[error("stopped twice: the recording keeps the data written so far")]
     StoppedAgain,
-    /// Something that makes no sense.
+    /// The request is invalid.
     #[error("{0}")]
     Usage(String),
 }
 
-/// The recorder's results.
 pub type Result<T> = std::result::Result<T, RecordError>;
 
 impl RecordError {
@@ -109,7 +100,7 @@ fn running(vms: &[String]) -> String {
     }
 }
 
-/// Two guests would be recorded under one name.
+/// Two guests would have the same name.
 pub(crate) fn same_name(name: &str) -> RecordError {
     RecordError::Usage(format!("two guests have the name {name}: write NAME=CHANNEL"))
 }

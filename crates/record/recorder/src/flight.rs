@@ -1,19 +1,18 @@
 //! The flight recorder: keeps the newest minute of a host's events until a session is requested.
 //!
-//! Pages go to segments: a file for each CPU and stretch of time ([`Generation`]). All CPUs begin a new
-//! one together, and the oldest generation is removed once those after it are as long as what is to be
-//! kept, or all of them are as large as they may be. A dump closes the generation that goes on, opens the
-//! files of all of them, and has a thread put a session together from these, while tracing, and rolling,
-//! goes on: so dumps may overlap, and one that fails has cost nothing.
+//! Pages go to segments: a file per CPU and interval ([`Generation`]). All CPUs start a new segment together. The
+//! oldest generation is removed once the later ones cover the requested time, or all of them reach the max size. A dump
+//! closes the current generation and opens the files of all generations. A thread then assembles a session from these,
+//! while tracing and rolling continue: dumps may overlap, and a failed dump loses nothing.
 //!
 //! ```text
 //! kernel's buffers ─▶ roller of each CPU ─▶ host.pages/cpuN.NUMBER ─▶ dump ─▶ flight-TIME.hscope/
 //!                                           (the oldest are removed)   (edges cut, losses counted)
 //! ```
 //!
-//! CPUs roll within milliseconds of each other, not at once. What lies between the first and the last of
-//! them, at either end of a dump, is cut off its pages (`cut_pages`): a session that began at another time
-//! for each CPU would show threads that move between them where they were not.
+//! CPUs roll within milliseconds of each other, not at once. At either end of a dump, the events between the first and
+//! the last CPU's roll are cut off (`cut_pages`): if a session began at another time on each CPU, migrating threads
+//! would appear on wrong CPUs.
 
 mod control;
 mod dump;

@@ -1,4 +1,4 @@
-//! What a flight recorder keeps, and what it is asked for.
+//! The plan and the events of a flight recorder.
 
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
@@ -7,17 +7,17 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use session_json::Trigger;
 
-/// A buffer is at least so large: a thread that empties it may have to wait for a CPU.
+/// Min buffer size: a thread that empties it may have to wait for a CPU.
 const MIN_BUFFER_KIB: u64 = 1 << 10;
 
-/// What is kept, and where it goes when it is wanted.
+/// What to keep, and where to write sessions.
 #[derive(Clone, Debug)]
 pub struct FlightPlan {
-    /// At least so much of the newest time.
+    /// Min time to keep.
     pub window: Duration,
-    /// Bytes of pages that are kept at most: less time where more comes.
+    /// Max bytes of pages to keep; limits the time if many events arrive.
     pub most_bytes: u64,
-    /// Sessions that are there at most: a new one takes the place of the oldest.
+    /// Max sessions: a new one replaces the oldest.
     pub most_sessions: u32,
     pub most_session_bytes: u64,
     /// Receives a message when `Flight::tick` has work to do.
@@ -25,8 +25,8 @@ pub struct FlightPlan {
 }
 
 impl FlightPlan {
-    /// Size of each CPU's buffer in the kernel by default: all of them hold no more than a part of
-    /// what is kept, since they are emptied when they are half full.
+    /// Default size of each CPU's buffer in the kernel. All buffers together hold only a part of the kept pages, since
+    /// they are emptied when they are half full.
     pub(crate) fn buffer_kib(&self) -> u64 {
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let part_kib = (self.most_bytes / 8 / cpus as u64) >> 10;
@@ -34,35 +34,35 @@ impl FlightPlan {
     }
 }
 
-/// What a flight recorder has to do.
+/// Work for a flight recorder.
 #[derive(Debug)]
 pub enum FlightEvent {
-    /// Somebody wants a session.
+    /// A session was requested.
     Dump(Ask),
-    /// There are as many pages as a segment may have: it is time for `Flight::tick`.
+    /// A segment has reached its max size: call `Flight::tick`.
     Full,
     /// A notice for the user: a guest connected or disconnected.
     Notice(String),
 }
 
-/// Somebody wants a session.
+/// A request for a session.
 #[derive(Debug)]
 pub struct Ask {
-    /// Why.
+    /// The reason.
     pub trigger: Trigger,
     /// Receiver of the result, if any.
     pub reply: Option<Sender<DumpReply>>,
 }
 
-/// What came of it.
+/// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DumpReply {
-    /// The session's folder; none: there is none.
+    /// The session's folder; `None` if it failed.
     pub session: Option<PathBuf>,
-    /// The time that it covers.
+    /// Time that the session covers.
     pub duration_ns: u64,
-    /// Bytes of pages in it.
+    /// Size of its pages.
     pub bytes: u64,
-    /// What went wrong.
+    /// The error, if any.
     pub error: Option<String>,
 }

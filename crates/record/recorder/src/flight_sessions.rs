@@ -1,15 +1,15 @@
-//! Sessions that were dumped: their names, and how many of them there are.
+//! Dumped sessions: their names, and their max number.
 
 use os::folder::Folder;
 
 use crate::error::{RecordError, Result};
 
-/// What names of sessions begin and end with.
+/// Prefix and suffix of session names.
 const PREFIX: &str = "flight-";
 const SUFFIX: &str = ".hscope";
 
-/// A name for a session of this time that is later than those of all others in the folder: names are in order
-/// of time, also those of one second.
+/// A name for a session of this time that sorts after all others in the folder, even after another one of the same
+/// second.
 pub(crate) fn name(folder: &Folder, unix_ns: u64) -> String {
     let unix_s = i64::try_from(unix_ns / 1_000_000_000).unwrap_or(i64::MAX);
     let begin = format!("{PREFIX}{}", printable::calendar::stamp_of(unix_s));
@@ -24,8 +24,7 @@ pub(crate) fn name(folder: &Folder, unix_ns: u64) -> String {
     }
 }
 
-/// Makes room for one more session of this size: the oldest go. What a user wants to keep gets another
-/// name.
+/// Makes room for a session of this size: removes the oldest ones. To keep a session, a user renames it.
 pub(crate) fn make_room(folder: &Folder, max: u32, most_bytes: u64, new_bytes: u64) -> Result<()> {
     let failed = |what| RecordError::io(what, folder.path());
     if new_bytes > most_bytes {
@@ -39,7 +38,7 @@ pub(crate) fn make_room(folder: &Folder, max: u32, most_bytes: u64, new_bytes: u
     for name in folder.names().map_err(failed("read"))? {
         if name.starts_with(PREFIX) && name.ends_with(SUFFIX) {
             let bytes = folder.existing_subfolder(&name).and_then(|session| session.bytes());
-            // One that is another user's by now is not this recorder's to remove.
+            // A session that belongs to another user by now must not be removed.
             sessions.extend(bytes.map(|bytes| (name, bytes)));
         }
     }
@@ -103,7 +102,7 @@ mod tests {
             let name = name(&folder, 951_868_800_999_999_999);
             folder.subfolder(&name).unwrap();
             names.push(name);
-            // The oldest goes.
+            // Removes the oldest.
             if let [.., before, _, _] = &*names {
                 folder.remove_empty(before).unwrap();
             }

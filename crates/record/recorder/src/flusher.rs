@@ -1,5 +1,5 @@
-//! Has the disk keep what is recorded, every so often, in a thread of its own: a disk that is slow holds
-//! up nobody who writes, and a power cut takes no more than what came since the last time.
+//! Syncs recorded data to the disk at intervals, in a separate thread: a slow disk does not delay the writers, and a
+//! power cut loses only the last interval.
 
 use std::io;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::task::{Outcome, Task};
 /// Default interval of syncs to the disk.
 pub(crate) const FLUSH: Duration = Duration::from_secs(1);
 
-/// A file that grows, and how far it is on the disk.
+/// A file that grows, and how much of it is synced.
 #[derive(Debug)]
 pub(crate) struct Growing {
     file: Syncer,
@@ -44,23 +44,23 @@ impl Growing {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GrowingFiles(Arc<Mutex<NewFiles>>);
 
-/// What has come since the flusher looked last.
+/// News since the flusher's last round.
 #[derive(Debug, Default)]
 struct NewFiles {
     growing: Vec<Growing>,
-    /// The folder has names, and maybe files that don't grow, that are not on the disk.
+    /// The folder has unsynced names, and possibly files that do not grow.
     has_names: bool,
 }
 
 impl GrowingFiles {
-    /// A file that was made in the folder, and grows from now on.
+    /// Adds a new file that grows from now on.
     pub(crate) fn add(&self, file: Growing) {
         let mut new = self.0.lock();
         new.growing.push(file);
         new.has_names = true;
     }
 
-    /// Files were written in the folder, and are whole.
+    /// Notes that complete files were written to the folder.
     pub(crate) fn note_written(&self) {
         self.0.lock().has_names = true;
     }
@@ -70,7 +70,7 @@ impl GrowingFiles {
     }
 }
 
-/// The thread; it ends soon after it is dropped, and is not waited for then.
+/// The thread. Drop stops it without waiting.
 #[derive(Debug)]
 pub(crate) struct Flusher {
     stop: Stops,
@@ -88,8 +88,8 @@ impl Drop for Stops {
 }
 
 impl Flusher {
-    /// Begins, with what is in a folder of the session by now; later it syncs files that grow, and
-    /// the whole folder where something is new.
+    /// Starts, and first syncs the content of the session's folder; later syncs growing files, and the whole folder if
+    /// it has new names.
     pub(crate) fn start(
         session: Folder,
         folder: Folder,
@@ -100,9 +100,9 @@ impl Flusher {
         let of_thread = stop.clone();
         let run = move || {
             let is_over = || of_thread.is_set();
-            // What is synced with the folder need not be synced again.
+            // Files synced with the folder need no second sync.
             let mut growing = files.take().growing;
-            // What pages are read with comes first: without it they are of no use.
+            // Texts that decode the pages come first: without them, pages are useless.
             let mut ended = folder.sync_all(&is_over).and(session.sync());
             while !of_thread.wait(every) {
                 let new = files.take();
@@ -121,8 +121,8 @@ impl Flusher {
         Ok(Self { stop: Stops(stop), task })
     }
 
-    /// Stops it and waits until then for its end; what went wrong, if anything did. A disk that is busy
-    /// with the last second's pages is not waited for: they are synced once they are assembled.
+    /// Stops the thread and waits for it until `until`; returns its error, if any. Does not wait for a busy disk:
+    /// assembling syncs the last pages.
     pub(crate) fn end(self, until: Deadline) -> Option<String> {
         drop(self.stop);
         let error = match self.task.end(Wait::until(until)) {

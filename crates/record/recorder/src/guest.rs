@@ -1,4 +1,4 @@
-//! A guest that is recorded together with its host: its pages, its texts and its file, whichever agent sends them.
+//! A guest that is recorded together with its host, by any agent: its pages, its texts and its file.
 
 mod clock_samples;
 mod files;
@@ -26,10 +26,10 @@ pub(crate) use self::recording::{
 pub(crate) use self::segments::OpenSegments;
 pub(crate) use self::texts::GuestTexts;
 
-/// Sizes of pages that a ring buffer may have.
+/// Valid ring buffer page sizes.
 pub(crate) const PAGE_BYTES: RangeInclusive<u32> = 4096..=65536;
 
-/// The folder with the pages of a guest, in the session's, while it is recorded.
+/// The session's folder of a guest's pages during the recording.
 pub(crate) fn pages_folder(name: &str) -> String {
     format!("guest-{name}.pages")
 }

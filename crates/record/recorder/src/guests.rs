@@ -1,5 +1,5 @@
-//! The guests of a recording: all asked at once before it begins, begun after the host, ended at once
-//! before it.
+//! The guests of a recording. All are asked in parallel before the host's recording begins. They begin after it, and
+//! end before it.
 
 use std::io;
 use std::sync::Arc;
@@ -27,22 +27,22 @@ use crate::session_number;
 use crate::task::{Outcome, Task};
 use crate::trace_cmd;
 
-/// How long all guests may take to be connected to and to say who they are: those with an agent of
-/// this project's, and those with trace-cmd's, which sets up tracing and relates clocks before.
+/// Max time for all guests to connect and identify themselves: for agents of this project, and for trace-cmd's, which
+/// also sets up tracing and synchronises clocks first.
 const CONNECTED: Duration = Duration::from_secs(15);
 const CONNECTED_BY_TRACE_CMD: Duration = Duration::from_secs(120);
-/// How long a thread that connects may take to end when it need not connect any more.
+/// Max time for a connecting thread to end after a cancellation.
 const LET_GO: Duration = Duration::from_millis(300);
-/// What connecting takes where a guest's sockets and memory are another user's: finding its VM in
-/// /proc, opening them, and a port of vsock that only root can have.
+/// Capabilities for connecting if a guest's sockets and memory belong to another user: to find its VM in /proc, to open
+/// them, and to bind a privileged vsock port.
 pub(crate) const CONNECTS: CapabilitySet = CapabilitySet::DAC_OVERRIDE
     .union(CapabilitySet::DAC_READ_SEARCH)
     .union(CapabilitySet::SYS_PTRACE)
-    // To look behind the links of /proc/PID/map_files (proc_map_files_get_link, fs/proc/base.c).
+    // For reading the links of /proc/PID/map_files (proc_map_files_get_link, fs/proc/base.c).
     .union(CapabilitySet::CHECKPOINT_RESTORE)
     .union(CapabilitySet::NET_BIND_SERVICE);
 
-/// Where a guest's agent listens, and whose agent that is.
+/// The type and address of a guest's agent.
 enum Route {
     /// hyperscope-agent: at one of these.
     Hyperscope(GuestAddress, Vec<HostAddress>),
@@ -50,10 +50,10 @@ enum Route {
 }
 
 impl Route {
-    /// The way to the guest that is called `requested`.
+    /// The route to the requested guest.
     ///
     /// # Errors
-    /// When there is none, or its agent can't do what is to be recorded.
+    /// When there is none, or its agent does not support the request.
     fn find(requested: &str, vms: &[Vm], what: &InGuests) -> Result<Self> {
         let Some(address) = trace_cmd::find(requested, vms).transpose()? else {
             let (address, others) = GuestAddress::find_all(requested, vms)?;
@@ -76,7 +76,7 @@ impl Route {
         }
     }
 
-    /// How long connecting may take.
+    /// Max time to connect.
     const fn connected(&self) -> Duration {
         match self {
             Self::Hyperscope(..) => CONNECTED,
@@ -85,7 +85,7 @@ impl Route {
     }
 }
 
-/// A host that guests are recorded along with.
+/// The host's recording that the guests belong to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostTrace<'h> {
     /// Its trace clock.
@@ -93,9 +93,8 @@ pub(crate) struct HostTrace<'h> {
     pub(crate) trace_id: u64,
 }
 
-/// Contacts all guests in parallel, before anything is recorded. Each gets a number of its own, as
-/// the host's recording has `trace_id`: no guest knows another's. Given `stop`, nobody is waited
-/// for.
+/// Connects to all guests in parallel, before the recording begins. Each gets a random session number, unlike the
+/// host's `trace_id`, so that no guest knows another's. Once `stop` is set, nobody is waited for.
 pub(crate) fn connect(
     requested: &[String],
     what: &InGuests,
@@ -117,8 +116,7 @@ pub(crate) fn connect(
     connecting.into_iter().map(Connecting::end).collect()
 }
 
-/// A guest that is being connected to, by a thread: names are looked up and connections are made by
-/// system calls that know no deadline.
+/// A guest that a thread connects to: looking up names and connecting use system calls without a timeout.
 struct Connecting {
     name: String,
     limit: StartLimit,
@@ -152,7 +150,7 @@ impl Connecting {
 
     fn end(self) -> Result<Box<dyn ReadyGuest>> {
         let Self { name, limit, task } = self;
-        // What it has begun it ends by itself, as far as it can.
+        // The thread undoes what it has begun, as far as it can.
         if !limit.wait(|wait| task.is_over(wait)) {
             task.is_over(Wait::at_most(LET_GO));
         }
@@ -173,7 +171,7 @@ pub(crate) fn not_in_flight(requested: &str) -> RecordError {
     ))
 }
 
-/// Guests that are recorded, among threads that add some.
+/// Recorded guests, shared with threads that add more.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedGuests(Arc<Mutex<Guests>>);
 
@@ -183,7 +181,7 @@ impl SharedGuests {
     }
 }
 
-/// Guests that are recorded.
+/// Recorded guests.
 #[derive(Debug, Default)]
 pub(crate) struct Guests {
     recorded: Vec<GuestRecording>,
@@ -192,7 +190,7 @@ pub(crate) struct Guests {
 }
 
 impl Guests {
-    /// Keeps a name for a guest that is about to begin: `None` where another one has it.
+    /// Reserves a name for a new guest; `None` if it is taken.
     pub(crate) fn reserve(&mut self, name: &str) -> Option<String> {
         if self.has(name) {
             return None;
@@ -201,19 +199,19 @@ impl Guests {
         Some(name.to_owned())
     }
 
-    /// Keeps that name, or one with a number where what an earlier guest of that name sent is still there.
+    /// Reserves the name, or one with a number if an earlier guest of this name has left pages.
     pub(crate) fn reserve_numbered(&mut self, name: &str) -> Option<String> {
         let numbered = (2..).map(|number: u32| format!("{name}-{number}"));
         std::iter::once(name.to_owned()).chain(numbered).find_map(|name| self.reserve(&name))
     }
 
-    /// Takes those of another list in, for which a name was kept.
+    /// Adds guests of another list, whose name was reserved.
     pub(crate) fn add_reserved(&mut self, others: Self, name: &str) {
         self.recorded.extend(others.recorded);
         self.release(name);
     }
 
-    /// Gives a name back.
+    /// Releases a reserved name.
     pub(crate) fn release(&mut self, name: &str) {
         self.reserved.retain(|reserved| reserved != name);
     }
@@ -223,34 +221,34 @@ impl Guests {
         recorded || self.reserved.iter().any(|reserved| reserved == name)
     }
 
-    /// Takes one out.
+    /// Removes and returns the guests of this name.
     pub(crate) fn take(&mut self, name: &str) -> Self {
         let recorded = self.recorded.extract_if(.., |guest| guest.name() == name).collect();
         Self { recorded, reserved: Vec::new() }
     }
 
-    /// Why one is not recorded any more; none: it is.
+    /// Why a guest's recording has ended; `None` if it runs.
     pub(crate) fn over(&self, name: &str) -> Option<String> {
         self.recorded.iter().find(|guest| guest.name() == name)?.status().over
     }
 
-    /// Begins the end of each: they are waited for until then.
+    /// Asks all guests to stop, with a deadline.
     pub(crate) fn begin_end(&self, until: Deadline) {
         self.recorded.iter().for_each(|guest| guest.begin_end(until));
     }
 
-    /// The channels over which they answered, in the order of their names.
+    /// Channels of the guests, in the order of [`Guests::names`].
     pub(crate) fn channels(&self) -> Vec<String> {
         self.recorded.iter().map(|guest| guest.identity.channel.clone()).collect()
     }
 
-    /// The names that they are recorded under.
+    /// Names of the guests' recordings.
     pub(crate) fn names(&self) -> Vec<String> {
         self.recorded.iter().map(|guest| guest.name().to_owned()).collect()
     }
 
-    /// Has guests record, with pages in folders of the session at `to`. The host does by now, so
-    /// that its recording holds all of theirs.
+    /// Starts the guests' recordings, with pages in folders of the session at `to`. The host records already, so that
+    /// its recording covers theirs.
     pub(crate) fn begin(
         &mut self,
         ready: Vec<Box<dyn ReadyGuest>>,
@@ -291,12 +289,12 @@ impl Guests {
         Ok(all)
     }
 
-    /// Begins new segments of each, and removes those that ended before a time.
+    /// Starts new segments of all guests, and removes those that ended before `keep_from`.
     pub(crate) fn roll(&self, keep_from: Instant) {
         self.recorded.iter().for_each(|guest| guest.roll(keep_from));
     }
 
-    /// What is kept of each; or its name, and why that can't be had. All are asked at once.
+    /// The kept pages of each guest, or its name and the error. Asks all guests in parallel.
     pub(crate) fn open_segments(
         &self,
         wait: Duration,
@@ -317,18 +315,18 @@ impl Guests {
         snapshots.into_iter().map(segments_of).collect()
     }
 
-    /// How each is going.
+    /// Progress of each guest.
     pub(crate) fn status(&self) -> Vec<GuestStatus> {
         self.recorded.iter().map(GuestRecording::status).collect()
     }
 
-    /// Whether all of them have said all that they will, waiting for that until then.
+    /// Whether all guests' last reports have arrived, after a wait until the deadline.
     pub(crate) fn are_over(&self, until: Deadline, ending: &Ending) -> bool {
         let wait = [ending.cut().fd()];
         self.recorded.iter().all(|guest| guest.is_over(Wait::until(until).or(&wait)))
     }
 
-    /// Waits for what they still have to send, once their end has begun: all of them at once.
+    /// Waits for the rest of all guests' pages in parallel, after the end has begun.
     pub(crate) fn end(&mut self) -> Vec<GuestRecorded> {
         self.recorded.drain(..).map(GuestRecording::end).collect()
     }
@@ -342,8 +340,8 @@ pub(crate) fn forget(names: &[String], to: &Folder) {
     }
 }
 
-/// Writes the file of a guest; its folder goes then. One that never said how its pages are to be
-/// read has no file, and keeps its folder if there is something in it.
+/// Writes a guest's file, and removes its folder of pages. A guest that never sent texts has no file; its folder stays
+/// unless it is empty.
 pub(crate) fn write(
     guest: &mut GuestRecorded,
     host: &HostClock,
@@ -359,12 +357,12 @@ pub(crate) fn write(
         let removed = to.remove_all(&pages);
         return removed.map_err(RecordError::io("remove", &to.path().join(pages)));
     }
-    // It stays when it is not empty.
+    // Fails if the folder is not empty.
     let _ = to.remove_empty(&pages);
     Ok(())
 }
 
-/// A VM as trace-cmd describes it, with the id of its own recording if there is one.
+/// The description of a VM in trace-cmd's format, with the trace id of its recording if there is one.
 pub(crate) fn option(vm: &Vm, guests: &[GuestRecorded]) -> Guest {
     let recorded =
         guests.iter().find(|guest| guest.vm().is_some_and(|its_vm| its_vm.pid == vm.pid));

@@ -1,4 +1,4 @@
-//! Which host a session was recorded on: a name that no other host of a fleet has, and what kind of machine it is.
+//! Identifies the host of a session: a name that is unique in a fleet, and the type of the machine.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,10 +7,10 @@ use rustix::system::uname;
 use session_json::HostIdentity;
 use sha2::{Digest, Sha256};
 
-/// What a hash of a machine id is made with: other programs' hashes are others.
+/// Salt of the hashed machine id: hashes of other programs differ.
 const PURPOSE: &str = "hyperscope host id/1:";
 
-/// Bytes of files that are looked at: the first CPU is at the beginning.
+/// Max bytes to read of a file: the first CPU comes first.
 const MAX_BYTES: u64 = 64 << 10;
 
 pub(crate) fn here() -> HostIdentity {
@@ -34,7 +34,7 @@ fn read(path: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Of a machine id: 32 hexadecimal digits, as machine-id(5) has it.
+/// Hashes a machine id: 32 hexadecimal digits, see machine-id(5).
 fn host_id(text: &str) -> Option<String> {
     let id = text.trim();
     let is_one = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -42,7 +42,7 @@ fn host_id(text: &str) -> Option<String> {
     is_one.then(|| hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// x86's kernels have a name; those of Arm the numbers of who made it and of the part.
+/// The model of a CPU: x86 kernels have a name, Arm kernels the numbers of implementer and part.
 fn cpu_model(cpus: &str) -> Option<String> {
     let numbers = || {
         let (maker, part) = (value(cpus, "CPU implementer")?, value(cpus, "CPU part")?);

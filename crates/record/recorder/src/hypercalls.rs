@@ -1,4 +1,4 @@
-//! Hypercalls that BPF programs collect while the host is recorded.
+//! Collects hypercalls with BPF programs while the host is recorded.
 
 use bpf::collector::{Collected, Collector, CollectorPlan, Loaded};
 use os::folder::Folder;
@@ -8,32 +8,31 @@ use session_json::CollectorSummary;
 use crate::error::RecordError;
 use crate::task::EndingTask;
 
-/// Which hypercalls are collected.
+/// Which hypercalls to collect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hypercalls {
-    /// The number of those with frames; marks have the next one.
+    /// The hypercall number of frames; marks have the next one.
     pub number: u64,
-    /// Registers of each: 4 to 13.
+    /// Registers of each hypercall: 4 to 13.
     pub words: u8,
 }
 
-/// The file's name.
 pub(crate) const FILE: &str = "host.collected";
 
-/// Loads what collects, before anything is recorded.
+/// Loads the programs, before the recording begins.
 pub(crate) fn load(what: Hypercalls, clock: &str, trace_id: u64) -> crate::error::Result<Loaded> {
     let Hypercalls { number, words } = what;
     Ok(Loaded::load(CollectorPlan { clock: clock.to_owned(), trace_id, number, words })?)
 }
 
-/// Begins to collect, into the session's folder.
+/// Starts collecting into the session's folder.
 pub(crate) fn begin(loaded: Loaded, session: &Folder) -> crate::error::Result<Collector> {
     let file = session.create_new(FILE);
     let file = file.map_err(RecordError::io("make", &session.path().join(FILE)))?;
     Ok(loaded.begin(file)?)
 }
 
-/// Removes what was written, of a recording that did not begin.
+/// Removes the file of a recording that did not begin.
 pub(crate) fn forget(session: &Folder) {
     let _ = session.remove(FILE);
 }

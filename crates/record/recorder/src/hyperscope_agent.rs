@@ -1,4 +1,4 @@
-//! A guest that is recorded by hyperscope-agent: one thread speaks with it, one for each page stream receives pages.
+//! Records a guest with hyperscope-agent: one thread for control messages, and one per page stream.
 
 mod conversation;
 #[cfg(test)]
@@ -37,23 +37,23 @@ pub(crate) use self::receiver::Receivers;
 use self::samples::GuestSamples;
 pub(crate) use self::samples::{forget as forget_samples, forget_code};
 
-/// How long an agent may take to answer.
+/// Max time for an agent to answer.
 pub(crate) const ANSWER: Duration = Duration::from_secs(10);
-/// How long connections may take.
+/// Max time to connect.
 const CONNECT: Duration = Duration::from_secs(5);
-/// CPUs that a guest may have; Linux stops at 8192.
+/// Max CPUs of a guest; Linux stops at 8192.
 const MAX_CPUS: u32 = 8192;
-/// Page streams that are opened to a guest.
+/// Max page streams of a guest.
 const MAX_STREAMS: u32 = 512;
-/// How long a guest usually takes to begin to record.
+/// Default max time for a guest to begin.
 pub(crate) const BEGIN_TIMEOUT: Duration = Duration::from_secs(30);
-/// How often guests send their status.
+/// Interval of status messages.
 const STATUS_MS: u32 = 1000;
-/// How long events stay in a guest: so much is lost when it crashes. Not quite a second: only then the
-/// first agents send pages that are not full, too.
+/// Max time that events stay in a guest, which a crash would lose. Slightly less than a second: agents of the first
+/// version send partial pages only then.
 const FLUSH_MS: u32 = 999;
 
-/// A guest whose agent has answered: it can be recorded.
+/// A guest whose agent has answered.
 #[derive(Debug)]
 pub(crate) struct Ready {
     address: GuestAddress,
@@ -61,13 +61,13 @@ pub(crate) struct Ready {
     session: u64,
     hello: GuestHello,
     streams: Vec<Stream>,
-    /// Page rings, where the channel is shared memory.
+    /// Page rings of a shared-memory channel.
     rings: Vec<PageConsumer>,
-    /// What it may still write; unset: what a guest of a recording may.
+    /// Bytes that it may still write; `None`: the default of a recording.
     quota: Option<Quota>,
 }
 
-/// The agent of a guest that is recorded.
+/// The agent of a recorded guest.
 #[derive(Debug)]
 struct HyperscopeAgent {
     files: Arc<GuestFiles>,
@@ -76,7 +76,7 @@ struct HyperscopeAgent {
 }
 
 impl Ready {
-    /// Connects to a guest's agent over the first of its channels where one answers.
+    /// Connects to a guest's agent over its first channel that answers.
     ///
     /// # Errors
     /// When no channel answers: the error of each.
@@ -105,7 +105,7 @@ impl Ready {
     /// Connects to a guest's agent and identifies it, within one time limit.
     ///
     /// # Errors
-    /// When there is no answer, or the agent uses another version of the protocol.
+    /// When there is no answer, or the agent has another protocol version.
     pub(crate) fn connect(address: GuestAddress, session: u64, limit: &StartLimit) -> Result<Self> {
         let failed = |source| RecordError::Guest { name: address.name.clone(), source };
         let (mut control, mut rings) = open(&address, limit).map_err(failed)?;
@@ -125,10 +125,10 @@ impl Ready {
         Ok(Self { address, control, session, hello, streams, rings, quota: None })
     }
 
-    /// A guest whose agent has connected by itself, and makes page streams by itself, too.
+    /// A guest whose agent has connected to this host, and will open its page streams the same way.
     ///
     /// # Errors
-    /// When it doesn't answer, or speaks another version of the protocol.
+    /// When it does not answer, or has another protocol version.
     pub(crate) fn joined(
         address: GuestAddress,
         mut control: Control,
@@ -144,24 +144,23 @@ impl Ready {
         Ok(Self { address, control, session, hello, streams, rings, quota: None })
     }
 
-    /// What the guest calls itself.
+    /// The guest's host name.
     pub(crate) fn label(&self) -> String {
         printable::label(&self.hello.host_name)
     }
 
-    /// The same guest, which may write what is left of a quota that it may share.
+    /// This guest, limited to a quota that guests may share.
     pub(crate) fn within(self, quota: Quota) -> Self {
         Self { quota: Some(quota), ..self }
     }
 
-    /// Whether its processor is an x86.
     fn is_x86(&self) -> bool {
         self.hello.uname.split(' ').next_back().is_some_and(|machine| machine == "x86_64")
     }
 
-    /// Has the guest record, by this trace clock or its best one, with its pages in a folder of the
-    /// session. It has begun within `limit`, or its recording is over then. `attached` is given what takes page
-    /// streams, before the guest is asked to make any.
+    /// Starts the guest's recording, with this trace clock or its best one, and with pages in a folder of the session.
+    /// It must begin within `limit`, or its recording is over. `attached` gets the receivers of page streams before the
+    /// guest is asked to open them.
     ///
     /// # Errors
     /// When the guest refuses; the message is the guest's.
@@ -280,13 +279,13 @@ impl Agent for HyperscopeAgent {
     }
 }
 
-/// `EVENT FILTER`.
+/// Parses `EVENT FILTER`.
 fn filter(text: &str) -> EventFilter {
     let (event, filter) = text.split_once(' ').unwrap_or((text, ""));
     EventFilter { event: event.to_owned(), filter: filter.trim().to_owned() }
 }
 
-/// At least one: none is no limit. A second is the default.
+/// At least 1, because 0 means no limit. A second is the default.
 fn milliseconds(time: Duration) -> u32 {
     match u32::try_from(time.as_millis()).unwrap_or(u32::MAX).max(1) {
         1000 => FLUSH_MS,
@@ -294,7 +293,7 @@ fn milliseconds(time: Duration) -> u32 {
     }
 }
 
-/// What a guest is asked for.
+/// The request to a guest.
 pub(crate) fn start(what: &InGuests, clock: Option<String>) -> Start {
     let optional = what.profile.map(Profile::patterns).unwrap_or_default();
     Start {
@@ -312,7 +311,7 @@ pub(crate) fn start(what: &InGuests, clock: Option<String>) -> Start {
     }
 }
 
-/// The control stream, and page rings where the channel is shared memory.
+/// Opens the control stream, and the page rings of a shared-memory channel.
 fn open(address: &GuestAddress, limit: &StartLimit) -> io::Result<(Control, Vec<PageConsumer>)> {
     let channel = &address.channel;
     if let HostAddress::SharedMemory { path } = channel {
@@ -330,7 +329,7 @@ fn connect(channel: &HostAddress, limit: &StartLimit) -> io::Result<Stream> {
     channel.connect(limit.at_most(CONNECT).until.remaining())
 }
 
-/// Identifies an agent. Messages that an earlier host left unread are skipped.
+/// Identifies an agent. Skips messages that an earlier host left unread.
 fn ask(control: &mut Control, session: u64, wait: Wait<'_>) -> io::Result<GuestHello> {
     let closed =
         "it closed the channel without an answer; an agent with keys requires tls: or tls-vsock:";
@@ -340,7 +339,7 @@ fn ask(control: &mut Control, session: u64, wait: Wait<'_>) -> io::Result<GuestH
     })
 }
 
-/// Whether a guest that says this about itself can be recorded.
+/// Checks that a guest with this hello can be recorded.
 fn check(hello: &GuestHello) -> std::result::Result<(), String> {
     if hello.version != channel::wire::VERSION {
         return Err(format!(

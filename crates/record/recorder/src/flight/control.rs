@@ -1,9 +1,8 @@
-//! How another program has a running flight recorder dump: a line of JSON each way, over a socket that only
+//! Lets other programs request a dump from a running flight recorder: a line of JSON each way, over a socket that only
 //! the recorder's user and root can reach.
 //!
-//! The socket is `PID.flight` in the folder with the files of recorders that run. The folder keeps others
-//! out, and the kernel says who is at the other end (`SO_PEERCRED`): who is neither root nor the recorder's
-//! user gets no answer.
+//! The socket is `PID.flight` in the folder of the running recorders' files. The folder keeps other users out, and the
+//! kernel identifies the peer (`SO_PEERCRED`): a peer that is neither root nor the recorder's user gets no answer.
 
 use std::fs::Permissions;
 use std::io::{self, Read, Write};
@@ -25,24 +24,24 @@ use super::{Dumped, trigger_now};
 use crate::error::{RecordError, Result};
 use crate::flight_plan::{Ask, DumpReply, FlightEvent};
 
-/// What follows the process id in a socket's name.
+/// Suffix of a socket's name, after the process id.
 const SUFFIX: &str = ".flight";
-/// Bytes of a request and of an answer, at most.
+/// Max size of a request and of an answer.
 const MAX_BYTES: u64 = 16 << 10;
-/// How long a request may take to come, and an answer to be taken.
+/// Max time to receive a request, and to send an answer.
 const WITHIN: Duration = Duration::from_secs(5);
-/// How long a dump may take, with those that wait before it.
+/// Max time of a dump, including earlier queued dumps.
 const DUMPS_WITHIN: Duration = Duration::from_secs(600);
 
-/// What another program asks for.
+/// A request of another program.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Request {
-    /// Why, in its words.
+    /// The reason of the dump, as free text.
     dump: Option<String>,
 }
 
-/// The answer for a session that was written, or not.
+/// The answer for a written or failed session.
 #[must_use]
 pub fn answer_of(dumped: std::result::Result<&Dumped, &str>) -> DumpReply {
     match dumped {
@@ -58,7 +57,7 @@ pub fn answer_of(dumped: std::result::Result<&Dumped, &str>) -> DumpReply {
     }
 }
 
-/// The socket, for as long as this is there.
+/// The socket; drop removes it.
 #[derive(Debug)]
 pub struct Control {
     folder: Folder,
@@ -66,7 +65,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Begins to take what other programs ask for.
+    /// Starts accepting requests.
     ///
     /// # Errors
     /// When the socket can't be made.
@@ -80,7 +79,7 @@ impl Control {
         let control = Self { folder, name };
         let mode = Permissions::from_mode(0o600);
         std::fs::set_permissions(&path, mode).map_err(failed("protect"))?;
-        // The thread may not ask any more.
+        // After confinement the thread can't ask for this any more.
         let user = geteuid();
         thread::Builder::new()
             .name("flight-control".to_owned())
@@ -88,7 +87,7 @@ impl Control {
                 Confined::Listener.enter();
                 for stream in listener.incoming() {
                     match stream {
-                        // Who does not take its answer has none.
+                        // A client that does not read its answer gets none.
                         Ok(stream) => drop(serve(stream, user, &asks)),
                         Err(_) => thread::sleep(Duration::from_millis(100)),
                     }
@@ -111,7 +110,7 @@ fn remove_left(folder: &Folder) {
         let connects = || UnixStream::connect(folder.path().join(&name));
         let is_refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
         if name.ends_with(SUFFIX) && connects().err().is_some_and(is_refused) {
-            // What can't be removed does no harm.
+            // A stale socket is harmless.
             let _ = folder.remove(&name);
         }
     }
@@ -139,7 +138,7 @@ fn serve(mut stream: UnixStream, user: Uid, asks: &Sender<FlightEvent>) -> io::R
     stream.write_all(b"\n")
 }
 
-/// Reads up to the end of a line, within a time and a size for all of it.
+/// Reads a line, with limits on its total time and size.
 fn read_line(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
     let until = Instant::now() + WITHIN;
     let mut line = Vec::new();
@@ -158,10 +157,10 @@ fn read_line(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// Flight recorders that run, by process id, with their sockets: this user's, and root sees everybody's.
+/// Running flight recorders, by process id, with their sockets: this user's, or everybody's for root.
 ///
 /// # Errors
-/// When this user may not know.
+/// When this user may not read the folder.
 pub fn running() -> Result<Vec<(u32, PathBuf)>> {
     let folder = tracefs::run_folder()?;
     let names = folder.names().map_err(RecordError::io("read", folder.path()))?;
@@ -173,7 +172,7 @@ pub fn running() -> Result<Vec<(u32, PathBuf)>> {
     }
     let recorder_at = |path: PathBuf| {
         let pid = path.file_name()?.to_str()?.strip_suffix(SUFFIX)?.parse().ok()?;
-        // One that was killed leaves its socket, and nobody answers there.
+        // Nobody answers on the socket of a killed recorder.
         UnixStream::connect(&path).is_ok().then_some((pid, path))
     };
     let mut running: Vec<(u32, PathBuf)> = sockets.into_iter().filter_map(recorder_at).collect();
@@ -181,10 +180,10 @@ pub fn running() -> Result<Vec<(u32, PathBuf)>> {
     Ok(running)
 }
 
-/// Has the recorder at a socket dump, and waits for that.
+/// Requests a dump from the recorder at a socket, and waits for it.
 ///
 /// # Errors
-/// When it does not answer.
+/// When the recorder does not answer.
 pub fn ask(socket: &Path, why: Option<&str>) -> Result<DumpReply> {
     let failed = || RecordError::io("contact the flight recorder at", socket);
     let exchange = || {
@@ -203,7 +202,7 @@ pub fn ask(socket: &Path, why: Option<&str>) -> Result<DumpReply> {
 mod tests {
     use super::*;
 
-    /// A client's request, and what the recorder was asked and answered.
+    /// Sends a client's request; returns what the recorder received and what the client received.
     fn exchange(request: &[u8]) -> (Option<Option<String>>, Option<DumpReply>) {
         let (mut client, server) = UnixStream::pair().unwrap();
         let (asks, inbox) = mpsc::channel();
@@ -217,7 +216,7 @@ mod tests {
         client.shutdown(std::net::Shutdown::Write).unwrap();
         let served = thread::spawn(move || serve(server, geteuid(), &asks));
         let mut answer = Vec::new();
-        // What was not read of a request that is too long resets the connection.
+        // The unread rest of an oversized request resets the connection.
         let read = client.read_to_end(&mut answer);
         served.join().unwrap().unwrap();
         let answer = read.ok().map(|_| serde_json::from_slice(&answer).unwrap());

@@ -1,4 +1,4 @@
-//! A session of what is kept.
+//! Writes a session from the flight recorder's segments.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -31,23 +31,23 @@ use crate::session_folder::{HOST_FILE, SessionFolder, invoking_user};
 use crate::session_number;
 use crate::tracer;
 
-/// A session's name while it is written.
+/// A session's name while it is being written.
 const UNFINISHED: &str = ".dump";
-/// What stamps that the kernel shows may be rounded down by; ticks of a counter are few nanoseconds at most.
+/// The kernel may round shown timestamps down by this much; a tick of a counter is a few nanoseconds at most.
 const MICROSECOND_NS: u64 = 1000;
-/// Bytes of a disk that stay free in addition to what is kept and the new session.
+/// Bytes of the disk that stay free in addition to the segments and the new session.
 const SPARE_BYTES: u64 = 16 << 20;
 
-/// What is known of a recording besides its pages.
+/// Facts of a recording besides its pages.
 pub(super) struct FlightFacts {
     pub(super) vms: Vec<Vm>,
     pub(super) names: Vec<u8>,
     pub(super) trigger: Trigger,
-    /// What is kept of guests, or why that can't be had.
+    /// Segments of each guest, or why they are not available.
     pub(super) guests: Vec<std::result::Result<(Parts, OpenSegments), String>>,
 }
 
-/// A session that is to be written, with all that this takes.
+/// A session to be written, with all its inputs.
 #[derive(Debug)]
 pub struct DumpJob {
     plan: FlightPlan,
@@ -59,7 +59,7 @@ pub struct DumpJob {
     texts: Texts,
     clock: Clock,
     names: Vec<u8>,
-    /// Bytes of pages that are kept besides.
+    /// Max further bytes that segments may take meanwhile.
     room_bytes: u64,
     flight: FlightSummary,
     guests: Vec<(Parts, OpenSegments)>,
@@ -71,14 +71,14 @@ pub struct DumpJob {
 pub struct Dumped {
     /// Its folder.
     pub path: PathBuf,
-    /// What it says of itself.
+    /// The content of its session.json.
     pub recorded: Recorded,
     folder: Folder,
     owner: Option<(u32, u32)>,
 }
 
 impl Dumped {
-    /// Adds a file to it.
+    /// Adds a file to the session.
     ///
     /// # Errors
     /// When it can't be written.
@@ -93,14 +93,14 @@ impl Dumped {
     }
 }
 
-/// A CPU's pages, and what the kernel counted between their begin and their end.
+/// A CPU's pages, and the kernel's counts at their begin and end.
 #[derive(Debug)]
 struct CpuPages {
     cpu: u32,
     files: Vec<(File, u64)>,
     unwritten: u64,
     first: CpuStats,
-    /// When the last segment was to end, and when all of it was there.
+    /// Counts when the last segment was to end, and when all its events were in the file.
     last: (CpuStats, CpuStats),
 }
 
@@ -172,11 +172,11 @@ impl DumpJob {
         })
     }
 
-    /// Bytes of its pages.
+    /// Size of its pages.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let of_host = self.cpus.iter().flat_map(|cpu| &cpu.files);
-        // Those of guests are copied, and then in their recordings.
+        // Guests' pages are copied first, then written to their recordings.
         let of_guests = self
             .guests
             .iter()
@@ -184,10 +184,10 @@ impl DumpJob {
         of_host.chain(of_guests.clone()).chain(of_guests).map(|(_, bytes)| bytes).sum()
     }
 
-    /// Writes the session; `tick` gets the number of bytes as they are written.
+    /// Writes the session; `progress` gets the number of bytes written.
     ///
     /// # Errors
-    /// When there is no room for it, or it can't be written: nothing of it is left.
+    /// When there is not enough space, or a write fails: nothing of the session is left.
     pub fn run(self, progress: &dyn Fn(u64)) -> Result<Dumped> {
         let (to, outside) = (self.to.clone(), self.outside.clone());
         let (max, most_bytes) = (self.plan.most_sessions, self.plan.most_session_bytes);
@@ -195,7 +195,7 @@ impl DumpJob {
         let name = flight_sessions::name(&to, self.flight.trigger.unix_ns);
         flight_sessions::make_room(&to, max, most_bytes, bytes)?;
         self.check_room(bytes)?;
-        // What a recorder left that was killed meanwhile.
+        // Left by a recorder that was killed meanwhile.
         let _ = to.remove_all(UNFINISHED);
         let path = to.path().join(UNFINISHED);
         let folder = to.subfolder(UNFINISHED).map_err(RecordError::io("make", &path))?;
@@ -206,7 +206,7 @@ impl DumpJob {
         let written = self.write(&folder, progress).and_then(|recorded| {
             to.rename(UNFINISHED, &name).map_err(RecordError::io("rename", &path))?;
             let owner = invoking_user().filter(|_| to.is_given_away());
-            // Somebody may have moved it meanwhile.
+            // The folder may have been moved meanwhile.
             let at = to.place().unwrap_or_else(|| to.path().to_owned());
             let dumped = Dumped { path: at.join(&name), recorded, folder, owner };
             dumped.give().map_err(RecordError::io("give away", &path))?;
@@ -218,7 +218,7 @@ impl DumpJob {
         written
     }
 
-    /// What is kept has its room on the disk, whatever a session takes.
+    /// Checks that a session leaves enough disk space for the segments.
     fn check_room(&self, bytes: u64) -> Result<()> {
         let free = self.to.free_bytes().map_err(RecordError::io("look at", self.to.path()))?;
         let wanted = bytes.saturating_add(self.room_bytes).saturating_add(SPARE_BYTES);
@@ -270,7 +270,7 @@ impl DumpJob {
     }
 }
 
-/// Copies a guest's segments into a file for each CPU, out of which its recording is put together.
+/// Copies a guest's segments into one file per CPU, from which its recording is assembled.
 fn copied(
     parts: Parts,
     kept_segments: OpenSegments,
@@ -291,7 +291,7 @@ fn copied(
     Ok(GuestRecorded::new(Parts { folder, ..parts }))
 }
 
-/// What goes with the times of a recording.
+/// Sets the session's data that depend on its begin and end.
 fn spanning(begin: Edge, end: Edge, recorded: Recorded) -> Recorded {
     Recorded {
         begun_unix_ns: begin.unix_ns,
@@ -306,7 +306,7 @@ fn late_fault(cpu: u32) -> String {
     format!("CPU {cpu}: the disk was too slow for its last events")
 }
 
-/// Opens the segments of all CPUs. Files that are open stay readable when they are removed.
+/// Opens the segments of all CPUs. Open files stay readable after they are removed.
 fn by_cpu(generations: &[&Generation], folder: &Folder) -> Result<Vec<CpuPages>> {
     let mut cpus = BTreeMap::<u32, CpuPages>::new();
     let segments = generations.iter().flat_map(|generation| &generation.segments);
@@ -337,12 +337,12 @@ impl CpuPages {
     }
 }
 
-/// From when on all CPUs are recorded, until when all of them are.
+/// The interval that all CPUs have recorded.
 fn window(cpus: &[CpuPages]) -> Window {
     let begins: Option<Vec<u64>> = cpus.iter().map(|cpu| cpu.first.now_stamp).collect();
     let ends: Option<Vec<u64>> = cpus.iter().map(|cpu| cpu.last.0.now_stamp).collect();
     Window {
-        // Some clocks are shown in microseconds, rounded down.
+        // The kernel shows some clocks in microseconds, rounded down.
         begin: begins
             .and_then(|all| all.into_iter().max())
             .map(|begin| begin.saturating_add(MICROSECOND_NS)),
@@ -356,7 +356,7 @@ fn layout(texts: &Texts) -> Result<PageLayout> {
     Ok(PageLayout { order: header.order, commit, page_size: texts.page_size() as usize })
 }
 
-/// What a CPU lost from one count to another; of what it kept, what was cut off is not in the session.
+/// A CPU's losses between two counts. Events that were cut off are not in the session, so they do not count as kept.
 fn losses(first: &CpuStats, last: &CpuStats, cut: &CutPages) -> CpuLosses {
     CpuLosses {
         cpu: last.cpu,
@@ -369,7 +369,7 @@ fn losses(first: &CpuStats, last: &CpuStats, cut: &CutPages) -> CpuLosses {
     }
 }
 
-/// The kernel's text of such counts, which it would have shown of a buffer that held nothing else.
+/// The counts in the kernel's format, as if its buffer had held only this session.
 fn stats_text(losses: &CpuLosses) -> String {
     let CpuLosses { overrun, commit_overrun, dropped, bytes, kept: read_events, .. } = losses;
     let read_events = read_events.unwrap_or(0);

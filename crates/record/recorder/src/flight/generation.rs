@@ -1,4 +1,4 @@
-//! A stretch of time of the pages that are kept: a segment of each CPU.
+//! An interval of the kept pages: one segment per CPU.
 
 use std::time::Instant;
 
@@ -6,43 +6,42 @@ use tracefs::{CpuStats, UnixPair};
 
 use crate::pages_folder::segment_file;
 
-/// What one CPU recorded in a generation.
+/// A CPU's pages of a generation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Segment {
     pub(crate) cpu: u32,
     /// The number in its file's name: that of the generation in which it began.
     pub(crate) number: u64,
-    /// Bytes of its file; 0: there is none.
+    /// Size of its file; 0: no file.
     pub(crate) bytes: u64,
-    /// Bytes of pages that the disk had no room for.
+    /// Bytes of pages that did not fit on the disk.
     pub(crate) unwritten: u64,
-    /// The kernel's counts when its first event may have come: all before it are in the segment before.
+    /// The kernel's counts before its first event: all earlier events are in the previous segment.
     pub(crate) begin: CpuStats,
-    /// The same when the last event that is surely in it had come.
+    /// The counts at the last event that is certainly in it.
     pub(crate) end: CpuStats,
-    /// The same when all that came was in its file: the begin of the next.
+    /// The counts when all events were in its file: the begin of the next segment.
     pub(crate) next: CpuStats,
 }
 
 impl Segment {
-    /// The name of its file.
     pub(crate) fn file(&self) -> String {
         segment_file(self.cpu, self.number)
     }
 }
 
-/// What was known at a moment: the begin of a generation, or its end.
+/// Readings at the begin or end of a generation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Edge {
     pub(crate) at: Instant,
     pub(crate) unix_ns: u64,
-    /// The trace clock then; none: it can't be read.
+    /// The trace clock together with Unix time; `None` if it can't be read.
     pub(crate) clocks: Option<UnixPair>,
-    /// CPU time that this process had had by then.
+    /// This process's CPU time so far.
     pub(crate) own_cpu_ns: u64,
 }
 
-/// Segments of all CPUs of one stretch of time.
+/// Segments of all CPUs of an interval.
 #[derive(Clone, Debug)]
 pub(crate) struct Generation {
     pub(crate) number: u64,
@@ -51,7 +50,7 @@ pub(crate) struct Generation {
 }
 
 impl Generation {
-    /// Bytes in its files.
+    /// Size of its files.
     pub(crate) fn bytes(&self) -> u64 {
         self.segments.iter().map(|segment| segment.bytes).sum()
     }

@@ -6,52 +6,52 @@ use std::sync::mpsc::Sender;
 
 use super::FlightEvent;
 
-/// Factor by which a generation may exceed its limit before it is ended, on a busy machine.
+/// Factor by which a generation may exceed its limit before it ends, on a busy machine.
 const MAX_TIMES: u64 = 4;
 
-/// Counted by all rollers together. Clones are the same one.
+/// A counter that all rollers share. Clones share the state.
 #[derive(Clone, Debug)]
 pub(crate) struct Growing(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     bytes: AtomicU64,
-    /// As many as a generation may have.
+    /// Limit of a generation.
     most: u64,
     full: Sender<FlightEvent>,
 }
 
 impl Growing {
-    /// None yet; once there are as many as this, that is reported.
+    /// Starts at zero; sends to `full` once the size reaches `max`.
     pub(crate) fn new(max: u64, full: Sender<FlightEvent>) -> Self {
         Self(Arc::new(Inner { bytes: AtomicU64::new(0), most: max, full }))
     }
 
-    /// Bytes of segments that go on.
+    /// Size of the current segments.
     pub(crate) fn bytes(&self) -> u64 {
         self.0.bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether there are as many as there may be.
+    /// Whether the size has reached the limit.
     pub(crate) fn is_full(&self) -> bool {
         self.bytes() >= self.0.most
     }
 
-    /// Whether no more may be written before the generation ends.
+    /// Whether rollers must stop writing until the generation ends.
     pub(crate) fn is_more_than_may_be(&self) -> bool {
         self.bytes() >= self.0.most.saturating_mul(MAX_TIMES)
     }
 
-    /// More were written.
+    /// Counts written bytes.
     pub(crate) fn add(&self, bytes: u64) {
         let before = self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
         if before < self.0.most && before.saturating_add(bytes) >= self.0.most {
-            // Whoever wanted to know may be gone by now.
+            // The receiver may be gone by now.
             let _ = self.0.full.send(FlightEvent::Full);
         }
     }
 
-    /// A segment has ended, or some of it was cut off.
+    /// Subtracts an ended segment, or bytes that were cut off.
     pub(crate) fn take_away(&self, bytes: u64) {
         self.0.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }

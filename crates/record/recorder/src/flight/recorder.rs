@@ -1,4 +1,4 @@
-//! A flight recorder that goes on.
+//! A running flight recorder.
 
 use std::time::{Duration, Instant};
 
@@ -13,21 +13,21 @@ use crate::plan::RecordPlan;
 use crate::recording::Recording;
 use crate::session_folder::SessionFolder;
 
-/// How long a guest's control thread may take to say what it has heard: it looks every second.
+/// Max time for a guest's control thread to report: it checks for requests every second.
 const GUESTS_SAY: Duration = Duration::from_secs(3);
 
-/// It rolls its segments while it is asked to ([`Flight::tick`]), and gives what they hold.
+/// Rolls its segments in [`Flight::tick`], and dumps their content.
 #[derive(Debug)]
 pub struct Flight {
     recording: Recording,
     names: TaskNames,
-    /// VMs that ran while something was recorded that is kept, and when they were last seen.
+    /// VMs that ran during the kept time, and when they were last seen.
     vms: Vec<(Instant, Vm)>,
     looked: Option<Instant>,
 }
 
 impl Flight {
-    /// Begins to record what a plan says, with its pages in a folder for sessions.
+    /// Starts recording a plan, with pages in a folder of sessions.
     ///
     /// # Errors
     /// As [`Recording::begin`].
@@ -42,11 +42,10 @@ impl Flight {
         &self.recording
     }
 
-    /// Ends segments that are long, or large, and removes what need not be kept: to be called several times
-    /// a second.
+    /// Ends segments that have reached their max time or size, and removes old ones. Call it several times per second.
     ///
     /// # Errors
-    /// When that is not possible any more.
+    /// When recording has failed.
     pub fn tick(&mut self) -> Result<()> {
         if self.recording.has_failed() {
             let why = "the buffer of a CPU can no longer be read";
@@ -59,7 +58,7 @@ impl Flight {
                 rolling.roll()?;
                 let (often, oldest) = (rolling.often(), rolling.oldest());
                 self.recording.guests().lock().roll(oldest);
-                // Where segments are full all the time, looking each time would hold the next one up.
+                // If segments fill quickly, looking at every roll would delay the next one.
                 if self.looked.is_none_or(|looked| looked.elapsed() >= often) {
                     self.look();
                 }
@@ -69,7 +68,7 @@ impl Flight {
         }
     }
 
-    /// Looks which VMs there are, and which names tasks have.
+    /// Updates the running VMs and the names of tasks.
     fn look(&mut self) {
         self.looked = Some(Instant::now());
         let saved = self.recording.tracing().thread_names();
@@ -82,10 +81,10 @@ impl Flight {
         self.vms.extend(now.into_iter().map(|vm| (Instant::now(), vm)));
     }
 
-    /// What is to be done for a session of all that is kept by now. Recording goes on meanwhile.
+    /// Prepares a session of everything kept now. Recording continues meanwhile.
     ///
     /// # Errors
-    /// When what is kept can't be opened, or is gone.
+    /// When the segments can't be opened, or are gone.
     pub fn dump(&mut self, trigger: Trigger) -> Result<DumpJob> {
         if let Some(rolling) = self.recording.rolling() {
             rolling.refuse_removed()?;
@@ -100,7 +99,7 @@ impl Flight {
         DumpJob::new(&mut self.recording, known)
     }
 
-    /// Ends it; what is kept goes. What went wrong with that.
+    /// Stops, and removes the segments. Returns errors.
     #[must_use]
     pub fn end(self) -> Vec<String> {
         self.recording.discard()

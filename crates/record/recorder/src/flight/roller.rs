@@ -1,4 +1,4 @@
-//! A thread that empties one CPU's buffer into segments, and begins a new one when it is asked to.
+//! A thread that empties a CPU's buffer into segments, and starts a new one on request.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -20,28 +20,28 @@ use crate::error::{RecordError, Result};
 use crate::guest::PageShape;
 use crate::pages_folder::segment_file;
 
-/// What one splice moves at most.
+/// Max bytes per splice.
 const SPLICE_BYTES: usize = 1 << 20;
-/// How long a roller that is ahead of its generation's end waits for that before it looks again.
+/// Max time of a single wait for the end of a generation that has reached its limit.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What rollers are asked: all of them see the same.
+/// Requests to all rollers.
 #[derive(Clone, Debug)]
 pub(crate) struct Orders(Arc<Mutex<(u64, Signal)>>);
 
 impl Orders {
-    /// The first generation goes on.
+    /// Starts with the first generation.
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self(Arc::new(Mutex::new((0, Signal::new()?)))))
     }
 
-    /// What is given when a generation ends; none where it has ended by now, as others after it may have.
+    /// The signal at the end of a generation; `None` if it has ended already.
     fn end_of(&self, generation: u64) -> Option<Signal> {
         let order = self.0.lock();
         (order.0 == generation).then(|| order.1.clone())
     }
 
-    /// Ends the generation that goes on; its number.
+    /// Ends the current generation; returns its number.
     pub(crate) fn roll(&self) -> io::Result<u64> {
         let next = Signal::new()?;
         let mut order = self.0.lock();
@@ -59,7 +59,7 @@ pub(crate) struct Roller {
     thread: JoinHandle<io::Result<()>>,
 }
 
-/// What a roller reads from, and where its segments go.
+/// A roller's source of pages, and the destination of its segments.
 pub(crate) struct Rolls {
     pub(crate) cpu: u32,
     pub(crate) from: RawPages,
@@ -67,12 +67,12 @@ pub(crate) struct Rolls {
     pub(crate) to: Folder,
     pub(crate) shape: PageShape,
     pub(crate) growing: Growing,
-    /// Bytes of pages that the kernel's buffer holds at most.
+    /// Max bytes of pages in the kernel's buffer.
     pub(crate) buffer_bytes: usize,
 }
 
 impl Roller {
-    /// Begins to take pages; segments that have ended are sent to `ended`.
+    /// Starts reading pages; sends ended segments to `ended`.
     pub(crate) fn start(
         rolls: Rolls,
         orders: Orders,
@@ -82,7 +82,7 @@ impl Roller {
         let (cpu, path) = (rolls.cpu, rolls.to.path().join(segment_file(rolls.cpu, 0)));
         let pipe = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from);
         let pipe = pipe.map_err(RecordError::io("make a pipe for", &path))?;
-        // A pipe that stays small moves less at once, and as much in all.
+        // A pipe that can't grow moves less per splice, but as much in total.
         let _ = fcntl_setpipe_size(&pipe.1, SPLICE_BYTES);
         let begin = rolls.stats.now().map_err(RecordError::io("read the counts of", &path))?;
         let segment = Segment { cpu, begin, ..Segment::default() };
@@ -97,12 +97,12 @@ impl Roller {
         Ok(Self { cpu, thread })
     }
 
-    /// Whether it has ended, as it does early only when the kernel's buffer can't be read.
+    /// Whether the thread has ended: early only if the kernel's buffer can't be read.
     pub(crate) fn is_finished(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// Waits for its end, which was asked for.
+    /// Waits for the end, after it was requested.
     pub(crate) fn join(self) -> io::Result<()> {
         self.thread.join().unwrap_or_else(|_| Err(io::Error::other("its thread panicked")))
     }
@@ -111,7 +111,7 @@ impl Roller {
 struct Mover {
     rolls: Rolls,
     pipe: (OwnedFd, OwnedFd),
-    /// The one that goes on.
+    /// The current segment.
     segment: Segment,
     file: Option<OutFile>,
     /// Pages before the next one could not be written.
@@ -129,22 +129,22 @@ impl Mover {
                 return Ok(());
             }
             let segment = self.end_segment(&mut page)?;
-            // Whoever asked for it may be gone by now.
+            // The receiver may be gone by now.
             let _ = ended.send(segment);
         }
     }
 
-    /// Takes pages until the generation, or the recording, ends.
+    /// Reads pages until the generation or the recording ends.
     fn take_until(&mut self, end: &Signal, stop: &Signal, page: &mut [u8]) -> io::Result<()> {
         let is_over = || end.is_set() || stop.is_set();
         while !is_over() {
             if self.rolls.growing.is_more_than_may_be() {
-                // Pages stay in the kernel, which counts those that it has no room for.
+                // Pages stay in the kernel, which counts those that do not fit.
                 end.wait(LOOK);
                 continue;
             }
             self.rolls.from.wait(end.fd(), None)?;
-            // A flood has pages without end: whoever ends the segment waits for one splice.
+            // During a flood of events pages never end: check for the end after each splice.
             while !is_over() && !self.rolls.growing.is_more_than_may_be() && self.splice(page)? > 0
             {
             }
@@ -152,7 +152,7 @@ impl Mover {
         Ok(())
     }
 
-    /// Ends the segment, with all events that came until it was asked to.
+    /// Ends the segment, with all events up to the request.
     fn end_segment(&mut self, page: &mut [u8]) -> io::Result<Segment> {
         let end = self.rolls.stats.now()?;
         self.take_what_is_there(page)?;
@@ -165,8 +165,8 @@ impl Mover {
         Ok(Segment { end, next, ..std::mem::replace(&mut self.segment, new_segment) })
     }
 
-    /// Takes all pages that there are now, with the one that is being written. In a flood others come meanwhile:
-    /// the oldest come first, so as many as the buffer holds are enough.
+    /// Reads all available pages, including the one being written. During a flood new ones arrive meanwhile: the oldest
+    /// come first, so it is enough to read as many as the buffer holds.
     fn take_what_is_there(&mut self, page: &mut [u8]) -> io::Result<()> {
         let max = self.rolls.buffer_bytes;
         let mut total = 0;
@@ -178,20 +178,20 @@ impl Mover {
                     break;
                 }
             }
-            // It may have been filled since the last look: then the second round has what followed it.
+            // The partial page may have filled since the last check: the second round reads the pages after it.
             self.copy(page)?;
         }
         Ok(())
     }
 
-    /// Moves whole pages; their bytes, 0 when there is none now.
+    /// Moves whole pages; returns their size, 0 if there are none now.
     fn splice(&mut self, page: &mut [u8]) -> io::Result<usize> {
         let moved = self.rolls.from.splice_to(&self.pipe.1, SPLICE_BYTES)?;
         if moved == 0 {
             return Ok(0);
         }
         if self.missed || self.file().is_err() {
-            // The first of them says that some before it are missing.
+            // The first page is marked: some before it are missing.
             self.take_by_page(page, moved)?;
             return Ok(moved);
         }
@@ -216,7 +216,7 @@ impl Mover {
         Ok(written)
     }
 
-    /// The disk took some of the pages in the pipe: what is left goes.
+    /// Drops the pages in the pipe that did not fit on the disk.
     fn skip(&mut self, page: &mut [u8], moved: usize, remaining: usize) -> io::Result<()> {
         let part = (moved - remaining) % page.len();
         self.segment.unwritten += (remaining + part) as u64;
@@ -226,7 +226,7 @@ impl Mover {
         Ok(())
     }
 
-    /// Takes pages out of the pipe one by one.
+    /// Reads pages from the pipe one by one.
     fn take_by_page(&mut self, page: &mut [u8], moved: usize) -> io::Result<()> {
         let mut pipe = std::fs::File::from(rustix::io::dup(&self.pipe.0)?);
         for _ in 0..moved / page.len() {
@@ -236,7 +236,7 @@ impl Mover {
         Ok(())
     }
 
-    /// Copies a page that is not full, or one that is, if there is one.
+    /// Copies the next page, full or partial, if there is one.
     fn copy(&mut self, page: &mut [u8]) -> io::Result<()> {
         if self.rolls.from.read_page(page)? {
             self.write(page);
@@ -244,7 +244,7 @@ impl Mover {
         Ok(())
     }
 
-    /// Writes a page; one that the disk has no room for is counted, and the next one says so.
+    /// Writes a page. If it does not fit on the disk, counts it and marks the next one.
     fn write(&mut self, page: &mut [u8]) {
         let is_after_loss = self.missed;
         if is_after_loss {
@@ -279,14 +279,14 @@ impl Mover {
         Ok(())
     }
 
-    /// Of a page that was written in part nothing can be read.
+    /// A partially written page is unreadable.
     fn cut(&mut self) {
         let page_bytes = self.rolls.from.page_size() as u64;
         let part = self.segment.bytes % page_bytes;
         self.segment.bytes -= part;
         self.rolls.growing.take_away(part);
         if let Some(file) = &mut self.file {
-            // Where it can't be cut, whoever reads it takes no more than these bytes.
+            // If truncation fails, readers still use only these bytes.
             let _ = file.cut(self.segment.bytes);
         }
     }

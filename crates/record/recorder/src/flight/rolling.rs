@@ -1,4 +1,4 @@
-//! The segments of all CPUs: when new ones begin, and which are removed.
+//! The segments of all CPUs: starts new ones, and removes old ones.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,11 +17,11 @@ use crate::error::{RecordError, Result};
 use crate::guest::PageShape;
 use crate::nanoseconds::unix_ns;
 
-/// Generations in the time that is kept: so much more than that is there at most.
+/// Generations per kept time: the recorder keeps at most this fraction of the time more.
 const PARTS: u32 = 12;
-/// Generations in the bytes that are kept: so much of them goes with the oldest.
+/// Generations per max size: removing the oldest one frees this fraction.
 const SIZE_PARTS: u64 = 16;
-/// How long rollers may take to end their segments. A disk that is slower has them end later.
+/// Max time to wait for rollers to end their segments. With a slower disk they end later.
 const ENDS: Duration = Duration::from_secs(5);
 
 /// All segments, and the threads that write them.
@@ -35,11 +35,11 @@ pub(crate) struct Rolling {
     rollers: Vec<Roller>,
     ended: Receiver<Segment>,
     growing: Growing,
-    /// Those that have ended, the oldest first.
+    /// Ended generations, oldest first.
     generations: VecDeque<Generation>,
-    /// When the one that goes on began.
+    /// Begin of the current generation.
     current_begin: Edge,
-    /// Some was removed before its time, as there was too much.
+    /// When a generation was last removed early because of the max size.
     shortened: Option<Instant>,
 }
 
@@ -55,7 +55,7 @@ impl Edge {
 }
 
 impl Rolling {
-    /// Begins to keep what a session of tracing records, in a folder.
+    /// Starts keeping the pages of a trace session in a folder.
     pub(crate) fn begin(
         plan: FlightPlan,
         session: &TraceSession,
@@ -96,23 +96,23 @@ impl Rolling {
         })
     }
 
-    /// CPUs that are recorded.
+    /// Number of recorded CPUs.
     pub(crate) fn cpus(&self) -> usize {
         self.rollers.len()
     }
 
-    /// Bytes in files now.
+    /// Current size of all files.
     pub(crate) fn bytes(&self) -> u64 {
         let ended: u64 = self.generations.iter().map(Generation::bytes).sum();
         ended + self.growing.bytes()
     }
 
-    /// Whether some CPU is not recorded any more.
+    /// Whether recording of a CPU has failed.
     pub(crate) fn has_failed(&self) -> bool {
         self.rollers.iter().any(Roller::is_finished)
     }
 
-    /// What is kept.
+    /// What to keep.
     pub(crate) fn plan(&self) -> &FlightPlan {
         &self.plan
     }
@@ -122,34 +122,34 @@ impl Rolling {
         &self.folder
     }
 
-    /// Generations that have ended, the oldest first.
+    /// Ended generations, oldest first.
     pub(crate) fn generations(&self) -> impl Iterator<Item = &Generation> {
         self.generations.iter()
     }
 
-    /// When the oldest that is kept began.
+    /// Begin of the oldest kept generation.
     pub(crate) fn oldest(&self) -> Instant {
         self.generations.front().map_or(self.current_begin.at, |first| first.begin.at)
     }
 
-    /// When the one that goes on began: the end of those that have ended.
+    /// Begin of the current generation: the end of the previous one.
     pub(crate) fn current_begin(&self) -> Edge {
         self.current_begin
     }
 
-    /// Less is kept than there was time for.
+    /// Whether less time is kept than requested.
     pub(crate) fn is_shorter(&self) -> bool {
         let is_recent = |at: &Instant| at.elapsed() < self.plan.window;
         let first = self.generations.front().map_or(self.current_begin.at, |first| first.begin.at);
         self.shortened.as_ref().is_some_and(is_recent) || first.elapsed() < self.plan.window
     }
 
-    /// How often one begins where few bytes come.
+    /// Max time of a generation.
     pub(crate) fn often(&self) -> Duration {
         self.plan.window / PARTS
     }
 
-    /// Refuses to go on where the folder with the segments was removed.
+    /// Fails if the folder of the segments was removed.
     pub(crate) fn refuse_removed(&self) -> Result<()> {
         match self.folder.place() {
             Some(_) => Ok(()),
@@ -157,17 +157,17 @@ impl Rolling {
         }
     }
 
-    /// Whether the generation that goes on is as long, or as large, as one may be.
+    /// Whether the current generation has reached its max time or size.
     pub(crate) fn is_due(&self) -> bool {
         self.current_begin.at.elapsed() >= self.often() || self.growing.is_full()
     }
 
-    /// Ends the generation that goes on, begins the next, and removes what need not be kept any more.
+    /// Starts a new generation, and removes old ones.
     ///
     /// # Errors
-    /// When the process has no more descriptors.
+    /// When the process has no free descriptors.
     pub(crate) fn roll(&mut self) -> Result<()> {
-        // Before it ends: what comes after it is later than that.
+        // Read before the generation ends: all later events have later times.
         let next = Edge::now(&self.clock);
         let ordered = self.orders.roll();
         let number = ordered.map_err(RecordError::io("make an event for", self.folder.path()))?;
@@ -176,14 +176,14 @@ impl Rolling {
         let mut forgotten = self.take_ended(number);
         forgotten.extend(self.forget());
         for segment in forgotten {
-            // A file that can't be removed is removed with its folder.
+            // A file that can't be removed now is removed with its folder.
             let _ = self.folder.remove(&segment.file());
         }
         Ok(())
     }
 
-    /// Takes segments until all of a generation are there, or a disk is too slow for that; those of generations
-    /// that are not kept any more.
+    /// Receives segments until all of a generation have arrived or the disk is too slow; returns those of removed
+    /// generations.
     fn take_ended(&mut self, number: u64) -> Vec<Segment> {
         let mut forgotten = Vec::new();
         let until = Deadline::after(ENDS);
@@ -191,7 +191,7 @@ impl Rolling {
         while missing > 0 {
             match self.ended.recv_timeout(until.remaining()) {
                 Ok(segment) => {
-                    // One that was late belongs to an earlier generation, and that of this one follows it.
+                    // A late segment belongs to an earlier generation, and the one of this generation follows it.
                     missing -= usize::from(segment.number == number);
                     let is_its_generation =
                         |generation: &&mut Generation| generation.number == segment.number;
@@ -207,7 +207,7 @@ impl Rolling {
         forgotten
     }
 
-    /// Segments that are not kept any more.
+    /// Removes and returns segments that need not be kept any more.
     fn forget(&mut self) -> Vec<Segment> {
         let mut forgotten = Vec::new();
         let mut bytes: u64 = self.generations.iter().map(Generation::bytes).sum();
@@ -227,15 +227,15 @@ impl Rolling {
         forgotten
     }
 
-    /// Whether the oldest generation goes for its size. One into which more came than there is room for, faster
-    /// than the next could begin, stays as long as those after it are little.
+    /// Whether the oldest generation exceeds the max size. A generation that received too much, faster than the next
+    /// could begin, stays until the later ones have enough.
     fn is_too_much(&self, bytes: u64, oldest_bytes: u64) -> bool {
         let max = self.plan.most_bytes;
         let others = bytes - oldest_bytes;
         bytes > max - max / SIZE_PARTS && (others >= max / 2 || bytes > max.saturating_mul(2))
     }
 
-    /// CPUs that have no segment in the newest generation: their disk is too slow.
+    /// CPUs without a segment in the newest generation: their disk is too slow.
     pub(crate) fn late_cpus(&self) -> Vec<u32> {
         let newest = self.generations.back();
         let has = |cpu: u32| {
@@ -246,10 +246,10 @@ impl Rolling {
         self.rollers.iter().map(|roller| roller.cpu).filter(|&cpu| !has(cpu)).collect()
     }
 
-    /// Ends it; what went wrong.
+    /// Stops; returns errors.
     pub(crate) fn end(&mut self) -> Vec<io::Error> {
         self.stop.set();
-        // Wakes them up.
+        // Wakes the rollers.
         let _ = self.orders.roll();
         self.rollers.drain(..).filter_map(|roller| roller.join().err()).collect()
     }
@@ -257,7 +257,7 @@ impl Rolling {
 
 impl Drop for Rolling {
     fn drop(&mut self) {
-        // Rollers hold files of the instance, which could not go before them.
+        // Rollers hold files of the instance, which the kernel can't remove before.
         drop(self.end());
     }
 }

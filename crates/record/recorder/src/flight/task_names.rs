@@ -1,18 +1,17 @@
-//! Names of tasks that were recorded: the kernel keeps a few, and forgets those of earlier ones.
+//! Names of recorded tasks: the kernel saves only a few, and forgets earlier ones.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Tasks that are kept at most: as many as there may be at a time.
+/// Max tasks: as many as may exist at a time.
 const MOST: usize = 1 << 16;
 
-/// The names, with when each was last seen.
+/// Names by thread id, with the time each was last seen.
 #[derive(Debug, Default)]
 pub(crate) struct TaskNames(BTreeMap<u32, (String, Instant)>);
 
 impl TaskNames {
-    /// Takes what the kernel keeps now, a number and a name a line, and forgets what it has not kept for so
-    /// long.
+    /// Adds the kernel's saved names, a line each, and removes names that the kernel has not had for `keep`.
     pub(crate) fn take(&mut self, saved: &[u8], keep: Duration) {
         let now = Instant::now();
         self.0.retain(|_, (_, seen)| now.duration_since(*seen) <= keep);
@@ -25,7 +24,7 @@ impl TaskNames {
         }
     }
 
-    /// The same text with all of them.
+    /// All names in the same format.
     pub(crate) fn text(&self) -> Vec<u8> {
         let lines = self.0.iter().map(|(number, (name, _))| format!("{number} {name}\n"));
         lines.collect::<String>().into_bytes()

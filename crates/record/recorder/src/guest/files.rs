@@ -1,7 +1,7 @@
-//! The pages that a guest sends, in files: one a CPU, with what is missing counted and marked.
+//! Files of a guest's pages, one per CPU, with losses counted and marked.
 //!
-//! Nothing a guest says is believed: CPUs are as many as it first said, pages come in few at a time,
-//! and what is more than the host has set aside for it is dropped and counted.
+//! The guest is untrusted: its number of CPUs is fixed by its first message, pages arrive in small batches, and bytes
+//! beyond its quota are dropped and counted.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -18,23 +18,23 @@ use crate::guest::quota::Quota;
 use crate::guest::segments::{OpenSegments, Segments};
 use crate::pages_folder::{pages, segment_file};
 
-/// How pages are laid out, as far as marking a loss needs it.
+/// Layout of a page, as far as marking a loss needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PageShape {
     pub(crate) bytes: usize,
-    /// Bytes of a `long`, which is what the page's length is kept in.
+    /// Size of the guest's `long`, the type of a page's length.
     pub(crate) long_bytes: usize,
     pub(crate) big_endian: bool,
 }
 
-/// Where a page's length begins: after its time stamp.
+/// Offset of a page's length: after its timestamp.
 const LENGTH_AT: usize = 8;
-/// Flags of a page's length, in its lower four bytes.
+/// Flags in the lower four bytes of a page's length.
 const MISSED_EVENTS: u32 = ftrace::ringbuf::MISSED_EVENTS as u32;
 const MISSED_STORED: u32 = ftrace::ringbuf::MISSED_STORED as u32;
-/// Bytes of a disk that a file takes at least.
+/// Min disk space of a file.
 const BLOCK_BYTES: u64 = 4096;
-/// Pages that an agent sends after one head, at most.
+/// Max pages that an agent sends after one head.
 const BATCH_PAGES: usize = 16;
 
 impl PageShape {
@@ -47,24 +47,24 @@ impl PageShape {
         };
         let flags =
             if self.big_endian { u32::from_be_bytes(*low) } else { u32::from_le_bytes(*low) };
-        // A count of what the guest's kernel lost would say that no more than that is missing.
+        // The guest's own count of lost events would be too small.
         let flags = (flags | MISSED_EVENTS) & !MISSED_STORED;
         *low = if self.big_endian { flags.to_be_bytes() } else { flags.to_le_bytes() };
     }
 }
 
-/// What came of one CPU.
+/// Pages received from a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CpuReceived {
     /// Bytes in its file.
     pub(crate) written: u64,
-    /// Bytes of pages that the guest sent and that did not arrive whole.
+    /// Bytes of pages that the guest sent and that did not arrive completely.
     pub(crate) lost: u64,
-    /// Bytes that were dropped because the guest has used up what was set aside for it.
+    /// Bytes dropped because the guest has exceeded its quota.
     pub(crate) over_quota: u64,
-    /// Times at which bytes are missing.
+    /// Number of gaps.
     pub(crate) gaps: u64,
-    /// The guest has said that there are no more.
+    /// The guest has sent the CPU's end.
     pub(crate) ended: bool,
 }
 
@@ -72,15 +72,15 @@ pub(crate) struct CpuReceived {
 struct Cpu {
     number: u32,
     file: Option<OutFile>,
-    /// The segment that this is of, where segments are kept.
+    /// Current segment of these counts, if segments are kept.
     segment: u64,
     in_file: u64,
     /// Bytes in all of its files, for syncing to the disk.
     written: Arc<AtomicU64>,
     received: CpuReceived,
-    /// Bytes that the guest has sent by now, by its own count.
+    /// Bytes that the guest has sent so far, by its own count.
     expected: u64,
-    /// Something is missing before the next page.
+    /// Pages are missing before the next page.
     missed: bool,
 }
 
@@ -88,25 +88,25 @@ struct Cpu {
 pub(crate) struct GuestFiles {
     shape: PageShape,
     folder: Folder,
-    /// Opens the files: whoever takes what a guest sends may not.
+    /// Opens the files: threads that receive from the guest can't.
     opener: Unconfined,
     cpus: Vec<Mutex<Cpu>>,
-    /// Those of its files that are open.
+    /// Its open files.
     growing: GrowingFiles,
-    /// Bytes that are left for it.
+    /// Remaining quota.
     quota: Quota,
-    /// Bytes of those that texts may have: half of them, so that pages have room, too.
+    /// Part of the quota that texts may use: half of it, so that pages have room, too.
     text_quota: AtomicU64,
     /// Bytes that belong to no page of this guest.
     malformed: AtomicU64,
-    /// Why a page could not be written, the first time: a full disk.
+    /// The first error of a write, for example of a full disk.
     failure: Mutex<Option<io::Error>>,
-    /// The newest pages alone are kept; none: all of them.
+    /// Keeps only the newest pages; `None`: keeps all.
     segments: Option<Segments>,
 }
 
 impl GuestFiles {
-    /// Files in a folder for this many CPUs, with no more than `quota` bytes in them, and who opens them.
+    /// Files in a folder for `cpus` CPUs, with at most `quota` bytes; `opener` opens them.
     pub(crate) fn new(
         (folder, opener): (Folder, Unconfined),
         cpus: u32,
@@ -139,17 +139,17 @@ impl GuestFiles {
         }
     }
 
-    /// The same, in segments, of which the oldest are removed.
+    /// Keeps segments, of which the oldest are removed.
     pub(crate) fn in_segments(self) -> Self {
         Self { segments: Some(Segments::default()), ..self }
     }
 
-    /// Whether the newest pages alone are kept.
+    /// Whether only the newest pages are kept.
     pub(crate) fn keeps_segments(&self) -> bool {
         self.segments.is_some()
     }
 
-    /// Begins new segments, and removes those that ended before a time.
+    /// Starts new segments, and removes those that ended before `keep_from`.
     pub(crate) fn roll(&self, keep_from: Instant) {
         if let Some(segments) = &self.segments {
             segments.roll(self.received());
@@ -157,18 +157,18 @@ impl GuestFiles {
         }
     }
 
-    /// What is kept, and what came of each CPU since it began.
+    /// The kept pages, and the counts of each CPU since they began.
     pub(crate) fn open_segments(&self) -> io::Result<OpenSegments> {
         let Some(segments) = &self.segments else { return Err(io::ErrorKind::NotFound.into()) };
         segments.open(&self.folder, &self.received())
     }
 
-    /// Who opens files for it, and does else what those that listen to a guest may not.
+    /// Opens files, and runs other work that confined receivers can't do.
     pub(crate) fn opener(&self) -> &Unconfined {
         &self.opener
     }
 
-    /// Has the disk keep them, this often or as often as usual, in a folder of this session.
+    /// Starts syncing the files, at the given or default interval, in the session's folder.
     pub(crate) fn keep_on_disk(
         &self,
         session: &Folder,
@@ -178,12 +178,12 @@ impl GuestFiles {
         Flusher::start(session, folder, self.growing.clone(), every.unwrap_or(FLUSH))
     }
 
-    /// Its files, as they grow.
+    /// Its growing files.
     pub(crate) fn growing(&self) -> &GrowingFiles {
         &self.growing
     }
 
-    /// Why pages could not be written, the first time that was so.
+    /// The first write error.
     pub(crate) fn failure(&self) -> Option<io::Error> {
         self.failure.lock().take()
     }
@@ -192,12 +192,12 @@ impl GuestFiles {
         self.shape.bytes.max(1)
     }
 
-    /// What came of each CPU so far.
+    /// Counts of each CPU so far.
     pub(crate) fn received(&self) -> Vec<CpuReceived> {
         self.cpus.iter().map(|cpu| cpu.lock().received).collect()
     }
 
-    /// Bytes that were no pages of this guest.
+    /// Bytes that belonged to no page of this guest.
     pub(crate) fn malformed(&self) -> u64 {
         self.malformed.load(Ordering::Relaxed)
     }
@@ -206,7 +206,7 @@ impl GuestFiles {
         self.malformed.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Whether a head makes sense for this guest.
+    /// Whether a head is valid for this guest.
     fn admits(&self, head: &PageHead) -> bool {
         let bytes = head.bytes as usize;
         (head.cpu as usize) < self.cpus.len()
@@ -214,13 +214,13 @@ impl GuestFiles {
             && bytes <= BATCH_PAGES * self.shape.bytes
     }
 
-    /// Adds pages that came whole after their head. Those that can't be written are counted as lost,
-    /// and later ones are tried: a disk that is full may have room again.
+    /// Adds the complete pages of a head. Pages that can't be written count as lost; later ones are tried again,
+    /// because a full disk may have space again.
     pub(crate) fn add(&self, head: &PageHead, pages: &mut [u8]) {
         let Some(cpu) = self.cpus.get(head.cpu as usize) else { return };
         let mut cpu = cpu.lock();
         if head.offset < cpu.expected {
-            // It has sent these before, or says so: they count as damage.
+            // A repetition, or a false offset: counts as damage.
             self.note_malformed(pages.len() as u64);
             return;
         }
@@ -247,7 +247,7 @@ impl GuestFiles {
         }
     }
 
-    /// Adds a page that comes after the last one of its CPU and `missed` that are missing.
+    /// Adds a CPU's next page, after `missed` missing bytes.
     pub(crate) fn add_in_order(&self, cpu: u32, missed: u64, page: &mut [u8]) {
         let Some(expected) = self.cpus.get(cpu as usize).map(|cpu| cpu.lock().expected) else {
             self.note_malformed(page.len() as u64);
@@ -263,41 +263,40 @@ impl GuestFiles {
         self.add(&head, page);
     }
 
-    /// Notes that pages did not come whole after their head.
+    /// Counts the pages of a head as lost.
     pub(crate) fn lose(&self, head: &PageHead) {
         let Some(cpu) = self.cpus.get(head.cpu as usize) else { return };
         cpu.lock().skip_to(head.offset.saturating_add(head.bytes.into()));
     }
 
-    /// Notes how many bytes a guest sent in all.
+    /// Notes the total number of bytes that a guest sent.
     pub(crate) fn sent(&self, cpu: u32, bytes: u64) {
         let Some(cpu) = self.cpus.get(cpu as usize) else { return };
         cpu.lock().skip_to(bytes);
     }
 
-    /// Takes room for bytes of a file that is not one of these; false when there is not enough left.
+    /// Reserves quota for another file; false if there is not enough.
     pub(crate) fn take_quota(&self, bytes: u64) -> bool {
         self.quota.take(bytes)
     }
 
-    /// Takes room for a text of `bytes`, which becomes a file in a folder; false when there is
-    /// not enough left.
+    /// Reserves quota for a text of `bytes`, which becomes a file in a folder; false if there is not enough.
     pub(crate) fn take_quota_for_text(&self, bytes: u64) -> bool {
-        // What they take on a disk: whole blocks.
+        // Counts disk space: whole blocks.
         let bytes = bytes.next_multiple_of(BLOCK_BYTES).saturating_add(BLOCK_BYTES);
         let take = |remaining: u64| remaining.checked_sub(bytes);
         let order = Ordering::Relaxed;
         self.text_quota.fetch_update(order, order, take).is_ok() && self.quota.take(bytes)
     }
 
-    /// Bytes that a CPU has sent by now, as far as is known.
+    /// Bytes that a CPU has sent so far, as far as known.
     pub(crate) fn sent_so_far(&self, cpu: u32) -> u64 {
         self.cpus.get(cpu as usize).map_or(0, |cpu| cpu.lock().expected)
     }
 }
 
 impl Cpu {
-    /// What the guest sent up to `offset` and did not come is lost.
+    /// Counts missing bytes before `offset` as lost.
     fn skip_to(&mut self, offset: u64) {
         let missing = offset.saturating_sub(self.expected);
         if missing > 0 {
@@ -336,7 +335,7 @@ impl Cpu {
             }
         };
         if let Err(error) = file.write_all(bytes) {
-            // Of a page that was written in part nothing can be read.
+            // A partially written page is unreadable.
             file.cut(self.in_file)?;
             return Err(error);
         }
@@ -347,13 +346,13 @@ impl Cpu {
     }
 }
 
-/// Pages in transit from one stream to the files: those of one head at a time.
+/// Pages in transit from a stream to the files, of one head at a time.
 #[derive(Debug)]
 pub(crate) struct Arriving<'f> {
     files: &'f GuestFiles,
     head: Option<PageHead>,
     pages: Vec<u8>,
-    /// A head whose pages can't be: they are skipped.
+    /// The head is invalid: its pages are skipped.
     refused: bool,
 }
 
@@ -363,7 +362,7 @@ impl<'f> Arriving<'f> {
         Self { files, head: None, pages: Vec::with_capacity(room), refused: false }
     }
 
-    /// A head came, as it should: what is before it is what it seems.
+    /// A head arrived in its proper place, so the pages before it are valid.
     pub(crate) fn head(&mut self, head: PageHead) {
         self.flush();
         self.forget();
@@ -379,22 +378,22 @@ impl<'f> Arriving<'f> {
         self.head = Some(head);
     }
 
-    /// Pages of the last head came.
+    /// Pages of the last head arrived.
     pub(crate) fn pages(&mut self, bytes: &[u8]) {
-        // A head that was admitted has no more pages than there is room for.
+        // An admitted head has a bounded number of pages.
         if !self.refused {
             self.pages.extend_from_slice(bytes);
         }
     }
 
-    /// Bytes came that are no head where one should be: whoever sent the pages before was cut off in
-    /// the middle, and what seems to be their end is something else.
+    /// Bytes arrived that form no head: the previous sender was cut off in the middle, and the apparent end of its
+    /// pages is something else.
     pub(crate) fn malformed(&mut self, bytes: u64) {
         self.files.note_malformed(bytes);
         self.forget();
     }
 
-    /// What came after the last head is not kept.
+    /// Discards the pages after the last head.
     fn forget(&mut self) {
         self.pages.clear();
         if let Some(head) = self.head.take() {
@@ -402,12 +401,12 @@ impl<'f> Arriving<'f> {
         }
     }
 
-    /// Whether all pages of the last head came.
+    /// Whether all pages of the last head have arrived.
     pub(crate) fn is_whole(&self) -> bool {
         self.head.is_some_and(|head| self.pages.len() >= head.bytes as usize)
     }
 
-    /// Nothing comes for now: pages that are whole are kept.
+    /// Writes complete pages while the stream is idle.
     pub(crate) fn flush(&mut self) {
         let Some(head) = self.head.filter(|_| self.is_whole()) else { return };
         self.head = None;
@@ -415,7 +414,7 @@ impl<'f> Arriving<'f> {
         self.pages.clear();
     }
 
-    /// Nothing more comes: of what is not whole, whole pages are kept.
+    /// The stream has ended: keeps the whole pages of an incomplete batch.
     pub(crate) fn end(mut self) {
         self.flush();
         let Some(head) = self.head.take() else { return };
@@ -516,7 +515,7 @@ mod tests {
     #[test]
     fn pages_that_cannot_be_written_are_lost_and_later_ones_say_so() {
         let setup = setup(1 << 20);
-        // A folder where the file should be.
+        // A folder in place of the file.
         let path = setup.folder.path().join(pages(0));
         fs::create_dir(&path).unwrap();
         setup.send(&[(head(0, 0, 64), &page(1)), (head(0, 64, 64), &page(2))]);
@@ -541,7 +540,7 @@ mod tests {
         setup.send(&absurd);
         assert!(setup.pages(0).is_empty());
         assert_eq!(setup.files.malformed(), 64 + 64 + 63 + 64 * 17);
-        // What was sent before is not taken again.
+        // Pages that were sent before are ignored.
         setup.send(&[(head(0, 64, 64), &page(1)), (head(0, 0, 64), &page(2))]);
         assert_eq!(setup.pages(0).len(), 1);
     }
@@ -553,7 +552,7 @@ mod tests {
         setup.send(&[(head(0, 0, 128), &two[..100])]);
         assert_eq!(setup.pages(0), [page(1)]);
         assert_eq!(setup.files.received()[0].lost, 64);
-        // Bytes that are no head show that the pages before them are not what they seem.
+        // Bytes that form no head show that the pages before them are invalid.
         let mut arriving = Arriving::new(&setup.files);
         arriving.head(head(1, 0, 64));
         arriving.pages(&page(3));

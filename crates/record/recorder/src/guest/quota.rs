@@ -1,38 +1,36 @@
-//! Bytes that a guest may still write; guests of one identity share what it has.
+//! Bytes that a guest may still write; guests of one identity share a quota.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// With less left nothing comes of a session: agents send pages in batches, 16 at a time.
+/// With less left, a session is useless: agents send batches of 16 pages.
 const MIN_BYTES: u64 = 64 << 10;
 
-/// Bytes that are left. Clones are the same ones.
+/// Remaining bytes. Clones share the state.
 #[derive(Clone, Debug)]
 pub(crate) struct Quota(Arc<AtomicU64>);
 
 impl Quota {
-    /// A quota of this many bytes.
     pub(crate) fn new(bytes: u64) -> Self {
         Self(Arc::new(AtomicU64::new(bytes)))
     }
 
-    /// Takes this many bytes; false when fewer are left.
+    /// Takes bytes; false if fewer are left.
     pub(crate) fn take(&self, bytes: u64) -> bool {
         let take = |remaining: u64| remaining.checked_sub(bytes);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
-    /// Gives back what was taken for files that are gone.
+    /// Returns the bytes of removed files.
     pub(crate) fn give_back(&self, bytes: u64) {
         self.0.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that are left now.
     pub(crate) fn remaining(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Whether nothing is left that would be of use.
+    /// Whether too little is left to be useful.
     pub(crate) fn is_used_up(&self) -> bool {
         self.0.load(Ordering::Relaxed) < MIN_BYTES
     }

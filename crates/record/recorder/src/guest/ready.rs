@@ -1,4 +1,4 @@
-//! A guest that can be recorded, before it is.
+//! A guest that is ready to be recorded.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -10,22 +10,22 @@ use crate::error::Result;
 use crate::guest::recording::GuestRecording;
 use crate::in_guests::InGuests;
 
-/// A guest whose agent has answered: it can be recorded.
+/// A guest whose agent has answered.
 pub(crate) trait ReadyGuest: Debug + Send {
-    /// The name that it is recorded under.
+    /// The name of its recording.
     fn name(&self) -> &str;
 
-    /// Has it recorded under another name.
+    /// Changes the name of its recording.
     fn rename(&mut self, name: String);
 
-    /// How long it may take to begin, by default.
+    /// Default max time to begin.
     fn begin_timeout(&self) -> Duration;
 
-    /// Has it record, with its pages in a folder of the session at `to`. It has begun within `limit`, or its
-    /// recording is over then.
+    /// Starts the guest's recording, with pages in a folder of the session at `to`. It must begin within `limit`, or
+    /// its recording is over.
     ///
     /// # Errors
-    /// When its agent refuses, or does not say how its pages are to be read.
+    /// When its agent refuses, or does not send the texts that decode its pages.
     fn begin(
         self: Box<Self>,
         what: &InGuests,

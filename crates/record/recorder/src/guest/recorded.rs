@@ -1,4 +1,4 @@
-//! What came of a guest: its file, what is missing in it, and what recording it cost.
+//! Result of a guest's recording: its file, its losses, and its cost.
 
 use std::collections::HashMap;
 use std::mem;
@@ -19,21 +19,21 @@ use crate::nanoseconds::nanoseconds;
 use crate::relation::to_host;
 use crate::tracer;
 
-/// The clock that a host and its guests on x86 can be related by.
+/// The clock that relates an x86 host and its guests.
 pub(crate) const TSC: &str = "x86-tsc";
 
-/// Everything that is known of a guest when its recording has ended.
+/// All data of a guest after its recording has ended.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) identity: GuestIdentity,
     /// The folder of its pages.
     pub(crate) folder: Folder,
-    /// What came of each CPU.
+    /// Counts of each CPU.
     pub(crate) received: Vec<CpuReceived>,
-    /// Bytes that were no pages of this guest.
+    /// Bytes that belonged to no page of this guest.
     pub(crate) malformed: u64,
     pub(crate) report: AgentReport,
-    /// The tracer of functions that it was asked for.
+    /// The requested function tracer.
     pub(crate) tracer: Option<FunctionTracer>,
 }
 
@@ -61,7 +61,7 @@ fn ranges(ranges: &[DeviceRange]) -> DeviceRanges {
     DeviceRanges { memory: chosen(false), ports: chosen(true) }
 }
 
-/// A device, under names that the guest chose.
+/// A device, with names that the guest chose.
 fn device(device: &NamedDevice) -> GuestDevice {
     GuestDevice {
         name: printable::label(&device.name),
@@ -80,26 +80,27 @@ impl GuestRecorded {
         &self.summary
     }
 
-    /// The VM that it is, as far as that is known.
+    /// The guest's VM, if known.
     pub(crate) fn vm(&self) -> Option<&Vm> {
         self.parts.identity.vm.as_ref()
     }
 
-    /// What the host's file calls its recording.
+    /// Trace id of its recording, for the host's file.
     pub(crate) fn trace_id(&self) -> u64 {
         self.parts.identity.trace_id
     }
 
-    /// Whether its pages can be read: it has said how.
+    /// Whether its pages can be decoded: it has sent the texts.
     pub(crate) fn is_readable(&self) -> bool {
         let report = &self.parts.report;
         !report.texts.texts.header_page.is_empty() && report.started.is_some()
     }
 
-    /// Writes its file into the session, and forgets its texts, which may be large: times are brought to the host's clock where the relation of both is known.
+    /// Writes its file into the session, and frees its texts, which may be large. Times are shifted to the host's clock
+    /// if the relation is known.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// When the file can't be written.
     pub(crate) fn write(
         &mut self,
         host: &HostClock,
@@ -122,7 +123,7 @@ impl GuestRecorded {
             header: header(hello),
             clock: &started.clock,
             clock_line: &started.clock_line,
-            // A shift comes before the conversion: shifted ticks are the host's.
+            // The shift precedes the conversion: shifted ticks are the host's.
             tsc_conversion: if is_related { host.tsc_conversion } else { guest_conversion },
             trace_id: *trace_id,
             uname: hello.uname.clone(),
@@ -141,14 +142,13 @@ impl GuestRecorded {
         Ok(())
     }
 
-    /// CPUs whose pages came.
+    /// CPUs that sent pages.
     fn present(&self) -> Vec<u32> {
         let received = (0..).zip(&self.parts.received);
         received.filter(|(_, counts)| counts.written > 0).map(|(cpu, _)| cpu).collect()
     }
 
-    /// The way from the guest's clock to the host's: as it was measured, else for a TSC from what
-    /// KVM adds for each vCPU.
+    /// The shift from the guest's clock to the host's: measured, or, for a TSC, KVM's offset of each vCPU.
     fn time_shift(&self, host: &HostClock, started: &Started) -> Option<TimeShift> {
         if host.name != started.clock {
             return None;
@@ -172,7 +172,7 @@ impl GuestRecorded {
     }
 }
 
-/// The host's clock, which guests' times are brought to.
+/// The host's clock, the target of guests' times.
 #[derive(Clone, Debug)]
 pub(crate) struct HostClock {
     pub(crate) name: String,
@@ -181,7 +181,7 @@ pub(crate) struct HostClock {
 }
 
 impl HostClock {
-    /// That of a recording with this clock.
+    /// The clock of a recording.
     pub(crate) fn new(clock: &Clock, trace_id: u64) -> Self {
         let tsc_conversion = clock.tsc_conversion;
         Self { name: clock.name.clone(), tsc_conversion, trace_id }

@@ -1,5 +1,4 @@
-//! The recording of a guest while it goes on: its pages are the recorder's, and the agent that sends them is this
-//! project's or trace-cmd's.
+//! A guest's running recording: the recorder owns its pages, the agent is this project's or trace-cmd's.
 
 use std::fmt::Debug;
 use std::io;
@@ -30,42 +29,42 @@ use crate::task::Outcome;
 /// The status of a guest's recording.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GuestStatus {
-    /// It records.
+    /// Whether it records.
     pub(crate) started: bool,
-    /// It does not any more, and why.
+    /// Why it does not record any more.
     pub(crate) over: Option<String>,
-    /// Events that were lost in the guest so far.
+    /// Events lost in the guest so far.
     pub(crate) lost: u64,
     /// Bytes of pages that it has sent.
     pub(crate) sent_bytes: u64,
 }
 
-/// What an agent has reported of a guest.
+/// An agent's reports about a guest.
 #[derive(Debug, Default)]
 pub(crate) struct AgentReport {
-    /// How it records; none: it has not begun.
+    /// Parameters of the recording; `None` if it has not begun.
     pub(crate) started: Option<Started>,
     pub(crate) texts: GuestTexts,
     pub(crate) cpus: Vec<CpuEnd>,
     /// The last status; trace-cmd's agent sends none.
     pub(crate) status: Option<Status>,
-    /// Where its channel's device is; empty: it does not say, or has none.
+    /// Ranges of its channel's device; empty if unknown or if there is none.
     pub(crate) device: Vec<DeviceRange>,
-    /// Where it says that its virtio devices are.
+    /// Its virtio devices, as reported by the guest.
     pub(crate) devices: Vec<NamedDevice>,
-    /// What an event costs the guest, if it has measured that.
+    /// The cost of an event in the guest, if measured.
     pub(crate) event_cost: Option<EventCost>,
-    /// How its clock and the host's relate, where that was measured.
+    /// Relation of its clock to the host's, if measured.
     pub(crate) clock_samples: Option<ClockSamples>,
-    /// What came of samples of its code, where it was asked for some.
+    /// Totals of its kernel samples, if requested.
     pub(crate) sampled: Option<SamplerSummary>,
-    /// From when it recorded to when it was asked to stop, or was gone.
+    /// Time from the start of its recording to the stop request, or to its disappearance.
     pub(crate) recorded: Option<Duration>,
     pub(crate) faults: Vec<String>,
 }
 
 impl AgentReport {
-    /// That of a thread which listened to the agent.
+    /// The report of a thread that received from the agent.
     pub(crate) fn of_task(outcome: Outcome<Self>) -> Self {
         let fault = match outcome {
             Outcome::Done(report) => return report,
@@ -76,38 +75,38 @@ impl AgentReport {
     }
 }
 
-/// An agent that records a guest: all in which this project's and trace-cmd's differ.
+/// An agent that records a guest: everything in which this project's and trace-cmd's differ.
 pub(crate) trait Agent: Debug + Send {
-    /// How it is going.
+    /// Progress of the recording.
     fn status(&self) -> GuestStatus;
 
-    /// Whether it has reported all that it will, waiting for that as long as `wait` says.
+    /// Whether the last report has arrived, after a wait.
     fn is_over(&self, wait: Wait<'_>) -> bool;
 
-    /// Asks for what it has reported by now.
+    /// Requests a snapshot of the reports so far.
     ///
     /// # Errors
-    /// When the agent reports at its end alone.
+    /// When the agent reports only at its end.
     fn snapshot(&self) -> io::Result<Receiver<AgentReport>>;
 
-    /// Waits for all that it reports and sends, once the end has begun, and as long as that says.
+    /// Waits for the remaining reports and pages within the deadline of `ending`.
     fn end(self: Box<Self>, ending: &Ending) -> AgentReport;
 }
 
-/// What identifies a guest, and how its pages are made.
+/// A guest's identity, and the layout of its pages.
 #[derive(Clone, Debug)]
 pub(crate) struct GuestIdentity {
-    /// The name that it is recorded under.
+    /// The name of its recording.
     pub(crate) name: String,
     /// The channel to its agent.
     pub(crate) channel: String,
     pub(crate) vm: Option<Vm>,
-    /// What the host's file calls its recording.
+    /// Trace id of its recording, for the host's file.
     pub(crate) trace_id: u64,
     pub(crate) hello: GuestHello,
 }
 
-/// Where the pages of a guest go.
+/// The destination of a guest's pages.
 #[derive(Debug)]
 pub(crate) struct GuestPages {
     pub(crate) folder: Folder,
@@ -115,18 +114,18 @@ pub(crate) struct GuestPages {
     flusher: Flusher,
 }
 
-/// What limits the pages of a guest.
+/// Limits of a guest's pages.
 #[derive(Clone, Debug)]
 pub(crate) struct PageLimits {
     pub(crate) quota: Quota,
-    /// The newest pages alone are kept.
+    /// Keeps only the newest pages.
     pub(crate) in_segments: bool,
-    /// How long pages stay off the disk at most; unset: a second.
+    /// Max time until pages are synced to the disk; `None`: a second.
     pub(crate) disk_flush: Option<Duration>,
 }
 
 impl GuestPages {
-    /// Makes the folder of a guest's pages in a session, and has the disk keep what comes.
+    /// Makes the session's folder of a guest's pages, and starts syncing it.
     pub(crate) fn make(
         session: &Folder,
         name: &str,
@@ -149,27 +148,27 @@ pub(crate) struct GuestRecording {
     pub(crate) pages: GuestPages,
     pub(crate) agent: Box<dyn Agent>,
     pub(crate) ending: Ending,
-    /// The tracer of functions that it was asked for.
+    /// The requested function tracer.
     pub(crate) tracer: Option<FunctionTracer>,
 }
 
 impl GuestRecording {
-    /// The name that the guest is recorded under.
+    /// The name of its recording.
     pub(crate) fn name(&self) -> &str {
         &self.identity.name
     }
 
-    /// How it is going.
+    /// Progress of the recording.
     pub(crate) fn status(&self) -> GuestStatus {
         self.agent.status()
     }
 
-    /// Begins new segments, where those are kept, and removes those that ended before a time.
+    /// Starts new segments, if they are kept, and removes those that ended before `keep_from`.
     pub(crate) fn roll(&self, keep_from: Instant) {
         self.pages.files.roll(keep_from);
     }
 
-    /// Asks for what its agent has reported by now.
+    /// Requests a snapshot of the agent's reports so far.
     pub(crate) fn snapshot(&self) -> io::Result<Receiver<AgentReport>> {
         self.agent.snapshot()
     }
@@ -187,23 +186,23 @@ impl GuestRecording {
         Ok((parts, kept_segments))
     }
 
-    /// Has the guest stop; it is waited for until then.
+    /// Asks the guest to stop, with a deadline for the rest.
     pub(crate) fn begin_end(&self, until: Deadline) {
         self.ending.begin(until);
     }
 
-    /// Has the guest stop, and waits until then for what it still has to send.
+    /// Asks the guest to stop, and waits for the rest until the deadline.
     pub(crate) fn end_by(self, until: Deadline) -> GuestRecorded {
         self.begin_end(until);
         self.end()
     }
 
-    /// Whether its agent has reported all that it will, waiting for that as long as `wait` says.
+    /// Whether the agent's last report has arrived, after a wait.
     pub(crate) fn is_over(&self, wait: Wait<'_>) -> bool {
         self.agent.is_over(wait)
     }
 
-    /// Waits for what the guest still has to send, once the end has begun.
+    /// Waits for the rest of the guest's pages, after the end has begun.
     pub(crate) fn end(self) -> GuestRecorded {
         let Self { identity, pages, agent, ending, tracer } = self;
         let mut report = agent.end(&ending);

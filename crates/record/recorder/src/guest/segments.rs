@@ -1,5 +1,5 @@
-//! Segments of a guest's pages, for a flight recorder: as on the host, but a guest sends its pages some time after
-//! they were written.
+//! Segments of a guest's pages, for a flight recorder. They are similar to the host's, but a guest sends its pages some
+//! time after they were written.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -15,16 +15,16 @@ use crate::guest::files::CpuReceived;
 #[derive(Debug)]
 pub(crate) struct Segments {
     current: AtomicU64,
-    /// Their numbers, when each began, and what had come of each CPU by then; the newest goes on.
+    /// For each segment: number, begin, and each CPU's counts at that time; the last one is the current segment.
     starts: Mutex<VecDeque<(u64, Instant, Vec<CpuReceived>)>>,
 }
 
-/// What is kept of a guest.
+/// The kept pages of a guest.
 #[derive(Debug, Default)]
 pub(crate) struct OpenSegments {
-    /// Files of each CPU, in order, with the bytes that they had.
+    /// Files of each CPU, in order, with their sizes.
     pub(crate) files: BTreeMap<u32, Vec<(File, u64)>>,
-    /// What came of each CPU since the oldest of them began.
+    /// Counts of each CPU since the oldest segment began.
     pub(crate) received: Vec<CpuReceived>,
 }
 
@@ -36,18 +36,18 @@ impl Default for Segments {
 }
 
 impl Segments {
-    /// The one that goes on.
+    /// Number of the current segment.
     pub(crate) fn current(&self) -> u64 {
         self.current.load(Ordering::Relaxed)
     }
 
-    /// Begins the next.
+    /// Starts the next segment.
     pub(crate) fn roll(&self, received: Vec<CpuReceived>) {
         let number = self.current.fetch_add(1, Ordering::Relaxed) + 1;
         self.starts.lock().push_back((number, Instant::now(), received));
     }
 
-    /// Removes those that ended before a time; their bytes.
+    /// Removes segments that ended before `keep_from`; returns their size.
     pub(crate) fn forget(&self, folder: &Folder, keep_from: Instant) -> u64 {
         let mut starts = self.starts.lock();
         while starts.get(1).is_some_and(|(_, next, _)| *next <= keep_from) {
@@ -96,7 +96,7 @@ impl Segments {
     }
 }
 
-/// Files of segments in a folder, with CPU and number, in order of these.
+/// Segment files in a folder, sorted by CPU and number.
 fn files(folder: &Folder) -> io::Result<Vec<(String, u32, u64)>> {
     let parse = |name: String| {
         let (cpu, number) = name.strip_prefix("cpu")?.split_once('.')?;

@@ -1,37 +1,35 @@
-//! Puts together the texts that a guest sends in parts. It may send anything: what all of them take
-//! is bounded.
+//! Assembles the texts that a guest sends in parts. They are untrusted, so their total size is bounded.
 
 use channel::wire::{Text, TextKind};
 use tracefs::{EventText, Texts};
 
 use crate::guest::files::GuestFiles;
 
-/// Bytes that all texts of a guest may have, since they are kept in memory; symbols of big kernels
-/// have 20 MiB.
+/// Max bytes of a guest's texts, since they are kept in memory; symbols of big kernels have 20 MiB.
 const MAX_BYTES: usize = 48 << 20;
-/// Texts that a guest may send; big kernels have 3000 events.
+/// Max texts of a guest; big kernels have 3000 events.
 const MAX_TEXTS: usize = 20_000;
 
-/// Texts that have come so far.
+/// Texts received so far.
 #[derive(Debug, Default)]
 pub(crate) struct GuestTexts {
     pub(crate) texts: Texts,
     pub(crate) cmdlines: Vec<u8>,
-    /// The beginning of a text, and what it is of.
+    /// Kind and beginning of an incomplete text.
     partial: Option<(TextKind, Vec<u8>)>,
     bytes: usize,
     count: usize,
-    /// Bytes of texts that its quota had no room for.
+    /// Bytes of texts that exceeded the guest's quota.
     over_quota_bytes: u64,
 }
 
 impl GuestTexts {
-    /// Texts that came all at once.
+    /// Texts that arrived in one piece.
     pub(crate) fn complete(texts: Texts, cmdlines: Vec<u8>) -> Self {
         Self { texts, cmdlines, ..Self::default() }
     }
 
-    /// What is to be said of texts that its quota had no room for.
+    /// The error message for texts that exceeded the quota.
     pub(crate) fn fault(&self) -> Option<String> {
         (self.over_quota_bytes > 0).then(|| {
             format!(
@@ -41,8 +39,7 @@ impl GuestTexts {
         })
     }
 
-    /// Takes a part, and room among the guest's files when the text is whole; false when the guest
-    /// sends more than any guest has.
+    /// Adds a part, and reserves quota when the text is complete; false if the guest exceeds a limit.
     pub(crate) fn take(&mut self, part: &Text, files: &GuestFiles) -> bool {
         self.bytes += part.bytes.len();
         if self.bytes > MAX_BYTES || self.count >= MAX_TEXTS {
@@ -50,7 +47,7 @@ impl GuestTexts {
         }
         let mut bytes = match self.partial.take() {
             Some((kind, partial)) if kind == part.kind => partial,
-            // Parts of one text follow each other.
+            // Parts of a text follow each other.
             _ => Vec::new(),
         };
         bytes.extend_from_slice(&part.bytes);
@@ -76,7 +73,7 @@ impl GuestTexts {
             TextKind::Event => {
                 let text = text(&bytes);
                 let Some((system, text)) = text.split_once('\n') else { return };
-                // It becomes the name of a folder.
+                // The name becomes a folder's name.
                 let is_name = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
                 if !system.is_empty() && system.chars().all(is_name) {
                     let (system, text) = (system.to_owned(), text.to_owned());
@@ -115,7 +112,7 @@ mod tests {
         assert!(texts.take(&part(TextKind::Event, true, b"kvm\nname: kvm_exit\n"), &files));
         assert_eq!(texts.texts.events.len(), 1);
         assert!(texts.fault().unwrap().contains("40 KiB"), "{:?}", texts.fault());
-        // Files on a disk take whole blocks, however little is in them.
+        // A file uses whole blocks of the disk, however small it is.
         let small = part(TextKind::Ftrace, true, b"x");
         assert!((0..100).all(|_| texts.take(&small, &files)));
         assert!(texts.texts.ftrace.len() < 8, "{}", texts.texts.ftrace.len());
@@ -132,7 +129,7 @@ mod tests {
         assert!(texts.take(&part(TextKind::Event, false, b"kvm\nname: kvm"), &files));
         assert!(texts.take(&part(TextKind::Event, true, b"_exit\n"), &files));
         assert!(texts.take(&part(TextKind::Event, true, b"../../etc\nname: x"), &files));
-        // A text of another kind ends one that was begun.
+        // A text of another kind ends an incomplete one.
         assert!(texts.take(&part(TextKind::Kallsyms, false, b"half"), &files));
         assert!(texts.take(&part(TextKind::Printk, true, b"p"), &files));
         assert!(texts.take(&part(TextKind::Kallsyms, true, b"whole"), &files));

@@ -1,5 +1,5 @@
-//! What host and agent say to each other while a guest is recorded, in a thread of its own: a guest
-//! that is slow or silent blocks no other.
+//! Exchanges control messages with an agent during a recording, in a separate thread per guest: a slow or silent guest
+//! blocks no other.
 
 use std::io;
 use std::path::Path;
@@ -19,53 +19,53 @@ use crate::guest::{AgentReport, GuestFiles, GuestStatus, GuestTexts};
 use crate::hyperscope_agent::samples::GuestSamples;
 use crate::task::Task;
 
-/// How often the agent gets a message that its host is there.
+/// Interval of keepalive messages to the agent.
 const ALIVE: Duration = Duration::from_secs(5);
-/// How long an agent that records may be silent: it sends its status every second. As long as it waits
-/// for its host: neither knows how little of a busy processor the other gets.
+/// Max time without a message from a recording agent, which sends its status every second. It equals the agent's own
+/// limit: neither side knows how little CPU time the other gets on a busy machine.
 const SILENCE: Duration = Duration::from_secs(30);
-/// Why a guest is not recorded that was asked and did not begin.
+/// The error of a guest that did not begin in time.
 pub(crate) const LATE: &str = "it did not start to record in time; raise --guest-wait";
-/// How long an agent that lives may say nothing.
+/// Time without a message after which the VM's existence is checked.
 const QUIET: Duration = Duration::from_secs(3);
-/// The longest wait for a message before due work is checked.
+/// Max wait for a message before due work is checked.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long an agent may take to receive a message that its host is there.
+/// Max time for an agent to accept a keepalive message.
 const TAKES: Duration = Duration::from_secs(10);
-/// Messages that are listened to in a second; a guest that records has a few.
+/// Max messages per second; a recording guest sends a few.
 const MAX_A_SECOND: u32 = 20_000;
-/// CPUs that ends are kept of.
+/// Max CPUs with end messages.
 const MAX_ENDS: usize = 8192;
-/// Faults that are kept.
+/// Max faults to keep.
 const MAX_FAULTS: usize = 100;
 
-/// Until when a guest is waited for that says nothing.
+/// Deadlines of a silent guest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
-    /// It records by then. It may be silent until then: a slow one collects its texts for long.
+    /// Deadline to begin. It may be silent until then: a slow guest needs long to collect its texts.
     pub(crate) begins_by: Deadline,
-    /// How long it may be silent once it records.
+    /// Max silence once it records.
     pub(crate) silence: Duration,
 }
 
 impl Patience {
-    /// For a guest that records by then.
+    /// For a guest that must begin by this deadline.
     pub(crate) fn begins_by(begins_by: Deadline) -> Self {
         Self { begins_by, silence: SILENCE }
     }
 }
 
-/// Where what a guest sends goes.
+/// The destination of a guest's data.
 #[derive(Debug)]
 pub(crate) struct Destination<'d> {
     /// The folder of its pages.
     pub(crate) folder: Folder,
     pub(crate) files: &'d Arc<GuestFiles>,
-    /// Where it was asked to sample.
+    /// Set if samples were requested.
     pub(crate) samples: Option<GuestSamples>,
 }
 
-/// What was reported by now, of a recording that goes on.
+/// A snapshot of a running recording's reports.
 fn so_far(report: &AgentReport) -> AgentReport {
     let AgentReport { started, texts, device, devices, faults, .. } = report;
     AgentReport {
@@ -86,30 +86,29 @@ pub(crate) struct Conversation {
     task: Task<AgentReport>,
 }
 
-/// Requests for what was reported by now.
+/// Requests for snapshots of the reports.
 #[derive(Debug, Default)]
 struct Snapshots {
-    /// Waits for one from the thread.
+    /// A request that the thread has not answered yet.
     request: Option<Sender<AgentReport>>,
-    /// What was reported in all, once the thread has ended.
+    /// The final report, once the thread has ended.
     last: Option<AgentReport>,
 }
 
 impl Conversation {
-    /// Has the thread send what was reported by now, which it does within a second.
+    /// Requests a snapshot, which the thread sends within a second.
     pub(crate) fn snapshot(&self) -> Receiver<AgentReport> {
         let (send, receiver) = mpsc::channel();
         let mut snapshots = self.snapshots.lock();
         match &snapshots.last {
-            // The receiver is right here.
+            // The receiver exists: it is in this function.
             Some(report) => drop(send.send(so_far(report))),
             None => snapshots.request = Some(send),
         }
         receiver
     }
 
-    /// Begins to listen to a guest that was asked to record; `vmm` is the process that it lives in,
-    /// where that is known.
+    /// Starts receiving from a guest that was asked to record; `vmm` is the process of its VM, if known.
     pub(crate) fn begin(
         control: Control,
         session: u64,
@@ -156,7 +155,7 @@ impl Conversation {
         self.task.is_over(wait)
     }
 
-    /// Its result, once the end has begun.
+    /// The final report, after the end has begun.
     pub(crate) fn end(self, until: Deadline) -> AgentReport {
         AgentReport::of_task(self.task.end(Wait::until(until)))
     }
@@ -165,11 +164,11 @@ impl Conversation {
 struct ControlLoop {
     control: Control,
     session: u64,
-    /// Where its pages go.
+    /// Destination of its pages.
     folder: Folder,
     files: Arc<GuestFiles>,
     samples: Option<GuestSamples>,
-    /// The process that it lives in.
+    /// Process of its VM.
     vmm: Option<u32>,
     ending: Ending,
     patience: Patience,
@@ -182,9 +181,9 @@ struct ControlLoop {
     stopping: Option<Instant>,
     /// When it began to record.
     start: Option<Instant>,
-    /// It had closed the channel by then.
+    /// It had closed the channel before it was asked to stop.
     left_first: bool,
-    /// Messages since the second began.
+    /// Begin of the current second, and its number of messages.
     messages: (Instant, u32),
 }
 
@@ -204,11 +203,11 @@ impl ControlLoop {
                 Ok(Received::Message(_, Message::GuestHello(_))) => {
                     break Some("its agent was restarted".into());
                 }
-                // What a host that was here before has left unread.
+                // Left unread by an earlier host.
                 Ok(Received::Message(..)) => {}
                 Ok(Received::Timeout) => {}
                 Ok(Received::Closed) => break Some("it closed the channel".into()),
-                // As sockets say where it was killed before it had read all that it was sent.
+                // A socket returns this error if the agent was killed with unread data.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
                     break Some("it closed the channel".into());
                 }
@@ -226,7 +225,7 @@ impl ControlLoop {
         self.start.map(|start| end.saturating_duration_since(start))
     }
 
-    /// All that was reported, once nothing more is.
+    /// The final report, once no more messages arrive.
     fn report(mut self) -> AgentReport {
         self.report.recorded = self.recorded();
         if self.files.keeps_segments() {
@@ -241,16 +240,16 @@ impl ControlLoop {
         self.report
     }
 
-    /// Sends what was reported by now to where it was asked for.
+    /// Sends a snapshot if one was requested.
     fn send_snapshot(&self) {
         let request = self.snapshots.lock().request.take();
         if let Some(request) = request {
-            // It may have waited long enough.
+            // The receiver may have given up.
             let _ = request.send(so_far(&self.report));
         }
     }
 
-    /// Waits for a message, until it is to be looked what is due.
+    /// Waits for a message until the next check for due work.
     fn listen(&mut self) -> io::Result<Received> {
         let mut look = Deadline::after(LOOK);
         if self.report.started.is_none() && self.stopping.is_none() {
@@ -262,11 +261,10 @@ impl ControlLoop {
         self.control.receive(Wait::until(until).or(&[early.fd()]))
     }
 
-    /// Says what is due; why it is over, if so.
+    /// Sends due messages; the error is the reason for the end.
     fn say(&mut self) -> std::result::Result<(), String> {
         let now = Instant::now();
-        // Memory does not show that the other side is gone. A guest that speaks has moved to another
-        // VMM.
+        // Memory does not show that the peer is gone. A guest that still answers has moved to another VMM.
         let is_quiet = now.duration_since(self.last_heard) > QUIET;
         if is_quiet && self.vmm.is_some_and(|pid| !self.is_there(pid)) {
             return Err("its VM has ended".into());
@@ -286,7 +284,7 @@ impl ControlLoop {
             self.last_sent = now;
             match self.send(&Message::Alive, TAKES) {
                 Err(error) if is_closed(&error) => {}
-                // It is asked to stop next, and has to receive that.
+                // The guest is asked to stop next, and has to receive that.
                 result => result
                     .or_else(|error| self.unless_ending(error))
                     .map_err(|error| format!("its agent can't be reached: {error}"))?,
@@ -295,7 +293,7 @@ impl ControlLoop {
         Ok(())
     }
 
-    /// Whether it is still waited for; why not, if so.
+    /// The error of a guest that has exceeded its time limits.
     fn has_patience(&self, now: Instant) -> std::result::Result<(), String> {
         let silence = self.patience.silence;
         if self.report.started.is_none() {
@@ -307,7 +305,7 @@ impl ControlLoop {
         Ok(())
     }
 
-    /// An error counts as long as nothing has interrupted what failed.
+    /// Ignores an error if the end has begun, which interrupts operations.
     fn unless_ending(&self, error: io::Error) -> io::Result<()> {
         if self.ending.begin_signal().is_set() { Ok(()) } else { Err(error) }
     }
@@ -324,7 +322,7 @@ impl ControlLoop {
         }
     }
 
-    /// Sends a message within a time, and within that of the end.
+    /// Sends a message within a time, and within the deadline of the end.
     fn send(&mut self, message: &Message, within: Duration) -> io::Result<()> {
         let within = Deadline::after(within);
         let until = self.ending.until().map_or(within, |until| until.min(within));
@@ -333,7 +331,7 @@ impl ControlLoop {
         self.control.send_within(self.session, message, Wait::until(until).or(&[early.fd()]))
     }
 
-    /// Takes a message; true when it is the last.
+    /// Handles a message; true if it is the last.
     fn take(&mut self, message: Message) -> bool {
         self.last_heard = Instant::now();
         if self.is_flood() {
@@ -385,15 +383,15 @@ impl ControlLoop {
                 self.fault(why);
                 return true;
             }
-            // A guest has no business to send others.
+            // Ignores messages that only a host sends.
             _ => {}
         }
         false
     }
 
-    /// It records now.
+    /// The guest has begun to record.
     fn start(&mut self, started: Started) {
-        // A recorder that is killed leaves a folder that can be read; one that ends needs none.
+        // A killed recorder must leave a readable folder; a recording that ends does not need it.
         if self.stopping.is_none()
             && let Err(error) = self.write_texts(started.clock_line.clone())
         {
@@ -415,13 +413,13 @@ impl ControlLoop {
         written.map_err(io::Error::other)
     }
 
-    /// Whether a process is there. Where that can't be asked, it is believed to be.
+    /// Whether a process exists; assumed if that can't be checked.
     fn is_there(&self, pid: u32) -> bool {
         let looks = move || Path::new(&format!("/proc/{pid}")).exists();
         self.files.opener().run(looks).unwrap_or(true)
     }
 
-    /// Whether more comes than any guest has to say.
+    /// Whether the guest sends more messages than a guest ever needs.
     fn is_flood(&mut self) -> bool {
         let (since, count) = &mut self.messages;
         if self.last_heard.duration_since(*since) > Duration::from_secs(1) {
@@ -447,7 +445,7 @@ impl ControlLoop {
     }
 }
 
-/// Whether a guest has closed the channel; what it sent before that is still to be read.
+/// Whether a guest has closed the channel; its last messages are still to be read.
 fn is_closed(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }

@@ -1,4 +1,4 @@
-//! Guests that mean no good: none can stop, crash or fill the host that records them.
+//! Malicious guests: none can stop, crash or fill the host that records them.
 
 use std::io::Write;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -22,7 +22,7 @@ use crate::in_guests::InGuests;
 const SESSION: u64 = 7;
 const LONG: Duration = Duration::from_secs(20);
 
-/// What a guest says that can be recorded.
+/// The hello of a guest that can be recorded.
 pub(crate) fn hello() -> GuestHello {
     GuestHello {
         version: channel::wire::VERSION,
@@ -35,8 +35,8 @@ pub(crate) fn hello() -> GuestHello {
     }
 }
 
-/// What a guest does once it was asked to record: with its control stream, its page stream, and the
-/// socket that its control stream goes through.
+/// The actions of a guest after it was asked to record, on its control stream, its page stream, and the socket of its
+/// control stream.
 type Act = fn(&mut Control, UnixStream, UnixStream);
 
 struct Played {
@@ -47,16 +47,16 @@ struct Played {
     ended: Duration,
 }
 
-/// How long guests are waited for after the end here, and how long that may take on a busy machine.
+/// Time to wait for guests after the end in this test, and its max on a busy machine.
 const GUEST_WAIT: Duration = Duration::from_secs(1);
 const ENDS: Duration = Duration::from_secs(5);
 
-/// One that connects within a time, and that nobody stops.
+/// A time limit without a stop.
 fn limit(time: Duration) -> StartLimit {
     StartLimit::within(time, &Signal::new().unwrap())
 }
 
-/// Records a guest that says this of itself and then acts so; the host ends after `time`.
+/// Records a guest that sends `hello` and then runs `act`; the host ends after `time`.
 fn play(hello: GuestHello, act: Act, time: Duration) -> Played {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("agent");
@@ -68,7 +68,7 @@ fn play(hello: GuestHello, act: Act, time: Duration) -> Played {
         let mut control = Control::new(Stream::new(socket).unwrap());
         assert!(matches!(control.receive(Wait::at_most(LONG)), Ok(Received::Message(..))));
         control.send(SESSION, &Message::GuestHello(hello)).unwrap();
-        // The host goes no further with one whose answer makes no sense.
+        // The host refuses a guest with an invalid answer.
         let Ok(Received::Message(_, Message::Start(_))) = control.receive(Wait::at_most(LONG))
         else {
             return;
@@ -193,7 +193,7 @@ fn a_guest_that_goes_away_is_reported_at_once() {
     assert!(!played.result.unwrap().is_readable());
 }
 
-/// Does something again and again until it fails: until the host is gone.
+/// Repeats an action until it fails: until the host is gone.
 fn again_and_again(pause: Duration, mut act: impl FnMut() -> std::io::Result<()>) {
     while act().is_ok() {
         thread::sleep(pause);
@@ -202,7 +202,7 @@ fn again_and_again(pause: Duration, mut act: impl FnMut() -> std::io::Result<()>
 
 const DRIP: Duration = Duration::from_millis(50);
 
-/// What a guest does that wants to keep its host from ending, once it has been asked to record.
+/// Actions of a guest that tries to keep its host from ending.
 const STALLS: &[(&str, Act)] = &[
     ("a byte of garbage now and then on the control stream", |control, _pages, raw| {
         control.send(SESSION, &Message::Started(Started::default())).unwrap();
@@ -240,9 +240,9 @@ const STALLS: &[(&str, Act)] = &[
     }),
 ];
 
-/// Sends bytes that are no message.
+/// Sends bytes that form no message.
 fn drip(raw: &UnixStream, pause: Duration, bytes: &[u8]) {
-    // The socket does not block: it is the control stream's, too.
+    // The socket is non-blocking: the control stream uses it, too.
     let stream = Stream::new(raw.try_clone().unwrap()).unwrap();
     again_and_again(pause, || stream.write_all(bytes, Wait::at_most(LONG)));
 }
@@ -266,7 +266,7 @@ fn no_guest_holds_the_end_up() {
     }
 }
 
-/// What may come on a page stream, with sizes that make sense now and then.
+/// Random page stream input, sometimes with valid sizes.
 fn piece() -> impl Strategy<Value = (PageHead, Vec<u8>)> {
     let sizes = prop_oneof![Just(0_u32), Just(64), Just(128), Just(1024), any::<u32>()];
     let offsets = prop_oneof![0_u64..1000, any::<u64>()];
@@ -279,8 +279,7 @@ fn piece() -> impl Strategy<Value = (PageHead, Vec<u8>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever comes, files hold whole pages, no more than the quota, and what is written is what
-    /// is counted.
+    /// For any input, files have whole pages, at most the quota, and the counts match the written bytes.
     #[test]
     fn files_stay_whole_whatever_comes(pieces in proptest::collection::vec(piece(), 0..30)) {
         let folder = tempfile::tempdir().unwrap();
@@ -290,7 +289,7 @@ proptest! {
         let mut arriving = Arriving::new(&files);
         for (at, (head, pages)) in pieces.iter().enumerate() {
             arriving.head(*head);
-            // No more bytes follow a head than it says: the decoder sees to that.
+            // The decoder guarantees that a head is followed by at most its number of bytes.
             let fits = pages.len().min(head.bytes as usize);
             arriving.pages(&pages[..fits]);
             if at % 7 == 6 {

@@ -1,8 +1,8 @@
-//! The code of a guest's kernel that its agent sends, where samples saw it run: pieces of memory, which become an ELF
-//! file next to its recording.
+//! The kernel code around a guest's samples, sent by its agent in pieces of memory and saved as an ELF file next to its
+//! recording.
 //!
-//! The guest may send anything. Pieces are taken as far as they are what was asked for: in order, none missing, no more
-//! of them than a recording needs. What they are is for the reader of the file to find out.
+//! The pieces are untrusted. They are accepted if they match the request: in order, none missing, and within the
+//! limits. The reader of the file checks their content.
 
 use std::io::Write;
 
@@ -15,25 +15,24 @@ use session_json::CodeSummary;
 use crate::error::{RecordError, Result};
 use crate::guest::GuestFiles;
 
-/// Bytes that a guest may send.
+/// Max bytes of a guest's code.
 const MAX_BYTES: u32 = 4 << 20;
-/// Pieces of a guest's code: as many as that has pages, each apart from the others.
+/// Max pieces: as many as the max bytes have pages, if none are adjacent.
 const MAX_PIECES: u32 = MAX_BYTES / 4096;
 
-/// Pieces that come.
+/// Pieces received so far.
 #[derive(Debug)]
 pub(crate) struct GuestCode {
     name: String,
     file: OutFile,
     code: Option<KeptCode>,
     pieces: u32,
-    /// Nothing more is taken: all came, or why not.
+    /// Set once no more pieces are accepted: all have arrived, or the error.
     over: Option<std::result::Result<(), String>>,
 }
 
 impl GuestCode {
-    /// Makes the file in a session, for the guest of this name; none for an architecture that has
-    /// no instruction decoder.
+    /// Makes the file for a guest in a session; `None` for an architecture without an instruction decoder.
     pub(crate) fn new(session: &Folder, guest: &str, hello: &GuestHello) -> Result<Option<Self>> {
         if hello.big_endian || hello.long_bytes != 8 {
             return Ok(None);
@@ -44,12 +43,12 @@ impl GuestCode {
         Ok(Some(Self { name, file, code: None, pieces: 0, over: None }))
     }
 
-    /// What asks for it.
+    /// The request.
     pub(crate) fn request() -> Message {
         Message::KeepCode(CodeRequest { pieces: MAX_PIECES, bytes: MAX_BYTES })
     }
 
-    /// Takes a piece, and room for it among the guest's files.
+    /// Adds a piece, and reserves quota for it.
     pub(crate) fn take(&mut self, piece: &CodePiece, files: &GuestFiles) {
         if self.over.is_none() {
             self.over = match self.took(piece, files) {
@@ -82,8 +81,8 @@ impl GuestCode {
         Ok(())
     }
 
-    /// Writes the file, when nothing more comes; `ended`: the guest has said that it sampled to the end. What was
-    /// written, none: nothing came; and what is wrong with it.
+    /// Writes the file after the last piece; `ended`: the guest has finished sampling. Returns what was written, `None`
+    /// if nothing arrived, and an error.
     pub(crate) fn finish(mut self, ended: bool) -> (Option<CodeSummary>, Option<String>) {
         let cut = || Err("it ends early".to_owned());
         let began = self.code.is_some();
@@ -99,7 +98,6 @@ impl GuestCode {
     }
 }
 
-/// The file's name.
 pub(crate) fn name(guest: &str) -> String {
     format!("guest-{guest}.kcore")
 }

@@ -1,4 +1,4 @@
-//! How long a guest is waited for that is slow to begin, or says nothing.
+//! Tests of time limits for guests that begin late, or are silent.
 
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::guest::{AgentReport, GuestFiles, PageShape, Quota};
 
 const SESSION: u64 = 7;
 const LONG: Duration = Duration::from_secs(60);
-/// How long a guest may be silent here, and one that is slow is.
+/// The max silence in these tests; slow guests are silent for as long.
 const SILENCE: Duration = Duration::from_millis(500);
 const SLOW: Duration = Duration::from_millis(2000);
 
@@ -27,7 +27,7 @@ fn streams() -> [Control; 2] {
     [here, there].map(|socket| Control::new(Stream::new(socket).unwrap()))
 }
 
-/// Begins a conversation with a guest that records within this time.
+/// Starts a conversation with a guest that must begin within this time.
 fn begin(here: Control, begins_within: Duration, ending: &Ending) -> Conversation {
     let folder = tempfile::tempdir().unwrap();
     let to = Folder::open(folder.path(), Modes::default()).unwrap();
@@ -40,7 +40,7 @@ fn begin(here: Control, begins_within: Duration, ending: &Ending) -> Conversatio
     Conversation::begin(here, SESSION, to, None, ending, patience).unwrap()
 }
 
-/// How far the conversation with a guest that acts so comes until it records or is over; then it ends.
+/// Runs a conversation with a guest until it records or is over; then ends it. Returns its state and report.
 fn converse(begins_within: Duration, act: fn(&mut Control)) -> (Option<String>, bool, AgentReport) {
     let [here, there] = streams();
     let guest = thread::spawn(move || {
