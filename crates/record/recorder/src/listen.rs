@@ -1,8 +1,8 @@
-//! Takes guests as they come: each agent that connects is recorded into a session of its own until it
-//! leaves, or all is over.
+//! Records guests as they connect: each agent that connects is recorded into a separate session until it leaves, or
+//! until listening ends.
 //!
-//! Guests are kept apart: each has a number that others can't guess, a folder, a quota, threads. A
-//! page stream is accepted only from the peer of the control stream.
+//! Guests are isolated: each has a random session number, a folder, a quota, and threads. A page stream is accepted
+//! only from the peer of the control stream.
 
 mod acceptor;
 mod held;
@@ -41,51 +41,51 @@ use self::identity::Identity;
 use self::slots::GuestSlots;
 use crate::session_number;
 
-/// Where guests are waited for, and what is recorded of them.
+/// Where to listen for guests, and what to record of them.
 #[derive(Clone, Debug)]
 pub struct ListenPlan {
-    /// Where agents connect to.
+    /// Addresses that agents connect to.
     pub at: Vec<channel::AgentAddress>,
-    /// What is recorded.
+    /// What to record.
     pub in_guests: InGuests,
-    /// Guests that are recorded at a time, at most.
+    /// Max guests at a time.
     pub most_guests: usize,
-    /// Permissions of what is in it.
+    /// Permissions of the sessions.
     pub modes: Modes,
-    /// The folder with the sessions.
+    /// The folder of the sessions.
     pub to: PathBuf,
 }
 
-/// What happened.
+/// Events for the user.
 #[derive(Clone, Debug)]
 pub enum ListenEvent {
-    /// A guest is recorded from now on.
+    /// A guest's recording has begun.
     Joined {
-        /// The name that it is recorded under.
+        /// The name of its recording.
         name: String,
-        /// Who it is: what the kernel says, or its certificate shows.
+        /// Its identity: from the kernel, or from its certificate.
         from: String,
-        /// What it calls itself.
+        /// Its own name for itself.
         label: String,
-        /// Why it is not called what a VM on this host is, which says that it is this guest.
+        /// Why it does not get the name of a VM on this host that claims to be this guest.
         doubt: Option<String>,
     },
-    /// A guest is not recorded any more.
+    /// A guest's recording has ended.
     Left {
         /// The session's folder.
         session: PathBuf,
-        /// How it was recorded.
+        /// Its result.
         summary: Box<GuestSummary>,
     },
-    /// Somebody was sent away, or could not be recorded.
+    /// A peer was refused, or could not be recorded.
     Refused {
-        /// Where it comes from.
+        /// The peer's address.
         from: String,
         why: String,
     },
 }
 
-/// Everything that the threads share.
+/// State shared by the threads.
 #[derive(Debug)]
 struct Shared {
     plan: ListenPlan,
@@ -97,23 +97,23 @@ struct Shared {
     slots: Mutex<GuestSlots>,
 }
 
-/// Agents are waited for.
+/// A running listener.
 #[derive(Debug)]
 pub struct Listening {
     shared: Arc<Shared>,
     acceptors: Vec<JoinHandle<()>>,
-    /// Gives each arrival what it came for.
+    /// Thread that handles accepted connections.
     admits: JoinHandle<()>,
 }
 
-/// How often to check whether a guest has left.
+/// Interval of checks whether a guest has left.
 const LOOK: Duration = Duration::from_millis(200);
 
 impl Listening {
-    /// Begins to listen. What happens comes through the other value.
+    /// Starts listening. The receiver gets the events.
     ///
     /// # Errors
-    /// When one of the addresses can't be listened on.
+    /// When an address can't be listened on.
     pub fn begin(plan: ListenPlan) -> Result<(Self, Receiver<ListenEvent>)> {
         let (events, received) = mpsc::channel();
         let mut listeners = Vec::new();
@@ -135,7 +135,7 @@ impl Listening {
             guests: Mutex::default(),
             slots: Mutex::new(GuestSlots::new(most_guests)),
         });
-        // Who comes faster than guests are admitted waits outside.
+        // Limits the connections that wait for admission: others wait in the kernel's queue.
         let (arrived, arriving) = mpsc::sync_channel(1);
         let for_admission = Arc::clone(&shared);
         let needed = Confined::Worker(needed());
@@ -157,7 +157,7 @@ impl Listening {
         Ok((Self { shared, acceptors, admits }, received))
     }
 
-    /// Has the calling thread keep no capability: all that need some are threads of their own.
+    /// Drops all capabilities of the calling thread: other threads do the work that needs some.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -167,7 +167,7 @@ impl Listening {
             .map_err(RecordError::io("drop capabilities of", Path::new("this")))
     }
 
-    /// Guests that are recorded now.
+    /// Number of guests that are being recorded.
     #[must_use]
     pub fn guests(&self) -> usize {
         self.shared.slots.lock().count()
@@ -179,7 +179,7 @@ impl Listening {
         for acceptor in self.acceptors {
             let _ = acceptor.join();
         }
-        // With the last acceptor the last arrival has come.
+        // After the last acceptor has ended, no connection arrives any more.
         let _ = self.admits.join();
         let guests = std::mem::take(&mut *self.shared.guests.lock());
         for guest in guests {
@@ -188,8 +188,8 @@ impl Listening {
     }
 }
 
-/// What recording guests takes: their sessions are made in a folder that may be another user's, and
-/// given to whoever ran `sudo`; VMs that they may be are other users' processes.
+/// Capabilities for recording guests: the folder of their sessions may belong to another user, sessions are given to
+/// the user who ran `sudo`, and guests' VMs are other users' processes.
 fn needed() -> CapabilitySet {
     let given = invoking_user().map_or(CapabilitySet::empty(), |_| CapabilitySet::CHOWN);
     given | CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH | CapabilitySet::SYS_PTRACE
@@ -197,7 +197,7 @@ fn needed() -> CapabilitySet {
 
 impl Shared {
     fn publish(&self, event: ListenEvent) {
-        // Whoever listened may be gone.
+        // The receiver may be gone.
         let _ = self.events.lock().send(event);
     }
 
@@ -208,7 +208,7 @@ impl Shared {
         }
     }
 
-    /// Records a guest whose agent has connected, until it leaves or all is over.
+    /// Records a guest whose agent has connected, until it leaves or listening ends.
     fn record(&self, control: Control, peer: Peer) {
         let party = peer.party();
         let slot = self.slots.lock().take(&party);
@@ -223,8 +223,8 @@ impl Shared {
         self.slots.lock().give_back(&party);
     }
 
-    /// What a guest that has a place may still write: its identity's quota without what its sessions
-    /// hold. Guests of one identity that are recorded at a time share it.
+    /// The remaining quota of a guest that has a place: its identity's quota minus the size of its sessions. Concurrent
+    /// guests of one identity share it.
     fn quota(&self, party: &Peer) -> std::result::Result<Quota, String> {
         self.slots.lock().begin_session(party)?;
         let quota = self.plan.in_guests.quota();
@@ -254,7 +254,7 @@ impl Shared {
         let ready = ready.within(quota);
         let recorded = held::note(&folder, &party)
             .and_then(|()| self.record_into(&folder, ready, (peer, number), joined));
-        // Whatever came of it is whoever's ran `sudo`.
+        // Gives the folder to the user who ran `sudo`, whatever the result.
         let ended = folder.end();
         let summary = Box::new(recorded?);
         ended?;
@@ -262,7 +262,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Records a guest into a folder until it leaves; `joined` is the event once it has begun.
+    /// Records a guest into a folder until it leaves; sends `joined` once it has begun.
     fn record_into(
         &self,
         folder: &SessionFolder,
@@ -301,7 +301,7 @@ impl Shared {
     }
 }
 
-/// A folder for a session under this name, with a number after it where that is taken.
+/// A folder for a session of this name, with a number appended if it is taken.
 fn new_folder(to: &Path, name: &str, modes: Modes) -> Result<SessionFolder> {
     for at in 1..10_000 {
         let end = if at == 1 { String::new() } else { format!("-{at}") };

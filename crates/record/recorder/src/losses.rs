@@ -1,4 +1,4 @@
-//! What was lost of each CPU's events, as the kernel counted.
+//! Losses of each CPU's events, from the kernel's counts.
 
 use std::collections::HashMap;
 use std::io;
@@ -7,14 +7,14 @@ use os::folder::Folder;
 use session_json::CpuLosses;
 use tracefs::CpuStats;
 
-/// The kernel's counts of a CPU, with the bytes that were written.
+/// Converts the kernel's counts of a CPU, with the number of bytes written.
 pub(crate) fn from_stats(stats: &CpuStats, bytes: u64) -> CpuLosses {
     let CpuStats { cpu, overrun, commit_overrun, dropped, .. } = *stats;
     let kept_events = Some(stats.kept_events());
     CpuLosses { cpu, overrun, commit_overrun, dropped, bytes, kept: kept_events, missing: None }
 }
 
-/// Notes how many events a recording holds of each CPU; the fault, where the kernel's counts can't be true.
+/// Notes the number of events in the recording per CPU; returns a fault if the kernel's counts contradict it.
 pub(crate) fn hold(cpus: &mut [CpuLosses], held: &[(u32, u64)]) -> Option<String> {
     let held: HashMap<u32, u64> = held.iter().copied().collect();
     let mut reset = Vec::new();
@@ -22,7 +22,7 @@ pub(crate) fn hold(cpus: &mut [CpuLosses], held: &[(u32, u64)]) -> Option<String
         let held = held.get(&cpu.cpu).copied().unwrap_or(0);
         let kept_events = cpu.kept.unwrap_or(0);
         cpu.missing = Some(kept_events.saturating_sub(held));
-        // It counts from 0 when another program has cleared its buffer.
+        // The kernel's count restarts at 0 when another program clears its buffer.
         if held > kept_events {
             reset.push(cpu.cpu.to_string());
         }
@@ -35,8 +35,7 @@ pub(crate) fn hold(cpus: &mut [CpuLosses], held: &[(u32, u64)]) -> Option<String
     })
 }
 
-/// Writes the kernel's own counts of a CPU next to the pages of all CPUs, where readers look for them:
-/// with them it is known what was lost.
+/// Writes the kernel's counts of a CPU next to the pages, where readers look for losses.
 pub(crate) fn keep_counts(pages_folder: &Folder, cpu: u32, text: &str) -> io::Result<()> {
     let of_cpu = pages_folder.subfolder("per_cpu")?.subfolder(&format!("cpu{cpu}"))?;
     of_cpu.overwrite("stats", text.as_bytes())

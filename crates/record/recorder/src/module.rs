@@ -1,5 +1,4 @@
-//! What a guest's kernel module stores in memory that it shares with its host: taken out by a thread
-//! that looks, while the guest runs on without noticing.
+//! Frames that a guest's kernel module stores in shared memory: a thread polls and copies them, unnoticed by the guest.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -19,16 +18,15 @@ use crate::error::{RecordError, Result, same_name};
 use crate::relation::to_host;
 use crate::task::{Outcome, Task};
 
-/// How often it looks for frames: a CPU with a million events a second fills a ring of 16 MiB of
-/// memory in half a second.
+/// Poll interval: a CPU with a million events per second fills a ring of 16 MiB in half a second.
 const LOOKS: Duration = Duration::from_millis(10);
-/// Frames that are taken from one CPU before it is the next one's turn: 8 MiB.
+/// Max frames to read from a CPU before the next one has its turn: 8 MiB.
 const MAX_AT_ONCE: usize = 1 << 16;
-/// Frames from before the recording that are taken, too: among this many is one that says how to
-/// read the others (`HT_KEY_FRAMES` of the module).
+/// Number of frames from before the recording that are kept: they contain a key frame, which describes the others
+/// (`HT_KEY_FRAMES` of the module).
 const EARLIER_FRAMES: u64 = 1024;
 
-/// A guest's memory that frames are taken from.
+/// A guest's memory with frames.
 #[derive(Debug)]
 pub(crate) struct Module {
     address: GuestAddress,
@@ -36,10 +34,10 @@ pub(crate) struct Module {
     map: Arc<SharedMap>,
 }
 
-/// What names of VMs, or `[NAME=]shm:FILE`, mean: guests with a name each.
+/// Resolves names of VMs, or `[NAME=]shm:FILE`, to guests with unique names.
 ///
 /// # Errors
-/// When one means no memory, or that can't be mapped, or two have one name.
+/// When one has no memory, the memory can't be mapped, or two have the same name.
 pub(crate) fn find_all(specs: &[String]) -> Result<Vec<Module>> {
     if specs.is_empty() {
         return Ok(Vec::new());
@@ -57,10 +55,10 @@ pub(crate) fn find_all(specs: &[String]) -> Result<Vec<Module>> {
 }
 
 impl Module {
-    /// What the name of a VM, or `[NAME=]shm:FILE`, means.
+    /// Resolves the name of a VM, or `[NAME=]shm:FILE`.
     ///
     /// # Errors
-    /// When it means no memory, or that can't be mapped.
+    /// When it has no memory, or the memory can't be mapped.
     fn find(spec: &str, vms: &[Vm]) -> Result<Self> {
         let address = GuestAddress::find(spec, vms)?;
         let HostAddress::SharedMemory { path } = &address.channel else {
@@ -78,10 +76,10 @@ impl Module {
         Ok(Self { address, path, map })
     }
 
-    /// Begins to take frames, to a file of the session.
+    /// Starts reading frames, into a file of the session.
     ///
     /// # Errors
-    /// When that can't be written.
+    /// When the file can't be written.
     pub(crate) fn begin(
         self,
         session: &Folder,
@@ -102,7 +100,7 @@ impl Module {
             quota,
             counts: Arc::clone(&counts),
         };
-        // What is known of its TSC stands in the file from the start, if nothing else ever does.
+        // The relation of its TSC is in the file from the start, even if nothing else follows.
         taker.assign_vcpus(address.vm.as_ref().map_or(&[], |vm| &vm.vcpus));
         taker.write().map_err(RecordError::io("write", &to))?;
         let stop = stop.clone();
@@ -113,7 +111,7 @@ impl Module {
     }
 }
 
-/// A guest whose module's frames are taken.
+/// A guest whose module's frames are read.
 #[derive(Debug)]
 pub(crate) struct RecordedModule {
     name: String,
@@ -134,12 +132,12 @@ struct Counts {
 }
 
 impl RecordedModule {
-    /// Bytes that are in the file.
+    /// Size of the file.
     pub(crate) fn bytes(&self) -> u64 {
         self.counts.bytes.load(Ordering::Relaxed)
     }
 
-    /// Waits for its end, which the signal began, no longer than this.
+    /// Waits for the end, which the signal began, until the deadline.
     pub(crate) fn end(self, until: Deadline) -> ModuleSummary {
         let ended = match self.task.end(Wait::until(until)) {
             Outcome::Done(ended) => ended.and_then(|(why, mut taker)| {
@@ -172,14 +170,14 @@ impl RecordedModule {
     }
 }
 
-/// Adds a frame to what is to be written.
+/// Adds a frame to the file.
 fn keep(writer: &mut StoredWriter, counts: &Counts, cpu: u16, frame: &Frame) {
     let words = FrameWords::new(frame.filled, frame.words, frame.is_whole);
     writer.frame(cpu, frame.position, &words);
     counts.frames.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Takes frames out of one guest's memory.
+/// Reads frames from a guest's memory.
 #[derive(Debug)]
 struct Taker {
     map: Arc<SharedMap>,
@@ -187,14 +185,14 @@ struct Taker {
     from: TakeFrom,
     writer: StoredWriter,
     out: OutFile,
-    /// Bytes that the file may have.
+    /// Max size of the file.
     quota: u64,
     counts: Arc<Counts>,
 }
 
 impl Taker {
-    /// Takes until the signal to stop; why there were no frames, if there were none, and itself: how
-    /// clocks relate is to be added, which this thread may not look up.
+    /// Reads until the stop signal. Returns why there were no frames, if so, and itself, so that the caller can add the
+    /// clock relation: this thread may not read it.
     fn run(mut self, stop: &Signal) -> io::Result<(Option<NoFrames>, Self)> {
         loop {
             let is_over = stop.wait(LOOKS);
@@ -208,7 +206,7 @@ impl Taker {
         }
     }
 
-    /// Attaches once the module has begun: it may come after the recorder.
+    /// Attaches once the module is loaded: it may be loaded after the recorder starts.
     fn attach(&mut self) -> std::result::Result<(), NoFrames> {
         if self.rings.is_empty() {
             let rings = frame_rings(&self.map, self.from);
@@ -219,11 +217,11 @@ impl Taker {
         Ok(())
     }
 
-    /// Takes frames, from all CPUs in turn.
+    /// Reads frames of all CPUs in turn.
     fn take(&mut self) -> io::Result<()> {
         let mut rings = std::mem::take(&mut self.rings);
         for (cpu, ring) in (0_u16..).zip(&mut rings) {
-            // Asked and written for each: the guest says how many CPUs there are.
+            // Checked for each CPU: the guest chooses the number of CPUs.
             let is_full = self.counts.bytes.load(Ordering::Relaxed) >= self.quota;
             // A guest that never pauses is read again soon enough.
             for frame in std::iter::from_fn(|| ring.take()).take(MAX_AT_ONCE) {
@@ -239,7 +237,7 @@ impl Taker {
         Ok(())
     }
 
-    /// Takes what is left, frames that their writers are still at, and what was wrong.
+    /// Reads the remaining frames, including unfinished ones, and reports errors.
     fn last(&mut self) -> io::Result<()> {
         let mut missed = 0;
         for (cpu, ring) in (0_u16..).zip(&mut self.rings) {
@@ -256,7 +254,7 @@ impl Taker {
         self.write()
     }
 
-    /// Notes how the TSCs of the VM's vCPUs and the host's are related, as KVM says.
+    /// Notes the relation of the vCPUs' TSCs to the host's, from KVM.
     fn assign_vcpus(&mut self, vcpus: &[Vcpu]) {
         for vcpu in vcpus {
             let (Ok(cpu), Some(sample)) = (u16::try_from(vcpu.vcpu), to_host(vcpu, 0)) else {

@@ -1,13 +1,12 @@
-//! Counts the events of a CPU's pages as they are copied: the kernel's count of what it kept is held against
-//! that.
+//! Counts the events of a CPU's pages while they are copied, to compare them with the kernel's count.
 
 use ftrace::ringbuf::{Page, PageLayout};
 use tracedat::Header;
 
-/// A page is no larger: the kernel's have 4 to 64 KiB, and a guest may claim anything.
+/// Max page size: the kernel's pages have 4 to 64 KiB, but a guest may claim anything.
 const MAX_PAGE_BYTES: usize = 1 << 20;
 
-/// Events of one CPU.
+/// Events of a CPU.
 #[derive(Debug)]
 pub(crate) struct PageEvents {
     layout: PageLayout,
@@ -16,15 +15,15 @@ pub(crate) struct PageEvents {
 }
 
 impl PageEvents {
-    /// Of pages as a file with this head has them.
+    /// For pages of a file with this header.
     pub(crate) fn new(header: &Header) -> Self {
         let page_size = header.page_size as usize;
-        // The machine's own long: a 64-bit kernel has 64-bit commits whatever programs it runs.
+        // The kernel's `long`: a 64-bit kernel has 64-bit commits whatever programs it runs.
         let layout = PageLayout { order: header.order, commit: header.user_long, page_size };
         Self { layout, page: Vec::new(), events: 0 }
     }
 
-    /// The next bytes of the pages.
+    /// Adds the next bytes of the pages.
     pub(crate) fn take(&mut self, mut bytes: &[u8]) {
         let page_size = self.layout.page_size.clamp(1, MAX_PAGE_BYTES);
         while !bytes.is_empty() {
@@ -38,7 +37,7 @@ impl PageEvents {
         }
     }
 
-    /// Of a damaged page those before the damage are there.
+    /// In a damaged page, counts the events before the damage.
     fn count(&mut self) {
         if let Ok(page) = Page::parse(&self.page, &self.layout) {
             let _ = page.for_each(|_| self.events += 1);
@@ -46,7 +45,6 @@ impl PageEvents {
         self.page.clear();
     }
 
-    /// How many there are.
     pub(crate) fn events(&self) -> u64 {
         self.events
     }

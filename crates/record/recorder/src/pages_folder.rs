@@ -1,11 +1,11 @@
-//! What makes pages readable: event formats, symbols, names, the clock; next to the pages, in a
-//! folder that is a recording by itself. A recorder that is killed leaves that.
+//! Texts that decode pages: event formats, symbols, names, the clock. They are stored next to the pages, in a folder
+//! that is a complete recording, so a killed recorder leaves a readable one.
 
 use raw_bytes::{ByteOrder, LongSize};
 use tracedat::{Compression, EventFormat, Formats, Header, Version};
 use tracefs::{EventText, Texts};
 
-/// The head of a trace.dat of this machine.
+/// The header of a trace.dat of this machine.
 pub(crate) fn header(texts: &Texts) -> Header {
     Header {
         version: Version::V7,
@@ -17,7 +17,7 @@ pub(crate) fn header(texts: &Texts) -> Header {
     }
 }
 
-/// The texts as a trace.dat holds them.
+/// Converts the texts for a trace.dat.
 pub(crate) fn formats(texts: Texts) -> Formats {
     let format = |EventText { system, text }| EventFormat { system: system.into(), text };
     Formats {
@@ -28,13 +28,13 @@ pub(crate) fn formats(texts: Texts) -> Formats {
     }
 }
 
-/// The file with the pages of a CPU in the folder.
+/// The file name of a CPU's pages in the folder.
 pub(crate) fn pages(cpu: u32) -> String {
     format!("cpu{cpu}")
 }
 
-/// The file of a CPU's segment: readers take the number after `cpu`, and files of one CPU in the order of
-/// their names.
+/// The file name of a CPU's segment: readers parse the number after `cpu`, and read a CPU's files in the order of their
+/// names.
 pub(crate) fn segment_file(cpu: u32, number: u64) -> String {
     format!("cpu{cpu}.{number:010}")
 }

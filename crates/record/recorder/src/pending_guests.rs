@@ -1,7 +1,7 @@
-//! Guests that are waited for while their host is recorded: a thread asks each again and again until it answers.
+//! Guests that are not up when their host's recording begins: a thread tries to connect to each until it answers.
 //!
-//! Where guests have recorded since they booted, a recording takes each of them once. A flight recorder, which
-//! records for weeks, takes them again when they come back, and keeps what one sent that is gone for as long as the rest.
+//! A recording fetches a guest's boot recording once. A flight recorder runs for weeks: it records guests again when
+//! they come back, and keeps the pages of a guest that is gone as long as all others.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
@@ -22,33 +22,34 @@ use crate::session_folder::SessionFolder;
 use crate::task::{Outcome, Task};
 use crate::trace_cmd;
 
-/// How long after one try the next is made, of a guest that boots, and of one that may come some day.
+/// Time between two tries: for a guest that is booting, and for one that may come any time.
 const BETWEEN_TRIES_AT_BOOT: Duration = Duration::from_millis(500);
 const BETWEEN_TRIES: Duration = Duration::from_secs(5);
-/// How often a guest that is recorded is looked at.
+/// Interval of checks on a recorded guest.
 const LOOK: Duration = Duration::from_millis(500);
-/// How long a flight recorder waits at its begin for guests that are up: as long as connecting and beginning may take.
+/// Max time that a flight recorder waits at its start for guests that are up: as long as connecting and beginning may
+/// take.
 const FIRST_TRIES: Duration = Duration::from_secs(45);
-/// How much longer than everything else what a guest sent is kept that is gone: segments end a twelfth later.
+/// Additional time to keep the pages of a guest that is gone, as a fraction: segments end a twelfth later.
 const LONGER: u32 = 12;
-/// Of a guest that comes and goes all the time, what this many of its recordings sent is kept.
+/// Max ended recordings of a guest that comes and goes all the time.
 const MAX_GONE: usize = 8;
 
-/// The guests that are waited for, a thread for each.
+/// The pending guests, a thread for each.
 #[derive(Debug)]
 pub(crate) struct PendingGuests {
     stop: Signal,
-    /// The name that each was asked for by, and its thread: why it is not recorded.
+    /// The requested name of each, and its thread, which returns why it is not recorded.
     tasks: Vec<(String, Task<Vec<String>>)>,
 }
 
-/// What they have in common.
+/// What all pending guests share.
 #[derive(Clone, Debug)]
 pub(crate) struct Surroundings {
     pub(crate) plan: RecordPlan,
     pub(crate) folder: SessionFolder,
     pub(crate) host_clock: String,
-    /// The host's.
+    /// Trace id of the host.
     pub(crate) trace_id: u64,
     pub(crate) guests: SharedGuests,
     pub(crate) outside: Stop,
@@ -56,10 +57,10 @@ pub(crate) struct Surroundings {
     pub(crate) ending: Ending,
 }
 
-/// Whether guests can be recorded in a flight that are named so; those that are not there yet are waited for.
+/// Checks that guests can be recorded by a flight recorder; they need not be up.
 ///
 /// # Errors
-/// When something is no channel and no name, or is recorded by trace-cmd's agent.
+/// When a text is neither a channel nor a name, or means trace-cmd's agent.
 pub(crate) fn check(requested: &[String]) -> Result<()> {
     let vms = vms::running();
     for requested in requested {
@@ -67,7 +68,7 @@ pub(crate) fn check(requested: &[String]) -> Result<()> {
             return Err(guests::not_in_flight(requested));
         }
         match GuestAddress::find(requested, &vms) {
-            // A name of a VM that is not running.
+            // The name of a VM that is not running.
             Err(NoGuest::Address(_)) if !requested.contains(':') => {}
             found => drop(found?),
         }
@@ -76,7 +77,7 @@ pub(crate) fn check(requested: &[String]) -> Result<()> {
 }
 
 impl PendingGuests {
-    /// Begins to record the guests of a plan as they come; a flight recorder waits for those that are up.
+    /// Starts waiting for a plan's guests; a flight recorder first waits for those that are up.
     pub(crate) fn begin(around: &Surroundings) -> Result<Self> {
         let stop = stop_signal()?;
         let failed = RecordError::io("wait for the guests of", around.folder.path());
@@ -110,8 +111,8 @@ impl PendingGuests {
         Ok(pending)
     }
 
-    /// Stops waiting for guests, until then; those that are recorded still are. Why others are not, as far as that
-    /// is known by then.
+    /// Stops waiting for guests, within the deadline; running recordings continue. Returns why the others are not
+    /// recorded, as far as known.
     pub(crate) fn end(self, until: Deadline) -> Vec<String> {
         self.stop.set();
         let mut faults = Vec::new();
@@ -121,7 +122,7 @@ impl PendingGuests {
                 Outcome::Panicked => {
                     faults.push(format!("the thread that waited for {requested} panicked"));
                 }
-                // One that is being connected to is left alone: its thread ends by its own deadline.
+                // A thread that is connecting is not waited for: it ends by its own deadline.
                 Outcome::StillBusy => {
                     faults.push(format!("{requested} is not recorded: it has not answered"));
                 }
@@ -131,17 +132,17 @@ impl PendingGuests {
     }
 }
 
-/// One guest.
+/// A pending guest.
 struct Pending {
     requested: String,
     around: Surroundings,
     stop: Signal,
-    /// It was tried for the first time.
+    /// Set after the first try.
     tried: Signal,
 }
 
 impl Pending {
-    /// Has the guest recorded once it answers; why it is not, if so.
+    /// Records the guest once it answers; returns why it is not recorded, if so.
     fn run_once(self) -> Vec<String> {
         let mut why = "it was not contacted".to_owned();
         while !self.stop.wait(BETWEEN_TRIES_AT_BOOT) {
@@ -159,12 +160,12 @@ impl Pending {
             return vec![same_name(&name).to_string()];
         }
         let (began, guests) = self.begin(guest, &self.around.ending);
-        // One that failed to begin has said why, and may have sent something all the same.
+        // A guest that failed to begin may still have sent something.
         self.around.guests.lock().add_reserved(guests, &name);
         began.err().map(|error| with_causes(&error)).into_iter().collect()
     }
 
-    /// Has the guest recorded whenever it answers.
+    /// Records the guest whenever it answers.
     fn run_in(self, mut flight: FlightGuest) -> Vec<String> {
         while !self.stop.is_set() {
             let name = self.try_once();
@@ -185,7 +186,7 @@ impl Pending {
         Vec::new()
     }
 
-    /// Has it record, if it answers; the name that it has here.
+    /// Starts a recording, if the guest answers; returns its name.
     fn try_once(&self) -> Result<String> {
         let mut guest = self.connect()?;
         let Some(name) = self.around.guests.lock().reserve_numbered(guest.name()) else {
@@ -211,7 +212,7 @@ impl Pending {
         ready.pop().ok_or(RecordError::Interrupted)
     }
 
-    /// Has it record; what came of that may have sent something even where it failed.
+    /// Starts a recording. Even if that fails, the guest may have sent something.
     fn begin(&self, guest: Box<dyn ReadyGuest>, ending: &Ending) -> (Result<()>, Guests) {
         let Surroundings { plan, folder, host_clock, .. } = &self.around;
         let mut guests = Guests::default();
@@ -220,7 +221,7 @@ impl Pending {
         (began, guests)
     }
 
-    /// Waits until it disconnects or the recording ends.
+    /// Waits until the guest disconnects or the recording ends.
     fn follow(&self, name: String, flight: &mut FlightGuest) {
         while !self.stop.wait(LOOK) {
             self.forget_old(flight);
@@ -236,7 +237,7 @@ impl Pending {
         }
     }
 
-    /// Removes what is not kept any more of recordings that are over.
+    /// Removes ended recordings that need not be kept any more.
     fn forget_old(&self, flight: &mut FlightGuest) {
         while let Some(name) = flight.too_old() {
             let guests = self.around.guests.lock().take(&name);
@@ -252,13 +253,13 @@ impl Pending {
     }
 }
 
-/// What a flight recorder knows of one of its guests.
+/// A flight recorder's state of a guest.
 struct FlightGuest {
     messages: Sender<FlightEvent>,
     window: Duration,
-    /// What is kept of its recordings that are over: their names, and since when.
+    /// Its ended recordings that are kept: their names and end times.
     gone: VecDeque<(String, Instant)>,
-    /// Why it is not recorded, as was said last.
+    /// The last reported reason why it is not recorded.
     last_why: Option<String>,
 }
 
@@ -268,7 +269,7 @@ impl FlightGuest {
         Self { messages: asks.clone(), window: *window, gone: VecDeque::new(), last_why: None }
     }
 
-    /// Takes out a recording that is not kept any more.
+    /// Takes out a recording that need not be kept any more.
     fn too_old(&mut self) -> Option<String> {
         let keep = self.window + self.window / LONGER;
         let (_, since) = self.gone.front()?;
@@ -278,7 +279,7 @@ impl FlightGuest {
         self.gone.pop_front().map(|(name, _)| name)
     }
 
-    /// Says why a guest is not recorded, once.
+    /// Reports why a guest is not recorded, unless it was reported before.
     fn say_why(&mut self, requested: &str, why: String) {
         if self.last_why.as_deref() != Some(&why) {
             self.send(format!("{requested} is not recorded yet; waiting for it: {why}"));

@@ -1,4 +1,4 @@
-//! What a recording is to be of.
+//! The plan of a recording.
 
 use std::time::Duration;
 
@@ -9,49 +9,47 @@ use crate::hypercalls::Hypercalls;
 use crate::in_guests::InGuests;
 use crate::samples::Sampling;
 
-/// A probe where KVM has a guest's VMRUN run that guest's own guest, with the clean bits of its
-/// control block: at 0xc0, by the AMD64 Architecture Programmer's Manual (volume 2, appendix B).
-/// The function's third argument is that block since Linux 5.12.
+/// A probe where KVM emulates a guest's VMRUN, with the clean bits of the guest's VMCB: at 0xc0 according to the AMD64
+/// Architecture Programmer's Manual (volume 2, appendix B). The function's third argument is the VMCB since Linux 5.12.
 pub const NESTED_WRITES: &str = "enter_svm_guest_mode clean=+0xc0($arg3):x32";
 
 #[derive(Clone, Debug, Default)]
 pub struct RecordPlan {
     /// Events, systems and patterns.
     pub events: Vec<String>,
-    /// A choice of events, in addition to those.
+    /// A set of events, in addition to those.
     pub profile: Option<Profile>,
     /// Probes, each `FUNCTION [ARGUMENTS]`.
     pub probes: Vec<String>,
-    /// Calls of functions, in addition to events.
+    /// Function tracer, in addition to events.
     pub tracer: Option<FunctionTracer>,
-    /// The VM, by name or process id, whose threads alone are recorded.
+    /// Name or process id of a VM, to record only its threads.
     pub vm: Option<String>,
-    /// The trace clock; unset: the best one.
+    /// The trace clock; `None`: the best one.
     pub clock: Option<String>,
-    /// Size of each CPU's buffer in the kernel; unset: by the number of CPUs.
+    /// Size of each CPU's buffer in the kernel; `None`: depends on the number of CPUs.
     pub buffer_kib: Option<u64>,
-    /// Bytes of the host's pages that are written at most; unset: as many as come.
+    /// Max bytes of the host's pages; `None`: no limit.
     pub quota_bytes: Option<u64>,
-    /// How long the host's events stay off its disk at most; unset: a second.
+    /// Max time until the host's events are synced to disk; `None`: a second.
     pub flush: Option<Duration>,
-    /// The newest of the host's pages alone are kept, until they are wanted; unset: all of them.
+    /// Keep only the newest of the host's pages until a dump; `None`: keep all.
     pub flight: Option<FlightPlan>,
-    /// Guests that are recorded, too: names of VMs, or `[NAME=]CHANNEL`.
+    /// Guests to record: names of VMs, or `[NAME=]CHANNEL`.
     pub guests: Vec<String>,
-    /// Guests whose kernel module stores events in memory that they share: names of VMs, or
-    /// `[NAME=]shm:FILE`.
+    /// Guests whose kernel module stores events in shared memory: names of VMs, or `[NAME=]shm:FILE`.
     pub modules: Vec<String>,
-    /// What is recorded in guests.
+    /// What to record in guests.
     pub in_guests: InGuests,
-    /// Hypercalls that are collected by BPF programs, in addition to or in place of events.
+    /// Hypercalls to collect with BPF programs, in addition to or instead of events.
     pub hypercalls: Option<Hypercalls>,
-    /// Samples of what the host's CPUs run, in addition to events.
+    /// Samples of the host's CPUs, in addition to events.
     pub sampling: Option<Sampling>,
 }
 
 impl RecordPlan {
-    /// Whether guests are taken in as they come up: what one has recorded since it booted can be had later, too, and
-    /// those of a flight recorder come and go.
+    /// Whether guests may join later: a boot recording can still be fetched later, and the guests of a flight recorder
+    /// come and go.
     pub(crate) const fn takes_guests_later(&self) -> bool {
         self.in_guests.boot || self.flight.is_some()
     }

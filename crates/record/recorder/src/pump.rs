@@ -1,4 +1,4 @@
-//! Moves pages from the kernel's buffer of one CPU to a file: spliced, not copied through here.
+//! Moves pages from a CPU's kernel buffer to a file with splice, without copying.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::flusher::Growing;
 use crate::pages_folder::pages;
 use crate::quota::Quota;
 
-/// What one splice moves at most.
+/// Max bytes per splice.
 const SPLICE_BYTES: usize = 1 << 20;
 
-/// A thread that empties one CPU's buffer.
+/// A thread that empties a CPU's buffer.
 #[derive(Debug)]
 pub(crate) struct Pump {
     pub(crate) cpu: u32,
@@ -32,9 +32,9 @@ pub(crate) struct Pump {
 }
 
 impl Pump {
-    /// Begins to move pages to the end of the CPU's file: a new one, or one that another recorder wrote.
-    /// What that left of its last page can't be completed: the rest of it is gone. With `flush`, no
-    /// event stays in the kernel's buffer for longer.
+    /// Starts appending pages to the CPU's file: a new one, or one of an earlier recorder. An incomplete last page of
+    /// that recorder can't be completed, so it is cut off. `flush`: max time that an event stays in the kernel's
+    /// buffer.
     pub(crate) fn start(
         cpu: u32,
         from: RawPages,
@@ -62,22 +62,22 @@ impl Pump {
         Ok(Self { cpu, bytes, growing: Some(growing), thread })
     }
 
-    /// Its file, as it grows; once.
+    /// Takes its growing file; `None` after the first call.
     pub(crate) fn growing(&mut self) -> Option<Growing> {
         self.growing.take()
     }
 
-    /// Bytes moved so far.
+    /// Number of bytes moved so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether it has ended, as it does early only when something failed.
+    /// Whether the thread has ended: early only after a failure.
     pub(crate) fn is_finished(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// Waits for its end: bytes moved in all, and whether that was to the end.
+    /// Waits for the end; returns the total number of bytes, and the error, if any.
     pub(crate) fn join(self) -> (u64, io::Result<()>) {
         let ended = self.thread.join();
         let ended = ended.unwrap_or_else(|_| Err(io::Error::other("its thread panicked")));
@@ -85,14 +85,14 @@ impl Pump {
     }
 }
 
-/// The two ends, and the pipe that pages go through.
+/// Source, destination, and the pipe between them.
 struct Mover {
     from: RawPages,
     to: OutFile,
     pipe: (OwnedFd, OwnedFd),
     bytes: Arc<AtomicU64>,
     quota: Quota,
-    /// How long an event may stay in the kernel's buffer.
+    /// Max time that an event stays in the kernel's buffer.
     flush: Option<Duration>,
 }
 
@@ -105,7 +105,7 @@ impl Mover {
         flush: Option<Duration>,
     ) -> io::Result<Self> {
         let pipe = pipe_with(PipeFlags::CLOEXEC)?;
-        // A pipe that stays small moves less at once, and as much in all.
+        // A pipe that can't grow moves less per splice, but as much in total.
         let _ = fcntl_setpipe_size(&pipe.1, SPLICE_BYTES);
         Ok(Self { from, to, pipe, bytes, quota, flush })
     }
@@ -114,7 +114,7 @@ impl Mover {
         let mut page = vec![0; self.from.page_size()];
         let mut flushed = Instant::now();
         loop {
-            // From one flush to the next, however often full pages wake this thread in between.
+            // Time since the last flush, however often full pages wake this thread in between.
             let remaining = self.flush.map(|flush| flush.saturating_sub(flushed.elapsed()));
             let is_over = self.from.wait(stop.fd(), remaining)?.other;
             while self.splice(stop)? {}
@@ -129,8 +129,8 @@ impl Mover {
         }
     }
 
-    /// Moves whole pages; false when there is none now, or no quota for as many as there may be: then
-    /// the recording ends, and they stay in the kernel's buffer until it has.
+    /// Moves whole pages; false if there are none now, or the quota may not suffice: then the recording ends, and the
+    /// pages stay in the kernel's buffer until it has.
     fn splice(&mut self, stop: &Signal) -> io::Result<bool> {
         if !self.quota.take(SPLICE_BYTES as u64) {
             stop.wait(Duration::MAX);
@@ -152,8 +152,8 @@ impl Mover {
         Ok(any)
     }
 
-    /// Copies a page: the one that is not full, which a splice leaves in the buffer, or one that the
-    /// quota for whole splices was not enough for. False when there is none.
+    /// Copies a page: the partial one, which splice leaves in the buffer, or one for which the quota of a whole splice
+    /// was too small. False if there is none.
     fn copy(&mut self, page: &mut [u8]) -> io::Result<bool> {
         if !self.from.read_page(page)? {
             return Ok(false);

@@ -1,12 +1,11 @@
-//! How much of the host's pages a recording may write: what a guest makes its host do fills the disk,
-//! too.
+//! Max bytes of the host's pages: a guest's activity also fills the host's disk.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::ending::Stop;
 
-/// The quota that all pumps of a recording share. Clones are the same one.
+/// The quota that all pumps of a recording share. Clones share the state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Quota(Option<Arc<Inner>>);
 
@@ -16,12 +15,12 @@ struct Inner {
     remaining: AtomicU64,
     reached: AtomicBool,
     unwritten: AtomicU64,
-    /// What ends when it is used up.
+    /// Ends the recording when the quota is used up.
     ends: Stop,
 }
 
 impl Quota {
-    /// A number of bytes, and the recording that ends once they are used up; no number: no quota.
+    /// A number of bytes, and the recording that ends once they are used up; `None`: no limit.
     pub(crate) fn new(most_bytes: Option<u64>, ends: &Stop) -> Self {
         Self(most_bytes.map(|most_bytes| {
             Arc::new(Inner {
@@ -34,8 +33,7 @@ impl Quota {
         }))
     }
 
-    /// Takes these bytes before they are written; false when fewer are left, which ends
-    /// the recording.
+    /// Takes bytes before they are written; false if fewer are left, which ends the recording.
     pub(crate) fn take(&self, bytes: u64) -> bool {
         let Some(inner) = &self.0 else { return true };
         let take = |remaining: u64| remaining.checked_sub(bytes);
@@ -47,21 +45,21 @@ impl Quota {
         has
     }
 
-    /// Gives back what was taken and not used.
+    /// Returns unused bytes.
     pub(crate) fn give_back(&self, bytes: u64) {
         if let Some(inner) = &self.0 {
             inner.remaining.fetch_add(bytes, Ordering::Relaxed);
         }
     }
 
-    /// Notes bytes that were not written since it was used up.
+    /// Counts bytes that were not written because the quota was used up.
     pub(crate) fn leave_out(&self, bytes: u64) {
         if let Some(inner) = &self.0 {
             inner.unwritten.fetch_add(bytes, Ordering::Relaxed);
         }
     }
 
-    /// What is to be said of it once the recording has ended; nothing when it was enough.
+    /// The error message at the end; `None` if the quota was sufficient.
     pub(crate) fn fault(&self) -> Option<String> {
         let inner = self.0.as_ref()?;
         let unwritten = inner.unwritten.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! A recording: how it begins, runs and ends.
+//! A recording: its begin and its state.
 
 mod end;
 mod guest_side;
@@ -42,32 +42,32 @@ pub use self::progress::Progress;
 /// A running recording. Dropped before [`Recording::end`], it leaves its pages in a folder.
 #[derive(Debug)]
 pub struct Recording {
-    // Dropped in this order: pumps hold files of the instance.
+    // Drop order: pumps hold files of the instance.
     pages: HostPages,
     session: TraceSession,
     streams: HostStreams,
     guest_side: GuestSide,
-    /// What ends it from outside.
+    /// Ends it from outside.
     outside: Stop,
     vms: Vec<Vm>,
     /// Only the threads of one VM are recorded.
     of_vm: bool,
     to: SessionFolder,
     start: StartTimes,
-    /// The number by which files of guests name this recording.
+    /// The id by which guests' files refer to this recording.
     trace_id: u64,
-    /// Says what this recorder has, until all of it is gone.
+    /// Marks this process as the owner until everything is removed.
     _owner: Arc<Owner>,
 }
 
-/// When a recording began.
+/// Readings at the begin of a recording.
 #[derive(Clone, Copy, Debug)]
 struct StartTimes {
     at: Instant,
     unix_ns: u64,
-    /// CPU time that this process had had by then.
+    /// This process's CPU time so far.
     own_cpu_ns: u64,
-    /// The trace clock then; none: it can't be read.
+    /// The trace clock together with Unix time; `None` if it can't be read.
     clocks: Option<UnixPair>,
 }
 
@@ -83,11 +83,11 @@ impl StartTimes {
 }
 
 impl Recording {
-    /// Begins to record into a session's folder, unless `outside` ends it before it has begun. Where
-    /// that fails, it leaves nothing in it.
+    /// Starts recording into a session's folder, unless `outside` ends it before. If starting fails, the folder stays
+    /// empty.
     ///
     /// # Errors
-    /// When the plan names what is not there, or the system allows no tracing.
+    /// When the plan names something that does not exist, or the user has no permission to trace.
     pub fn begin(plan: &RecordPlan, to: &SessionFolder, outside: &Stop) -> Result<Self> {
         let mut recording = Self::set_up(plan, to, outside)?;
         let now = if plan.takes_guests_later() { &[][..] } else { &plan.guests };
@@ -108,7 +108,7 @@ impl Recording {
         }
     }
 
-    /// Sets up tracing; nothing is on, and nothing of the session's folder is written yet.
+    /// Sets up tracing; enables nothing, and writes nothing to the session's folder yet.
     fn set_up(plan: &RecordPlan, to: &SessionFolder, outside: &Stop) -> Result<Self> {
         let tracefs = Tracefs::find()?;
         let vms = chosen_vms(plan.vm.as_deref())?;
@@ -144,7 +144,7 @@ impl Recording {
         })
     }
 
-    /// Switches everything on: the host first.
+    /// Enables everything, host first.
     fn start(
         &mut self,
         ready: Vec<Box<dyn ReadyGuest>>,
@@ -171,7 +171,7 @@ impl Recording {
         side.await_guests(plan, &self.to, clock, self.trace_id, &self.outside)
     }
 
-    /// Ends a recording whose command could not be started, and leaves nothing of it in its session's folder.
+    /// Ends a recording whose command could not be started, and empties its session's folder.
     pub fn undo(mut self) {
         self.outside.end();
         let names = self.guest_names();
@@ -180,8 +180,8 @@ impl Recording {
         self.abandon(&names);
     }
 
-    /// Leaves nothing of a recording that did not begin: nothing was recorded yet that anybody would
-    /// want. `names` are those of its guests.
+    /// Removes everything of a recording that did not begin: it contains nothing useful. `names` are those of its
+    /// guests.
     fn abandon(mut self, names: &[String]) {
         let to = self.to.clone();
         self.pages.stop().set();
@@ -190,7 +190,7 @@ impl Recording {
         for module in self.guest_side.end_modules(until) {
             let _ = to.remove(&module.file);
         }
-        // Pumps end, then the thread that syncs their files, then the instance goes.
+        // Pumps end first, then the thread that syncs their files, then the instance is removed.
         drop(self);
         guests::forget(names, &to);
         hypercalls::forget(&to);
@@ -199,25 +199,25 @@ impl Recording {
         session::free_room(&to);
     }
 
-    /// Guests that are to be recorded.
+    /// Number of requested guests.
     #[must_use]
     pub fn guests_asked(&self) -> usize {
         self.guest_side.guest_count
     }
 
-    /// Names of the guests that are recorded, or were.
+    /// Names of the guests that are or were recorded.
     #[must_use]
     pub fn guest_names(&self) -> Vec<String> {
         self.guest_side.guests.lock().names()
     }
 
-    /// The channels over which they answered, in the same order; none: it is trace-cmd's agent.
+    /// Their channels, in the same order; `trace-cmd:…` for trace-cmd's agent.
     #[must_use]
     pub fn guest_channels(&self) -> Vec<String> {
         self.guest_side.guests.lock().channels()
     }
 
-    /// The folder with the pages while it runs.
+    /// The folder of pages during the recording.
     fn pages_folder(&self) -> Result<Folder> {
         let opened = self.to.existing_subfolder(FOLDER);
         opened.map_err(RecordError::io("open", &self.to.path().join(FOLDER)))
@@ -229,7 +229,7 @@ impl Recording {
         self.session.buffer_kib()
     }
 
-    /// CPUs that are recorded.
+    /// Number of recorded CPUs.
     #[must_use]
     pub fn cpus(&self) -> usize {
         self.pages.cpus()
@@ -246,23 +246,23 @@ impl Recording {
         self.session.events()
     }
 
-    /// The tracer of functions, and how many it is in.
+    /// The function tracer, and its number of functions.
     #[must_use]
     pub fn tracer(&self) -> Option<(&'static str, Option<usize>)> {
         Some((self.session.tracer()?.name(), self.session.traced()))
     }
 
-    /// VMs that run.
+    /// The running VMs.
     #[must_use]
     pub fn vms(&self) -> &[Vm] {
         &self.vms
     }
 }
 
-/// The folder with the pages, in the session's.
+/// The session's folder of the host's pages.
 pub(crate) const FOLDER: &str = PAGES_FOLDER;
 
-/// All VMs, or the one that is named.
+/// All VMs, or the named one.
 fn chosen_vms(name: Option<&str>) -> Result<Vec<Vm>> {
     let vms = vms::running();
     let Some(name) = name else { return Ok(vms) };
@@ -276,7 +276,7 @@ fn chosen_vms(name: Option<&str>) -> Result<Vec<Vm>> {
     }
 }
 
-/// Numbers of all threads of the VMs' processes.
+/// Thread ids of the VMs' processes.
 fn threads(vms: &[Vm]) -> String {
     let of_vm = |vm: &Vm| {
         let entries = fs::read_dir(format!("/proc/{}/task", vm.pid)).into_iter().flatten();

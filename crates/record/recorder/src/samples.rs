@@ -1,4 +1,4 @@
-//! Samples of what CPUs run, taken while the host is recorded.
+//! Samples of the host's CPUs, taken during a recording.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use vms::Vm;
 use crate::error::RecordError;
 use crate::task::EndingTask;
 
-/// How CPUs are sampled.
+/// How to sample CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampling {
-    /// Samples a second on each CPU.
+    /// Samples per second and CPU.
     pub hz: u32,
-    /// What makes them; unset: the best there is.
+    /// The event; `None`: the best available one.
     pub event: Option<SampledEvent>,
 }
 
@@ -25,7 +25,7 @@ const FILE: &str = "host.data";
 const CLOCK_FILE: &str = "host.clock";
 const CODE_FILE: &str = "host.kcore";
 
-/// Opens events on these CPUs, before anything is recorded; `only`: samples of that VM alone are kept.
+/// Opens events on these CPUs, before the recording begins; `only`: keep only samples of that VM.
 pub(crate) fn open(
     what: Sampling,
     cpus: &[u32],
@@ -39,7 +39,7 @@ pub(crate) fn open(
     Ok(Opened::open(plan, cpus)?)
 }
 
-/// A VM's process, and those of the kernel's that work for it.
+/// A VM's process, and the kernel threads that work for it.
 fn processes(vm: &Vm) -> BTreeSet<u32> {
     let kernels_own = format!("vhost-{}", vm.pid);
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -52,7 +52,7 @@ fn processes(vm: &Vm) -> BTreeSet<u32> {
     pids.filter(is_its).chain([vm.pid]).collect()
 }
 
-/// Begins to sample, into the session's folder.
+/// Starts sampling into the session's folder.
 pub(crate) fn begin(opened: Opened, session: &Folder) -> crate::error::Result<Sampler> {
     let file = |name: &'static str| {
         session.create_new(name).map_err(RecordError::io("make", &session.path().join(name)))
@@ -62,14 +62,14 @@ pub(crate) fn begin(opened: Opened, session: &Folder) -> crate::error::Result<Sa
     Ok(opened.begin(files)?.wait_until_ready()?)
 }
 
-/// Removes what was written, of a recording that did not begin.
+/// Removes the files of a recording that did not begin.
 pub(crate) fn forget(session: &Folder) {
     let _ = session.remove(FILE);
     let _ = session.remove(CLOCK_FILE);
     let _ = session.remove(CODE_FILE);
 }
 
-/// Has a sampler end, which took this many samples a second.
+/// Ends a sampler; `hz` is its rate.
 pub(crate) fn end(sampler: Sampler, hz: u32) -> EndingTask<SamplerSummary> {
     EndingTask::begin("sampled", move || match sampler.end() {
         Ok(sampled) => Ok(summary(&sampled, hz)),

@@ -6,7 +6,7 @@ use tracefs::UnixPair;
 
 use crate::error::{RecordError, Result};
 
-/// Nothing recorded yet, by this version.
+/// An empty recording by this version.
 pub(crate) fn by_this_version() -> Recorded {
     let recorder = concat!("hyperscope ", env!("CARGO_PKG_VERSION")).to_owned();
     Recorded { recorder, ..Recorded::default() }
@@ -17,27 +17,27 @@ pub(crate) const fn clock_pair(pair: UnixPair) -> ClockPair {
     ClockPair { trace_ns, unix_ns, error_ns }
 }
 
-/// Bytes that are kept free for the file: it says what is missing when the disk is full.
+/// Disk space reserved for the file: when the disk is full, it tells what is missing.
 const ROOM_BYTES: usize = 256 << 10;
 
 const ROOM: &str = ".room";
 
-/// Takes the room that the file will need, in a session's folder.
+/// Reserves the file's disk space in a session's folder.
 pub(crate) fn take_room(folder: &Folder) -> Result<()> {
     let result = folder.write_new(ROOM, &vec![0; ROOM_BYTES]);
     result.map_err(RecordError::io("write", &folder.path().join(ROOM)))
 }
 
-/// Gives that room back.
+/// Releases the reserved space.
 pub(crate) fn free_room(folder: &Folder) {
-    // Where there is none, nothing was to be had.
+    // Reserving may have failed on a full disk.
     let _ = folder.remove(ROOM);
 }
 
-/// Writes `session.json` into a session's folder, or again with what was learned since.
+/// Writes `session.json` into a session's folder, or updates it.
 ///
 /// # Errors
-/// When it can't be written: the one that was there stays.
+/// When it can't be written; an existing file stays.
 pub fn write(recorded: &Recorded, folder: &Folder) -> Result<()> {
     free_room(folder);
     let session = Session {
@@ -67,7 +67,7 @@ fn title(recorded: &Recorded) -> String {
     format!("{events} of a host{with} for {seconds} s")
 }
 
-/// A guest's name, and what it calls itself where that is something else.
+/// A guest's name, with its own name for itself if that differs.
 fn with_label(guest: &GuestSummary) -> String {
     match &guest.label {
         Some(label) if *label != guest.name => format!("{} (calls itself {label})", guest.name),
@@ -75,7 +75,7 @@ fn with_label(guest: &GuestSummary) -> String {
     }
 }
 
-/// Machines whose files are there.
+/// Machines with a recording file.
 fn machines(recorded: &Recorded) -> Vec<Machine> {
     let readable = recorded.guests.iter().filter(|guest| guest.clock.is_some());
     let guests = readable.map(|guest| Machine::guest(&guest.file, &guest.name));

@@ -1,4 +1,4 @@
-//! The folder of a session: one recorder has it at a time, and all that a session writes is in it.
+//! The folder of a session: it contains all files of the session, and one recorder at a time uses it.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -23,17 +23,17 @@ use crate::nanoseconds::unix_ns;
 pub(crate) const HOST_FILE: &str = "host.dat";
 /// The folder with the host's pages.
 pub(crate) const PAGES_FOLDER: &str = "host.pages";
-/// Locked by the recorder that has the folder: the kernel gives the lock back however it ends.
+/// Locked by the recorder that uses the folder: the kernel releases the lock however the process ends.
 const MARKER: &str = ".recorder";
 
-/// Sessions of one name in a folder, at most.
+/// Max sessions of one name in a folder.
 const MAX_NUMBERED: u32 = 100_000;
 
-/// How long the kernel may take to let go of the lock of a process that is killed: its threads and
-/// files go one after the other.
+/// Max time for the kernel to release the lock of a killed process: it ends its threads and closes its files one after
+/// another.
 const KERNEL_LETS_GO: Duration = Duration::from_secs(2);
 
-/// A session's folder that this recorder has for itself. Clones are the same one.
+/// A session's folder, locked by this recorder. Clones share the state.
 #[derive(Clone, Debug)]
 pub struct SessionFolder(Arc<Inner>);
 
@@ -41,16 +41,16 @@ pub struct SessionFolder(Arc<Inner>);
 struct Inner {
     folder: Folder,
     made: Made,
-    /// Who gets it at the end.
+    /// The user and group that get it at the end.
     owner: Option<(u32, u32)>,
     marker: File,
 }
 
 impl SessionFolder {
-    /// Takes a new folder for a session.
+    /// Makes a new folder for a session.
     ///
     /// # Errors
-    /// When something of that name is there, or it can't be made.
+    /// When the name is taken, or the folder can't be made.
     pub(crate) fn make(path: &Path, modes: Modes) -> Result<Self> {
         let folder = Folder::make(path, modes).map_err(RecordError::io("make", path))?;
         let session = Self::lock(folder, Made::New, invoking_user())?;
@@ -58,8 +58,7 @@ impl SessionFolder {
         Ok(session)
     }
 
-    /// Creates a folder for a session without a given name: `STEM.hscope`, or if that exists
-    /// `STEM-1.hscope`, or the next number that is free.
+    /// Makes a folder for a session without a given name: `STEM.hscope`, or the first free `STEM-N.hscope`.
     ///
     /// # Errors
     /// When it can't be made.
@@ -80,17 +79,15 @@ impl SessionFolder {
         )))
     }
 
-    /// Takes a folder for a new session, and makes it where there is none. Nothing is written where
-    /// that is refused.
+    /// Locks a folder for a new session; makes it if it does not exist. Writes nothing if that fails.
     ///
     /// # Errors
-    /// When it belongs to another user or can be written by others, another recorder has it, or it
-    /// holds a recording.
+    /// When it belongs to another user or others can write to it, another recorder uses it, or it contains a recording.
     pub fn take(path: &Path, modes: Modes) -> Result<Self> {
         Self::take_observed(path, modes, None)
     }
 
-    /// The same, with each operation in it shown to a test before it is done.
+    /// [`SessionFolder::take`] that shows each operation to a test before it is executed.
     ///
     /// # Errors
     /// As [`SessionFolder::take`].
@@ -101,11 +98,11 @@ impl SessionFolder {
     ) -> Result<Self> {
         let opened = Folder::open_or_make(path, modes, observer);
         let (folder, made) = opened.map_err(RecordError::io("use the folder", path))?;
-        // A recording that is complete has no marker, and is not to get one.
+        // A complete recording has no marker, and must not get one.
         if !folder.holds(MARKER) {
             refuse_recording(&folder)?;
         }
-        // What was there before belongs to whoever made it.
+        // An existing folder stays its owner's.
         let owner = invoking_user().filter(|_| made == Made::New);
         let session = Self::lock(folder, made, owner)?;
         refuse_recording(&session)?;
@@ -113,8 +110,8 @@ impl SessionFolder {
         Ok(session)
     }
 
-    /// Takes a folder for sessions that a flight recorder dumps, and makes it where there is none. What an
-    /// earlier one kept there that was killed becomes a session: its folder.
+    /// Locks a folder for a flight recorder's sessions; makes it if it does not exist. Pages of an earlier recorder
+    /// that was killed become a session, whose folder is returned.
     ///
     /// # Errors
     /// As [`SessionFolder::take`].
@@ -133,7 +130,7 @@ impl SessionFolder {
         Ok((session, earlier_session))
     }
 
-    /// Makes a session of pages that are left here.
+    /// Makes a session of leftover pages.
     fn keep_left(&self) -> Result<PathBuf> {
         let name = flight_sessions::name(self, unix_ns());
         let path = self.path().join(&name);
@@ -146,10 +143,10 @@ impl SessionFolder {
         Ok(path)
     }
 
-    /// Takes the folder of a recorder that is gone, to finish what is in it.
+    /// Locks the folder of a dead recorder, to finish its session.
     ///
     /// # Errors
-    /// When it is not there any more, or not this user's own, or another recorder has it.
+    /// When it is gone, belongs to another user, or another recorder uses it.
     pub(crate) fn take_over(note: &SessionNote) -> Result<Self> {
         let (path, modes) = (&*note.path, Modes::of_files(note.file_mode).unwrap_or_default());
         let folder = Folder::open(path, modes).map_err(RecordError::io("use the folder", path))?;
@@ -182,14 +179,14 @@ impl SessionFolder {
                 }
                 Err(error) => return Err(failed()(error.into())),
             }
-            // Another recorder may have removed it between being opened and being locked.
+            // Another recorder may have removed it between open and lock.
             if folder.is_still(MARKER, &marker) {
                 return Ok(Self(Arc::new(Inner { folder, made, owner, marker })));
             }
         }
     }
 
-    /// Names its holder.
+    /// Notes the process id of the holder.
     fn name_holder(&self) -> Result<()> {
         let mut marker = &self.0.marker;
         let named = marker
@@ -204,7 +201,7 @@ impl SessionFolder {
         self.0.owner.is_some()
     }
 
-    /// Gives it back without a recording: what was made here goes if nothing else is in it.
+    /// Releases it without a recording: removes it if it was made here and is empty.
     pub fn abandon(&self) {
         let _ = self.remove(MARKER);
         if self.0.made == Made::New && self.is_at_its_path() {
@@ -212,14 +209,14 @@ impl SessionFolder {
         }
     }
 
-    /// Gives it back: others may take what is left in it.
+    /// Releases it: other recorders may use it.
     pub fn give_back(&self) {
-        // Where it can't be removed the lock goes with this process.
+        // If it can't be removed, the lock ends with this process.
         let _ = self.remove(MARKER);
     }
 
-    /// Ends the work in it. Where this program was run by `sudo`, the folder belongs to whoever ran
-    /// that from then on, unless it was there before.
+    /// Ends the use of the folder. If this program was run by `sudo`, the folder then belongs to the user who ran it,
+    /// unless the folder existed before.
     ///
     /// # Errors
     /// When it can't be given away.
@@ -229,8 +226,8 @@ impl SessionFolder {
         given.map_err(RecordError::io("give away", self.path()))
     }
 
-    /// Notes that this process records into it: whoever finishes what it leaves if it is killed knows
-    /// by that where it belongs. That holds until the last one of these is dropped.
+    /// Notes that this process records into the folder: if it is killed, the cleanup uses this note. Valid until the
+    /// last one of these owners is dropped.
     ///
     /// # Errors
     /// When it can't be noted.
@@ -257,17 +254,17 @@ impl Deref for SessionFolder {
     }
 }
 
-/// What the recorder that has a folder says of itself there.
+/// The holder's note in a folder.
 fn holder(marker: &mut File) -> String {
     let mut text = String::new();
-    // It is a number; whatever else somebody put there is not shown.
+    // Shows only a number, nothing else that another program may have written.
     let _ = marker.take(16).read_to_string(&mut text);
     text.trim()
         .parse::<u32>()
         .map_or_else(|_| "another process".into(), |pid| format!("process {pid}"))
 }
 
-/// Who ran `sudo`, if root got here by that.
+/// The user who ran `sudo`, if this process runs under it.
 pub(crate) fn invoking_user() -> Option<(u32, u32)> {
     let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
     let user = number("SUDO_UID").filter(|_| geteuid().is_root())?;

@@ -1,10 +1,10 @@
-//! Numbers of sessions and traces, as `channel` makes them.
+//! Random numbers of sessions and traces, from `channel`.
 
 use std::path::Path;
 
 use crate::error::{RecordError, Result};
 
-/// A number that no other session has.
+/// A random number, unique among sessions.
 ///
 /// # Errors
 /// When the kernel has no random numbers.
@@ -28,7 +28,7 @@ mod tests {
     use crate::in_guests::InGuests;
     use crate::nanoseconds::unix_ns;
 
-    /// An agent that answers one host; the session's number that it was given.
+    /// An agent that answers one host; returns its session number.
     fn agent(path: PathBuf) -> thread::JoinHandle<u64> {
         let listener = UnixListener::bind(path).unwrap();
         thread::spawn(move || {
@@ -58,7 +58,7 @@ mod tests {
         let ready = guests::connect(&addresses, &InGuests::default(), host, &stop).unwrap();
         assert_eq!(ready.len(), 2);
         let [a, b] = agents.map(|agent| agent.join().unwrap());
-        // A time of these years, or a number near another, is as good as impossible by chance.
+        // A number near the current time, or near another number, is practically impossible by chance.
         for (number, other) in [(a, b), (a, before), (b, before), (a, 7), (b, 7)] {
             assert!(number.abs_diff(other) > 1 << 24, "{a:#x} {b:#x} at {before:#x}");
         }

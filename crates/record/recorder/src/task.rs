@@ -1,5 +1,4 @@
-//! Threads whose ends are waited for no longer than until a deadline: what a guest does may hold
-//! the thread, but not the caller that waits for it.
+//! Threads whose ends are waited for only until a deadline: a guest may block the thread, but not its caller.
 
 use std::io;
 use std::thread::{self, JoinHandle};
@@ -7,14 +6,14 @@ use std::thread::{self, JoinHandle};
 use os::confine::Confined;
 use os::waits::{Deadline, Signal, Wait};
 
-/// A thread that says when it is done.
+/// A thread that signals its end.
 #[derive(Debug)]
 pub(crate) struct Task<T> {
     done: Signal,
     thread: JoinHandle<T>,
 }
 
-/// Gives the signal when dropped, as it is when the thread panics, too.
+/// Sets the signal on drop, even if the thread panics.
 struct Done(Signal);
 
 impl Drop for Done {
@@ -23,17 +22,17 @@ impl Drop for Done {
     }
 }
 
-/// What came of a thread.
+/// The result of a thread.
 #[derive(Debug)]
 pub(crate) enum Outcome<T> {
     Done(T),
     Panicked,
-    /// It has not ended in time, and is left to itself.
+    /// It did not end in time, and is abandoned.
     StillBusy,
 }
 
 impl<T: Send + 'static> Task<T> {
-    /// Starts it, confined as it says.
+    /// Starts a confined thread.
     pub(crate) fn spawn(
         name: String,
         confined: Confined,
@@ -49,27 +48,27 @@ impl<T: Send + 'static> Task<T> {
         Ok(Self { done, thread })
     }
 
-    /// Whether it has ended, waiting for that as long as `wait` says.
+    /// Whether it has ended, after a wait.
     pub(crate) fn is_over(&self, wait: Wait<'_>) -> bool {
         self.done.wait_within(wait)
     }
 
-    /// Waits for its end, no longer than `wait` says.
+    /// Waits for its end.
     pub(crate) fn end(self, wait: Wait<'_>) -> Outcome<T> {
         if !self.is_over(wait) {
             return Outcome::StillBusy;
         }
-        // All that is left to do for it is to return.
+        // The thread has nothing left to do but return.
         self.thread.join().map_or(Outcome::Panicked, Outcome::Done)
     }
 }
 
-/// What writes next to the recording, once it was asked to end.
+/// A stream next to the recording that was asked to end.
 #[derive(Debug)]
 pub(crate) struct EndingTask<T>(io::Result<Task<Result<T, String>>>);
 
 impl<T: Send + 'static> EndingTask<T> {
-    /// Has a thread end it, which gives what came of it, or what went wrong.
+    /// Ends it in a thread, which returns the result or the error.
     pub(crate) fn begin(
         thread: &str,
         end: impl FnOnce() -> Result<T, String> + Send + 'static,
@@ -77,13 +76,12 @@ impl<T: Send + 'static> EndingTask<T> {
         Self(Task::spawn(thread.to_owned(), Confined::WORKER, end))
     }
 
-    /// Whether it has ended, waiting for that until then.
+    /// Whether it has ended, after a wait until the deadline.
     pub(crate) fn is_over(&self, until: Deadline) -> bool {
         self.0.as_ref().map_or(true, |task| task.is_over(Wait::until(until)))
     }
 
-    /// What came of it, waiting for that no longer than this. What went wrong is among the faults, after
-    /// `what`.
+    /// Its result, after a wait until the deadline. Adds an error to the faults, after `what`.
     pub(crate) fn end(self, until: Deadline, what: &str, faults: &mut Vec<String>) -> Option<T> {
         let why = match self.0.map(|task| task.end(Wait::until(until))) {
             Ok(Outcome::Done(Ok(came))) => return Some(came),

@@ -1,9 +1,8 @@
-//! A guest that is recorded together with its host, by trace-cmd's agent in it.
+//! Records a guest with trace-cmd's agent.
 //!
-//! The agent is trace-cmd's own (`trace-cmd agent`, version 3 of its protocol, see
-//! `channel::wire::trace_cmd`). It is asked to record as `trace-cmd record -A` asks it, and what it sends
-//! becomes the same file as that of a guest with hyperscope-agent. Everything that it sends is
-//! bounded, and received by its own threads: a guest blocks no other.
+//! The agent is trace-cmd's own (`trace-cmd agent`, version 3 of its protocol, see `channel::wire::trace_cmd`). It gets
+//! the same request as from `trace-cmd record -A`, and its data becomes the same file as that of a guest with
+//! hyperscope-agent. All data is bounded, and each guest has its own receiving threads: a guest blocks no other.
 
 mod address;
 mod arguments;
@@ -42,31 +41,30 @@ use self::metadata::Metadata;
 use self::pages::{PageStream, PageTaker};
 use self::time_sync::{Offered, TimeSync};
 
-/// How long connections may take.
+/// Max time to connect.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long an agent may take to answer: it sets up tracing before it does.
+/// Max time for an agent to answer: it sets up tracing before.
 const ANSWER: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 30 });
-/// How long a guest usually takes to begin to record: the agent sends all its texts then.
+/// Default max time for a guest to begin: the agent sends all its texts first.
 const BEGIN_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long an agent is given to switch tracing on once its pages are fetched. It does not say when
-/// it has.
+/// Time for an agent to enable tracing after its page streams are connected. The agent does not report when it has.
 const SETTLE: Duration = Duration::from_millis(200);
-/// CPUs that a guest may have: each has a thread here. KVM's guests have 1024 at most on x86, unless
-/// its kernel is built for more.
+/// Max CPUs of a guest: each has a thread here. KVM guests have at most 1024 on x86, unless the host's kernel is built
+/// for more.
 const MAX_CPUS: usize = 1024;
 
-/// A guest whose agent has agreed to record, and waits for its host to begin.
+/// A guest whose agent has accepted the request, and waits for its host to begin.
 #[derive(Debug)]
 pub(crate) struct Ready {
     address: GuestAddress,
     agent: TraceCmd,
     response: Response,
-    /// Explicit events, to be looked for in what the agent says that it records.
+    /// Events named in the request, to compare with those that the agent records.
     events: Vec<String>,
     sync: Option<TimeSync>,
 }
 
-/// The agent of a guest that is recorded.
+/// The agent of a recorded guest.
 #[derive(Debug)]
 struct TraceCmdAgent {
     started: Started,
@@ -75,17 +73,16 @@ struct TraceCmdAgent {
     stop_pages: Signal,
     streams: Vec<PageStream>,
     control_loop: ControlLoop,
-    /// Events that it should record, and does not.
+    /// Requested events that it does not record.
     faults: Vec<String>,
 }
 
 impl Ready {
-    /// Connects to a guest's agent, has it get ready, and relates the two machines' clocks for the
-    /// first time. `host` is the host's trace clock, which the guest has to use, too; `trace_id` that
-    /// of the host's recording.
+    /// Connects to a guest's agent, sends the request, and synchronises clocks for the first time. `host` is the host's
+    /// trace clock, which the guest must use as well; `trace_id` is that of the host's recording.
     ///
     /// # Errors
-    /// When there is no answer, the peer is not such an agent, or it can't serve the request.
+    /// When there is no answer, the peer is not such an agent, or it does not support the request.
     pub(crate) fn connect(
         address: GuestAddress,
         what: &InGuests,
@@ -129,7 +126,7 @@ impl Ready {
         Ok(Self { address, agent, response, events: what.events.clone(), sync })
     }
 
-    /// Begins to take the pages of each CPU.
+    /// Starts receiving the pages of each CPU.
     fn streams(&self, taker: &PageTaker, limit: &StartLimit) -> io::Result<Vec<PageStream>> {
         let ports = (0..).zip(&self.response.ports);
         let stream = |(cpu, &port)| {
@@ -153,7 +150,7 @@ impl ReadyGuest for Ready {
         BEGIN_TIMEOUT
     }
 
-    /// Begins with what the agent says of how its pages are to be read.
+    /// Receives the agent's texts that decode its pages.
     fn begin(
         mut self: Box<Self>,
         what: &InGuests,
@@ -196,7 +193,7 @@ impl ReadyGuest for Ready {
         std::thread::sleep(SETTLE);
         let identity = GuestIdentity {
             name,
-            // trace-cmd knows no other TCP than the plain one: nobody has to ask for it.
+            // trace-cmd has only plain TCP, so the prefix needs no `plain`.
             channel: format!("trace-cmd:{}", self.address.channel).replace("tcp-plain:", "tcp:"),
             vm: self.address.vm,
             trace_id: self.response.trace_id,
@@ -257,7 +254,7 @@ impl Agent for TraceCmdAgent {
     }
 }
 
-/// Another port of the agent's machine.
+/// Connects to another port of the agent's machine.
 fn connect_to_port(
     channel: &HostAddress,
     port: u32,
@@ -278,10 +275,10 @@ fn connect_to_port(
     address.connect(limit.at_most(CONNECT).until.remaining())
 }
 
-/// Advice when nothing listens there.
+/// Adds advice if nothing listens there.
 fn nobody(channel: &HostAddress, error: &io::Error) -> io::Error {
     let hint = match (error.kind(), channel) {
-        // A port of vsock on which nobody listens resets the connection.
+        // A vsock port without a listener resets the connection.
         (io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset, _) => {
             "; start `trace-cmd agent` there (or hyperscope-agent --trace-cmd), or give its port"
         }
@@ -292,12 +289,12 @@ fn nobody(channel: &HostAddress, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{error}{hint}"))
 }
 
-/// trace-cmd's agent sets up tracing once it has answered, and ends where that fails.
+/// trace-cmd's agent sets up tracing after its answer, and exits if that fails.
 fn ended(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{error}; see the agent's own output"))
 }
 
-/// The answer to the request.
+/// Receives the response to the request.
 fn response(agent: &mut TraceCmd, wait: Wait<'_>) -> io::Result<Response> {
     let text = loop {
         break match agent.receive(wait) {

@@ -1,10 +1,10 @@
-//! Tracers of functions: what agents are asked for, and what the summary says about it.
+//! Function tracers: the requests to agents, and their part of the summary.
 
 use channel::wire::TracedFunctions;
 use session_json::TracerSummary;
 use tracefs::FunctionTracer;
 
-/// What the summary of a recording says about a tracer that got this many functions.
+/// A tracer's part of the summary, with its number of functions.
 pub(crate) fn summary(tracer: &FunctionTracer, functions: Option<usize>) -> TracerSummary {
     let plan = tracer.clone();
     TracerSummary {
@@ -18,13 +18,13 @@ pub(crate) fn summary(tracer: &FunctionTracer, functions: Option<usize>) -> Trac
     }
 }
 
-/// The same for hyperscope-agent.
+/// The request to hyperscope-agent.
 pub(crate) fn for_agent(tracer: &FunctionTracer) -> TracedFunctions {
     let FunctionTracer { returns, functions, except, within, depth } = tracer.clone();
     TracedFunctions { returns, functions, except, within, depth }
 }
 
-/// The same for trace-cmd's agent: arguments of `trace-cmd record`.
+/// The request to trace-cmd's agent: arguments of `trace-cmd record`.
 pub(crate) fn for_trace_cmd(tracer: &FunctionTracer) -> Vec<String> {
     let mut arguments = vec!["-p".to_owned(), tracer.name().to_owned()];
     let lists = [("-l", &tracer.functions), ("-n", &tracer.except), ("-g", &tracer.within)];

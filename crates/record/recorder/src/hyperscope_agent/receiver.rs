@@ -1,4 +1,4 @@
-//! Threads that take what a guest sends on its page streams.
+//! Threads that receive a guest's page streams.
 
 use std::convert::Infallible;
 use std::io;
@@ -16,35 +16,34 @@ use crate::error::Result;
 use crate::guest::{Arriving, GuestFiles};
 use crate::task::{Outcome, Task};
 
-/// Bytes read at once; fewer where there are many streams, so that all of them read no more at once
-/// than [`ALL_READ_BYTES`].
+/// Max bytes per read; less with many streams, so that all of them together read at most [`ALL_READ_BYTES`] at once.
 const READ_BYTES: usize = 256 << 10;
 const ALL_READ_BYTES: usize = 16 << 20;
-/// The longest single wait; nothing happens in between.
+/// Max time of a single wait; nothing happens in between.
 const LOOK: Duration = Duration::from_secs(60);
-/// How long the bytes after a batch of pages may take before the batch counts as whole.
+/// Max time for the bytes after a batch of pages to arrive before the batch counts as complete.
 const CONFIRM: Duration = Duration::from_millis(200);
-/// How long nothing may come after the agent has said that it has sent everything, before that is
-/// believed. Within the time that guests have for their end.
+/// After the agent's last message, a stream counts as complete if nothing arrives for this time. It is shorter than the
+/// time that guests have to end.
 const REST: Duration = Duration::from_millis(300);
 
-/// Threads that take the page streams of one guest.
+/// Threads that receive a guest's page streams.
 #[derive(Debug)]
 pub(crate) struct Receivers {
     session: u64,
     files: Arc<GuestFiles>,
-    /// The agent says nothing any more.
+    /// Set after the agent's last message.
     stop: Signal,
     ending: Ending,
     read_bytes: usize,
     threads: Mutex<Vec<Task<io::Result<()>>>>,
 }
 
-/// Page streams that a guest may have.
+/// Max page streams of a guest.
 const MAX_STREAMS: usize = 512;
 
 impl Receivers {
-    /// For a guest that says how many page streams it makes.
+    /// For a guest that will open its own page streams.
     pub(crate) fn new(
         session: u64,
         files: Arc<GuestFiles>,
@@ -57,7 +56,7 @@ impl Receivers {
         Ok(Self { session, files, stop, ending, read_bytes, threads: Mutex::default() })
     }
 
-    /// Begins to take the pages of one more stream.
+    /// Starts receiving another stream.
     pub(crate) fn add(&self, stream: Stream) -> io::Result<()> {
         let mut threads = self.threads.lock();
         if threads.len() >= MAX_STREAMS {
@@ -77,7 +76,7 @@ impl Receivers {
         Ok(())
     }
 
-    /// Begins to take the pages of rings in shared memory.
+    /// Starts reading the rings in shared memory.
     pub(crate) fn add_rings(&self, rings: Vec<PageConsumer>) -> io::Result<()> {
         if rings.is_empty() {
             return Ok(());
@@ -93,7 +92,7 @@ impl Receivers {
         Ok(())
     }
 
-    /// Waits until what is still on its way has come, no longer than this; what went wrong.
+    /// Waits for pages in transit until the deadline; returns errors.
     pub(crate) fn end(&self, until: Deadline) -> Vec<io::Error> {
         self.stop.set();
         let threads = std::mem::take(&mut *self.threads.lock());
@@ -103,7 +102,7 @@ impl Receivers {
             Outcome::StillBusy => Some(io::Error::other("its thread did not end")),
         };
         let mut faults: Vec<io::Error> = threads.into_iter().filter_map(end).collect();
-        // Of hundreds of streams one is enough to report.
+        // One error is enough if hundreds of streams fail the same way.
         faults.dedup_by_key(|fault| fault.to_string());
         faults
     }
@@ -112,7 +111,7 @@ impl Receivers {
 /// The fault for page streams that had not ended when the wait was over.
 const CUT: &str = "page streams continued after the end and were closed";
 
-/// What a thread that takes pages knows.
+/// State of a receiving thread.
 struct Taker {
     files: Arc<GuestFiles>,
     stop: Signal,
@@ -125,7 +124,7 @@ impl Taker {
         let mut decoder = PageDecoder::new(session);
         let mut arriving = Arriving::new(&self.files);
         let ended = loop {
-            // Asked before each read: a stream that never runs dry must end, too.
+            // Checked before each read: an endless stream must end, too.
             if self.ending.is_over() {
                 break Err(io::Error::new(io::ErrorKind::TimedOut, CUT));
             }
@@ -145,7 +144,7 @@ impl Taker {
                     arriving.flush();
                     continue;
                 }
-                // The guest, or the machine it is in, is gone: what came before counts.
+                // The guest, or its machine, is gone: the pages before count.
                 Err(_) => break Ok(()),
             };
             let Ok(()) = decoder.push(buffer.get(..read).unwrap_or_default(), |piece| {
@@ -162,11 +161,11 @@ impl Taker {
     }
 }
 
-/// Leaves out what a recording before has left in rings, as far as there is time for that.
+/// Discards what an earlier recording left in the rings, as far as time permits.
 pub(crate) fn discard(rings: &mut [PageConsumer], limit: &StartLimit) {
     for ring in rings {
         let mut page = vec![0; ring.page_bytes()];
-        // A ring has no more pages than these unless somebody fills it right now.
+        // A ring has at most this many pages, unless the guest is filling it right now.
         for at in 0..MAX_IN_RING {
             let is_late = at % AT_ONCE == 0 && limit.wait(|wait| wait.is_over());
             if is_late || ring.next_into(&mut page).is_none() {
@@ -176,12 +175,12 @@ pub(crate) fn discard(rings: &mut [PageConsumer], limit: &StartLimit) {
     }
 }
 
-/// Pages that a ring may have; far more than any does.
+/// Max pages of a ring, far more than a real one has.
 const MAX_IN_RING: u32 = 1 << 20;
-/// Pages taken of one ring before the next has its turn.
+/// Pages read from a ring before the next one has its turn.
 const AT_ONCE: u32 = 64;
 
-/// Whether the rings were valid; otherwise uncounted pages may be missing.
+/// Fails if a ring was damaged: uncounted pages may be missing.
 fn sound(rings: &[PageConsumer]) -> io::Result<()> {
     let damage = rings.iter().map(|ring| ring.totals().damage).fold(0, u64::saturating_add);
     if damage == 0 {
@@ -195,7 +194,7 @@ impl Taker {
         let longest = rings.iter().map(PageConsumer::page_bytes).max().unwrap_or(0);
         let (mut page, mut poller) = (vec![0; longest], Poller::default());
         loop {
-            // Asked before the rings: what was in them by then is taken.
+            // Checked before the rings are read: pages that were in them at that time are read.
             let is_last = self.stop.is_set();
             let mut found = false;
             for ring in &mut rings {
@@ -207,7 +206,7 @@ impl Taker {
             if is_last && !found {
                 return sound(&rings);
             }
-            // A guest may fill its rings for ever.
+            // A guest may fill its rings endlessly.
             if self.ending.is_over() {
                 sound(&rings)?;
                 return Err(io::Error::new(io::ErrorKind::TimedOut, CUT));
@@ -218,7 +217,7 @@ impl Taker {
         }
     }
 
-    /// Takes some pages of a ring; whether there were any.
+    /// Reads some pages of a ring; true if there were any.
     fn take_ring(&self, ring: &mut PageConsumer, page: &mut [u8]) -> bool {
         let page = page.get_mut(..ring.page_bytes()).unwrap_or_default();
         for at in 0..AT_ONCE {

@@ -1,8 +1,8 @@
-//! The samples that a guest sends, in files next to its recording: a perf.data, how its clock goes, and the code of its
-//! kernel where they saw it.
+//! A guest's samples, in files next to its recording: a perf.data, its clock readings, and the kernel code around the
+//! samples.
 //!
-//! Nothing of them is looked at here. A part that doesn't follow the one before ends a file: what comes after a
-//! gap would look like damage.
+//! The content is not checked here. A part that does not follow the previous one ends its file: bytes after a gap would
+//! look like damage.
 
 use std::io::Write;
 
@@ -18,22 +18,22 @@ use crate::guest::GuestFiles;
 use crate::hyperscope_agent::kernel_code::{self, GuestCode};
 use crate::samples::Sampling;
 
-/// What a guest may say that made its samples.
+/// Valid event names in a guest's message.
 const EVENTS: [&str; 2] = [SampledEvent::Cycles.name(), SampledEvent::CpuClock.name()];
 
-/// A file that comes in parts.
+/// A file that arrives in parts.
 #[derive(Debug)]
 struct Arriving {
     name: String,
     file: OutFile,
     written: u64,
-    /// Nothing more is written to it, because of that.
+    /// Why nothing more is written to it.
     ended: Option<String>,
-    /// Bytes that were left out since, or did not come.
+    /// Bytes dropped since, or never received.
     missing: u64,
 }
 
-/// The files of a guest that was asked to sample.
+/// The sample files of a guest.
 #[derive(Debug)]
 pub(crate) struct GuestSamples {
     sampling: Sampling,
@@ -43,7 +43,7 @@ pub(crate) struct GuestSamples {
     end: Option<SamplesEnd>,
 }
 
-/// What came of it.
+/// The result of sampling a guest.
 #[derive(Debug)]
 pub(crate) struct GuestSampled {
     pub(crate) summary: SamplerSummary,
@@ -51,7 +51,7 @@ pub(crate) struct GuestSampled {
 }
 
 impl GuestSamples {
-    /// Makes the files in a session, for the guest of this name.
+    /// Makes the files of a guest in a session.
     pub(crate) fn new(
         sampling: Sampling,
         session: &Folder,
@@ -68,7 +68,7 @@ impl GuestSamples {
         })
     }
 
-    /// What asks for them, and for the code.
+    /// The requests for samples and code.
     pub(crate) fn requests(&self) -> Vec<Message> {
         let event = match self.sampling.event {
             None => SampleEvent::Best,
@@ -79,7 +79,7 @@ impl GuestSamples {
         [samples].into_iter().chain(self.code.as_ref().map(|_| GuestCode::request())).collect()
     }
 
-    /// Takes a part, and room for it among the guest's files.
+    /// Adds a part, and reserves quota for it.
     pub(crate) fn take(&mut self, part: &SamplePart, files: &GuestFiles) {
         let to = match part.file {
             SampleFile::Samples => &mut self.samples,
@@ -88,7 +88,7 @@ impl GuestSamples {
         to.take(part, files);
     }
 
-    /// Takes a piece of the kernel's code.
+    /// Adds a piece of kernel code.
     pub(crate) fn take_code(&mut self, piece: &CodePiece, files: &GuestFiles) {
         if let Some(code) = &mut self.code {
             code.take(piece, files);
@@ -99,7 +99,7 @@ impl GuestSamples {
         self.end.get_or_insert(end);
     }
 
-    /// What came of it, when nothing more comes.
+    /// The result, after the last part.
     pub(crate) fn finish(mut self) -> GuestSampled {
         let mut faults = Vec::new();
         let silent = self.end.is_none() && self.samples.written == 0;
@@ -130,7 +130,7 @@ impl GuestSamples {
             event: EVENTS.into_iter().find(|name| *name == end.event).map(str::to_owned),
             hz: self.sampling.hz,
             samples,
-            // What did not come is not counted by anybody.
+            // The guest's count does not include samples that did not arrive.
             lost: end.lost.filter(|_| !is_cut && self.samples.missing == 0),
             throttled: end.throttled,
             earlier: None,
@@ -166,13 +166,13 @@ impl Arriving {
         }
     }
 
-    /// This many bytes were sent in all.
+    /// Notes the total number of bytes that the guest sent.
     fn expect(&mut self, bytes: u64) {
         self.missing = self.missing.max(bytes.saturating_sub(self.written));
     }
 }
 
-/// Removes what was written, of a guest whose recording did not begin.
+/// Removes the files of a guest whose recording did not begin.
 pub(crate) fn forget(session: &Folder, guest: &str) {
     for name in names(guest) {
         let _ = session.remove(&name);
@@ -180,7 +180,7 @@ pub(crate) fn forget(session: &Folder, guest: &str) {
     forget_code(session, guest);
 }
 
-/// Removes the file of the kernel's code, which is empty where nothing of it came.
+/// Removes the code file, which is empty if no code arrived.
 pub(crate) fn forget_code(session: &Folder, guest: &str) {
     let _ = session.remove(&kernel_code::name(guest));
 }
@@ -294,7 +294,7 @@ mod tests {
         let (file, bytes, faults) = store_pieces(1 << 20, &pieces);
         assert_eq!(file, elf(&[(16, b"abc"), (64, b"d")]));
         assert_eq!((bytes, faults), (Some(file.len() as u64), vec![]));
-        // An agent that keeps none.
+        // An agent that sends no code.
         assert_eq!(store_pieces(1 << 20, &[]), (vec![], None, vec![]));
     }
 

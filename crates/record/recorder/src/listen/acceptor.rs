@@ -11,19 +11,19 @@ use os::waits::{Signal, Wait};
 
 use super::Shared;
 
-/// The longest single wait; nothing happens in between.
+/// Max time of a single wait; nothing happens in between.
 const LOOK: Duration = Duration::from_secs(60);
-/// How long to wait after an error of the system while accepting connections.
+/// Pause after a failed accept.
 const AFTER_ERROR: Duration = Duration::from_millis(100);
 
-/// Takes connections until all is over, and hands on those that say what they want: it is confined,
-/// and may not do that itself.
+/// Accepts connections until the end, and passes on those with a first message: this thread is confined, and may not
+/// handle them itself.
 pub(super) fn watch(mut arrivals: Arrivals, stop: &Signal, arrived: &SyncSender<Arrival>) {
     let early = [stop.fd()];
     while !stop.is_set() {
         match arrivals.next(Wait::at_most(LOOK).or(&early)) {
             Ok(Some(arrival)) => {
-                // Whoever takes them is there as long as this.
+                // The receiver lives as long as this thread.
                 let _ = arrived.send(arrival);
             }
             Ok(None) => {}
@@ -32,7 +32,7 @@ pub(super) fn watch(mut arrivals: Arrivals, stop: &Signal, arrived: &SyncSender<
     }
 }
 
-/// Gives an arrival what it came for.
+/// Handles a connection by its first message.
 pub(super) fn admit(arrival: Arrival, shared: &Arc<Shared>) {
     let Arrival { control, first: (session, message), peer, .. } = arrival;
     match message {

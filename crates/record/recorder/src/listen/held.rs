@@ -1,5 +1,5 @@
-//! What sessions of an identity hold on disk. Whose a session is stands in a file of it, which is
-//! there as soon as the session is: a recorder that is killed leaves it, too.
+//! Disk space of an identity's sessions. A file in each session names its identity from the start, so that a killed
+//! recorder leaves it, too.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -10,22 +10,22 @@ use os::folder::Folder;
 
 use crate::error::{RecordError, Result};
 
-/// The file in a session's folder that says whose it is.
+/// The file in a session's folder that names its identity.
 const FILE: &str = ".identity";
-/// It is no longer than that.
+/// Max size of the file.
 const MAX_BYTES: u64 = 200;
-/// Folders in a session's, and in those.
+/// Max depth of folders in a session.
 const DEPTH: u32 = 4;
-/// What a file's blocks are counted in.
+/// Unit of a file's block count.
 const BLOCK_BYTES: u64 = 512;
 
-/// Notes in a new session's folder whose it is.
+/// Notes the identity in a new session's folder.
 pub(super) fn note(folder: &Folder, party: &Peer) -> Result<()> {
     let written = folder.write_new(FILE, format!("{party}\n").as_bytes());
     written.map_err(RecordError::io("write", &folder.path().join(FILE)))
 }
 
-/// Bytes on disk of all sessions of an identity in a folder.
+/// Disk space of all sessions of an identity in a folder.
 pub(super) fn held_bytes(to: &Path, party: &Peer) -> u64 {
     let Ok(entries) = fs::read_dir(to) else { return 0 };
     let sessions = entries.flatten().map(|entry| entry.path());

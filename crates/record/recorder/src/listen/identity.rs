@@ -1,25 +1,24 @@
-//! Who a guest is that has connected by itself: what the kernel or its key says. What it calls itself
-//! is a label and nothing more.
+//! The identity of a connected guest: from the kernel or its key. The guest's own name is only a label.
 
 use channel::{HostAddress, Peer};
 use vms::{GuestAddress, Vm, file_name};
 
-/// Names that are given by identity begin with these: a VM that is called so is not called by its name.
+/// Prefixes of identity names: a VM with such a name is not called by it.
 const OWN_NAMES: [&str; 4] = ["cid-", "tls-", "tcp-", "unix"];
 
-/// A guest that has connected by itself.
+/// A guest that has connected.
 #[derive(Debug)]
 pub(super) struct Identity {
-    /// Who it is, for its quota and its share of places.
+    /// Its identity, for its quota and its share of places.
     pub(super) party: Peer,
-    /// The name that it is recorded under, and its VM where this host knows it.
+    /// The name of its recording, and its VM if known to this host.
     pub(super) address: GuestAddress,
-    /// Why the VM's name is not used where one claims to be it.
+    /// Why it does not get the name of a VM that claims to be this guest.
     pub(super) doubt: Option<String>,
 }
 
 impl Identity {
-    /// The guest at the other end of a connection, among VMs that run.
+    /// The guest at the other end of a connection, looked up among the running VMs.
     pub(super) fn for_peer(peer: &Peer, vms: &[Vm]) -> Self {
         let (channel, own_name) = match peer {
             Peer::Vsock(cid) => {
@@ -48,7 +47,7 @@ impl Identity {
     }
 }
 
-/// The name of a VM that no other claims, and that is no name of an identity.
+/// The name of a VM, if no other VM claims it and it is not an identity name.
 fn name_of(vm: &Vm, vms: &[Vm]) -> Result<String, String> {
     vms::called(vms, &vm.name).map_err(|error| error.to_string())?;
     let name = file_name(&vm.name);
@@ -80,12 +79,12 @@ mod tests {
         assert_eq!(name(Peer::Vsock(3)), "web");
         assert_eq!(identity_of(Peer::Vsock(3)).address.vm.unwrap().pid, 70);
         assert_eq!(name(Peer::Vsock(9)), "cid-9");
-        // Two claim this number: neither is believed.
+        // Two VMs claim this CID: neither is believed.
         let two = identity_of(Peer::Vsock(4));
         assert_eq!((two.address.name.as_str(), two.address.vm.is_some()), ("cid-4", false));
         let doubt = two.doubt.unwrap();
         assert!(doubt.contains("process 71") && doubt.contains("process 72"), "{doubt}");
-        // Nor does a VM get the name of another's identity.
+        // A VM does not get another's identity name, either.
         assert_eq!(name(Peer::Vsock(5)), "cid-5");
         assert_eq!(name(Peer::Tls(Fingerprint([0x1f; 32]))), "tls-1f1f1f1f1f1f1f1f");
         assert_eq!(name(Peer::Tcp("10.0.0.7".parse().unwrap())), "tcp-10.0.0.7");

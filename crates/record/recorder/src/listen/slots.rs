@@ -1,4 +1,4 @@
-//! Who may be recorded now: how many guests at a time, of each identity, and how often each may start again.
+//! Limits on recorded guests: in total, per identity, and how often each may start again.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -7,25 +7,24 @@ use channel::Peer;
 
 use crate::guest::Quota;
 
-/// Guests of one address at a time, over TCP without certificates: several guests may share
-/// the address. Everybody else is one machine.
+/// Max guests per IP address over TCP without certificates: several guests may share the address. Any other identity is
+/// one machine.
 const OF_ONE_ADDRESS: usize = 8;
-/// Sessions that an identity may begin at once, and how long until it may begin another: one that is
-/// begun again and again makes files each time.
+/// Rate limit for sessions of an identity: each start makes files.
 const SESSIONS: RateLimit = RateLimit { at_once: 10, every: Duration::from_secs(30) };
-/// Refusals of an identity that are reported at once, and how long until another is.
+/// Rate limit for reported refusals of an identity.
 const REFUSALS: RateLimit = RateLimit { at_once: 5, every: Duration::from_secs(10) };
-/// Identities that are remembered; those that have done nothing for long are not.
+/// Max identities to remember; those that were idle for long are forgotten.
 const MAX_REMEMBERED: usize = 4096;
 
-/// How often something may happen.
+/// A rate limit.
 #[derive(Clone, Copy, Debug)]
 struct RateLimit {
     at_once: u32,
     every: Duration,
 }
 
-/// How often it may happen now.
+/// Remaining events at a time.
 #[derive(Clone, Copy, Debug)]
 struct Remaining {
     times: u32,
@@ -33,7 +32,7 @@ struct Remaining {
 }
 
 impl RateLimit {
-    /// What is left at a time.
+    /// The remaining events at a later time.
     fn at(self, remaining: Remaining, now: Instant) -> Remaining {
         let passed = now.saturating_duration_since(remaining.since);
         let more = u32::try_from(passed.as_nanos() / self.every.as_nanos().max(1));
@@ -46,7 +45,7 @@ impl RateLimit {
     }
 }
 
-/// How often each identity may do something.
+/// Rate limits per identity.
 #[derive(Debug)]
 struct RateLimits {
     limit: RateLimit,
@@ -58,7 +57,7 @@ impl RateLimits {
         Self { limit, remaining: HashMap::new() }
     }
 
-    /// Takes one of the times that are left; false when none is.
+    /// Takes one event; false if none is left.
     fn take(&mut self, party: &Peer, now: Instant) -> bool {
         let limit = self.limit;
         if self.remaining.len() >= MAX_REMEMBERED {
@@ -66,7 +65,7 @@ impl RateLimits {
         }
         let remaining = self.remaining.get(party).copied();
         let remaining = remaining.unwrap_or(Remaining { times: limit.at_once, since: now });
-        // This many at once are one party that has many names.
+        // So many identities at once are one peer with many addresses.
         let is_known = self.remaining.contains_key(party) || self.remaining.len() < MAX_REMEMBERED;
         let remaining = limit.at(remaining, now);
         let Some(times) = remaining.times.checked_sub(1).filter(|_| is_known) else { return false };
@@ -75,7 +74,7 @@ impl RateLimits {
     }
 }
 
-/// Guests that are recorded, by identity.
+/// Recorded guests, by identity.
 #[derive(Debug)]
 pub(super) struct GuestSlots {
     most: usize,
@@ -87,7 +86,7 @@ pub(super) struct GuestSlots {
 #[derive(Debug, Default)]
 struct PartySlots {
     guests: usize,
-    /// What is left of its quota, once a session of it has begun.
+    /// Remaining quota of an identity with a running session.
     quota: Option<Quota>,
 }
 
@@ -101,7 +100,7 @@ impl GuestSlots {
         }
     }
 
-    /// Guests that are recorded now.
+    /// Number of guests that are being recorded.
     pub(super) fn count(&self) -> usize {
         self.parties.values().map(|slots| slots.guests).sum()
     }
@@ -109,7 +108,7 @@ impl GuestSlots {
     /// Takes a place for a guest.
     ///
     /// # Errors
-    /// When there is none, or its identity has as many as it may have.
+    /// When no place is free, or its identity has reached its limit.
     pub(super) fn take(&mut self, party: &Peer) -> Result<(), String> {
         let of_one = if matches!(party, Peer::Tcp(_)) { OF_ONE_ADDRESS } else { 1 };
         if self.count() >= self.most {
@@ -126,7 +125,7 @@ impl GuestSlots {
         Ok(())
     }
 
-    /// Gives a place back.
+    /// Releases a place.
     pub(super) fn give_back(&mut self, party: &Peer) {
         if let Some(slots) = self.parties.get_mut(party) {
             slots.guests = slots.guests.saturating_sub(1);
@@ -139,7 +138,7 @@ impl GuestSlots {
     /// Begins a session of an identity.
     ///
     /// # Errors
-    /// When it has begun too many of late.
+    /// When it has begun too many recently.
     pub(super) fn begin_session(&mut self, party: &Peer) -> Result<(), String> {
         if self.sessions.take(party, Instant::now()) {
             return Ok(());
@@ -148,19 +147,19 @@ impl GuestSlots {
         Err(format!("it starts sessions too often: the limit is one every {every} s"))
     }
 
-    /// What is left of the quota of an identity with guests that are recorded. Where nothing is, sessions of it may have been
-    /// removed since.
+    /// Remaining quota of an identity that is being recorded. `None` if it is used up: its sessions may have been
+    /// removed since, so it is computed again.
     pub(super) fn quota(&self, party: &Peer) -> Option<Quota> {
         self.parties.get(party)?.quota.clone().filter(|quota| !quota.is_used_up())
     }
 
-    /// Has guests of an identity share `bytes`, unless they share some already.
+    /// Makes the guests of an identity share `bytes`, unless they share a quota already.
     pub(super) fn share(&mut self, party: &Peer, bytes: u64) -> Quota {
         let quota = self.quota(party).unwrap_or_else(|| Quota::new(bytes));
         self.parties.entry(party.clone()).or_default().quota.insert(quota).clone()
     }
 
-    /// Whether a refusal is reported: an identity that is refused again and again is reported now and then.
+    /// Whether to report a refusal: repeated refusals of an identity are reported only now and then.
     pub(super) fn reports_refusal(&mut self, party: &Peer) -> bool {
         self.refusals.take(party, Instant::now())
     }
@@ -215,7 +214,7 @@ mod tests {
             rates.take(&party(number), now);
         }
         assert_eq!(rates.remaining.len(), MAX_REMEMBERED);
-        // They are forgotten when they may begin as many as if they were new.
+        // An identity is forgotten once its limit has fully recovered.
         assert!(rates.take(&party(0), now + SESSIONS.every));
         assert!(rates.remaining.len() <= 2);
     }
@@ -228,12 +227,12 @@ mod tests {
         assert!(slots.take(&other).is_ok() && slots.quota(&peer).is_none());
         let (first, second) = (slots.share(&peer, 600_000), slots.share(&peer, 600_000));
         assert!(first.take(500_000) && !second.take(200_000) && second.take(100_000));
-        // Room that is made meanwhile is shared.
+        // Guests share the space that is freed meanwhile.
         assert!(slots.quota(&peer).is_none() && slots.share(&peer, 0).is_used_up());
         let third = slots.share(&peer, 100_000);
         assert!(third.take(60_000) && !first.take(1) && !slots.share(&peer, 9).take(50_000));
         assert!(!slots.share(&other, 600_000).is_used_up());
-        // It is computed again once none of them is recorded.
+        // The quota is computed again once none of them is recorded.
         slots.give_back(&peer);
         slots.give_back(&peer);
         assert!(slots.quota(&peer).is_none());

@@ -1,4 +1,4 @@
-//! Guests that connect by themselves and do not begin: none keeps its place.
+//! Guests that connect and never begin: none keeps its place.
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -16,7 +16,8 @@ use crate::in_guests::InGuests;
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// A guest that was asked to record, and says how it is until its host is gone; whether it was asked.
+/// A guest that was asked to record, and only sends status messages until its host is gone; returns whether it was
+/// asked.
 fn never_begins(at: &Path) -> bool {
     let mut control = Control::new(Stream::new(UnixStream::connect(at).unwrap()).unwrap());
     control.send(0, &Message::GuestHello(hello())).unwrap();

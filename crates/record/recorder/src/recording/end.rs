@@ -1,4 +1,4 @@
-//! The end of a recording: its session is written.
+//! Ends a recording and writes its session.
 
 use std::io;
 
@@ -19,10 +19,10 @@ use crate::session_folder::HOST_FILE;
 use crate::tracer;
 
 impl Recording {
-    /// Ends the recording and writes the session. `tick` gets the number of bytes as they are written.
+    /// Ends the recording and writes the session. `progress` gets the number of bytes written.
     ///
     /// # Errors
-    /// When something can't be written; the pages stay in their folder then.
+    /// When a write fails; then the pages stay in their folder.
     pub fn end(mut self, progress: &dyn Fn(u64)) -> Result<Recorded> {
         self.outside.end();
         let mut faults = self.guest_side.stop();
@@ -34,7 +34,7 @@ impl Recording {
         let folder = self.pages_folder()?;
         let (cpus, stats) = self.pages.end(&self.session, &mut faults)?.into_iter().unzip();
         let (cpus, stats): (Vec<CpuLosses>, Vec<String>) = (cpus, stats);
-        // Counts that are not all are none to whoever reads the file alone.
+        // Incomplete counts are omitted: a reader of the file alone would take them for complete.
         let text = |text| if interference.is_some() { String::new() } else { text };
         let stats: Vec<(u32, String)> =
             cpus.iter().map(|cpu| cpu.cpu).zip(stats.into_iter().map(text)).collect();
@@ -47,11 +47,11 @@ impl Recording {
         let vms = self.vms_seen(&guests);
         let recorder_cpu_ns = sys::process_cpu_ns().saturating_sub(self.start.own_cpu_ns);
         let cmdlines = self.session.thread_names();
-        // A recording that is read from its folder has names, too.
+        // For readers of the folder.
         let _ = folder.overwrite("saved_cmdlines", &cmdlines);
         for (cpu, text) in stats.iter().filter(|(_, text)| !text.is_empty()) {
-            // A recorder that is killed from here on leaves them next to the pages; without them it is
-            // unknown what was lost, and readers say so.
+            // For readers of the folder, if the recorder is killed from here on: without counts they report unknown
+            // losses.
             let _ = keep_counts(&folder, *cpu, text);
         }
         let Self { pages, session, to, outside, start, trace_id, .. } = self;
@@ -102,25 +102,24 @@ impl Recording {
 }
 
 impl Recording {
-    /// The VM that was recorded, or all that ran meanwhile.
+    /// The recorded VM, or all that ran meanwhile.
     fn vms_seen(&mut self, guests: &[GuestRecorded]) -> Vec<Vm> {
         let vms = std::mem::take(&mut self.vms);
         if self.of_vm {
             return vms;
         }
-        // A guest that has shut down meanwhile was seen when it was asked.
+        // A guest that has shut down meanwhile was running at the request.
         let of_guests = guests.iter().filter_map(|guest| guest.vm().cloned()).collect();
         seen(seen(vms, of_guests), vms::running())
     }
 }
 
-/// The error of a file that is not assembled to its end.
+/// The error of a file whose assembly was interrupted.
 fn stopped_again() -> io::Error {
     io::Error::other(RecordError::StoppedAgain.to_string())
 }
 
-/// VMs that ran when the recording began, and those that run when it ends: some were started in
-/// between, or had vCPUs added.
+/// VMs that ran at the begin or at the end: some were started in between, or got more vCPUs.
 fn seen(mut vms: Vec<Vm>, now: Vec<Vm>) -> Vec<Vm> {
     for vm in now {
         match vms.iter_mut().find(|known| known.pid == vm.pid) {

@@ -1,4 +1,4 @@
-//! What is recorded of guests along with their host.
+//! The guests' part of a recording.
 
 use std::time::Duration;
 
@@ -14,21 +14,21 @@ use crate::pending_guests::{PendingGuests, Surroundings};
 use crate::plan::RecordPlan;
 use crate::session_folder::SessionFolder;
 
-/// Guests with agents, those that are not up yet, and those whose modules store events.
+/// Guests with agents, pending guests, and guests whose modules store events.
 #[derive(Debug)]
 pub(super) struct GuestSide {
     pub(super) guests: SharedGuests,
-    /// Guests that are to be recorded.
+    /// Number of requested guests.
     pub(super) guest_count: usize,
     pending: Option<PendingGuests>,
     modules: Vec<module::RecordedModule>,
-    /// How long guests are waited for after the end.
+    /// Max time to wait for guests after the end.
     wait: Duration,
     pub(super) ending: Ending,
 }
 
 impl GuestSide {
-    /// None are recorded yet.
+    /// Records no guests yet.
     pub(super) fn new(plan: &RecordPlan, outside: &Stop) -> Result<Self> {
         Ok(Self {
             guests: SharedGuests::default(),
@@ -40,7 +40,7 @@ impl GuestSide {
         })
     }
 
-    /// Begins to take what modules store, until `stop` is given.
+    /// Starts reading modules' frames, until `stop` is set.
     pub(super) fn begin_modules(
         &mut self,
         modules: Vec<Module>,
@@ -54,7 +54,7 @@ impl GuestSide {
         Ok(())
     }
 
-    /// Begins to record guests that are up, on the host's clock.
+    /// Starts recording the guests that are up, on the host's clock.
     pub(super) fn begin(
         &self,
         ready: Vec<Box<dyn ReadyGuest>>,
@@ -66,8 +66,8 @@ impl GuestSide {
         self.guests.lock().begin(ready, &plan.in_guests, clock, to, stop, &self.ending)
     }
 
-    /// Takes guests in as they come up: those that have recorded since they booted, and those of a flight recorder
-    /// again when they come back.
+    /// Waits for pending guests: those with a boot recording, and those of a flight recorder, which are recorded again
+    /// when they come back.
     pub(super) fn await_guests(
         &mut self,
         plan: &RecordPlan,
@@ -91,14 +91,14 @@ impl GuestSide {
         Ok(())
     }
 
-    /// Bytes that modules stored.
+    /// Bytes of modules' frames.
     pub(super) fn module_bytes(&self) -> u64 {
         self.modules.iter().map(module::RecordedModule::bytes).sum()
     }
 
-    /// Asks guests to stop. The host is recorded on until all of them have, for what their last
-    /// events cause on it, but no longer than for a moment: then they send the rest during what is
-    /// done after this. What went wrong with guests that never came.
+    /// Asks guests to stop. The host continues to record until all have stopped, for the effects of their last events,
+    /// but at most [`STOP_MESSAGE`]. They send the rest while the host's recording ends. Returns errors of guests that
+    /// never came.
     pub(super) fn stop(&mut self) -> Vec<String> {
         let (stop_sent, until) = (Deadline::after(STOP_MESSAGE), Deadline::after(self.wait));
         self.ending.begin(until);
@@ -110,7 +110,7 @@ impl GuestSide {
         faults
     }
 
-    /// Waits until then for what modules stored last.
+    /// Waits for the last frames of modules until the deadline.
     pub(super) fn end_modules(&mut self, until: Deadline) -> Vec<ModuleSummary> {
         self.modules.drain(..).map(|module| module.end(until)).collect()
     }

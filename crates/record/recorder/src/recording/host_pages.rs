@@ -1,4 +1,4 @@
-//! The host's pages on their way from the kernel's buffers to files.
+//! Moves the host's pages from the kernel's buffers to files.
 
 use std::time::Duration;
 
@@ -18,29 +18,29 @@ use crate::pump::Pump;
 use crate::quota::Quota;
 use crate::session_folder::SessionFolder;
 
-/// A thread for each CPU, and one that has the disk keep what they write. They end when this is dropped.
+/// A thread for each CPU, and one that syncs their files. Drop ends them.
 #[derive(Debug)]
 pub(super) struct HostPages {
-    /// The signal to pumps, and to whoever else writes along with them, that it is over.
+    /// The stop signal for pumps and all parallel writers.
     stop: Signal,
     pumps: Vec<Pump>,
-    /// In place of pumps: the newest alone are kept.
+    /// Used instead of pumps if only the newest pages are kept.
     pub(super) rolling: Option<Rolling>,
     flusher: Option<Flusher>,
     quota: Quota,
-    /// How long events stay off the disk at most.
+    /// Max time until events are synced to the disk.
     flush: Duration,
 }
 
 impl HostPages {
-    /// None are moved yet.
+    /// Moves no pages yet.
     pub(super) fn new(quota: Quota, flush: Duration) -> Result<Self> {
         let stop = stop_signal()?;
         Ok(Self { stop, pumps: Vec::new(), rolling: None, flusher: None, quota, flush })
     }
 
-    /// Begins to keep the newest pages alone, in a folder of the session. Nothing has the disk keep them:
-    /// most are removed before that would matter.
+    /// Starts keeping only the newest pages, in a folder of the session. They are not synced: most are removed too soon
+    /// for that to matter.
     pub(super) fn begin_rolling(
         &mut self,
         plan: &FlightPlan,
@@ -54,7 +54,7 @@ impl HostPages {
         Ok(())
     }
 
-    /// Begins to move pages into a folder of the session, with what they are read with.
+    /// Starts moving pages into a folder of the session, with the texts that decode them.
     pub(super) fn begin(&mut self, session: &TraceSession, to: &SessionFolder) -> Result<()> {
         let folder = pages_folder(to)?;
         crate::session::take_room(to)?;
@@ -74,29 +74,29 @@ impl HostPages {
         Ok(())
     }
 
-    /// Given when it is over.
+    /// Set at the end.
     pub(super) fn stop(&self) -> &Signal {
         &self.stop
     }
 
-    /// CPUs whose pages are moved.
+    /// Number of recorded CPUs.
     pub(super) fn cpus(&self) -> usize {
         self.pumps.len() + self.rolling.as_ref().map_or(0, Rolling::cpus)
     }
 
-    /// Bytes in files so far.
+    /// Size of the files so far.
     pub(super) fn bytes(&self) -> u64 {
         self.pumps.iter().map(Pump::bytes).sum::<u64>()
             + self.rolling.as_ref().map_or(0, Rolling::bytes)
     }
 
-    /// Whether some can't be written any more: a full disk.
+    /// Whether writing has failed, for example because of a full disk.
     pub(super) fn has_failed(&self) -> bool {
         self.pumps.iter().any(Pump::is_finished)
             || self.rolling.as_ref().is_some_and(Rolling::has_failed)
     }
 
-    /// Waits for what pumps still have to write: what each CPU lost, and the kernel's own text of that.
+    /// Waits for the pumps' remaining pages; returns the losses of each CPU, and the kernel's text of its counts.
     pub(super) fn end(
         &mut self,
         session: &TraceSession,
@@ -115,21 +115,21 @@ impl HostPages {
         std::mem::take(&mut self.pumps).into_iter().map(&mut end).collect()
     }
 
-    /// Has the thread end that keeps files on the disk, and says what went wrong with them.
+    /// Ends the syncing thread, and returns the errors of files.
     pub(super) fn settle(&mut self, until: Deadline) -> Vec<String> {
         let flusher = self.flusher.take().and_then(|flusher| flusher.end(until));
         flusher.into_iter().chain(self.quota.fault()).collect()
     }
 }
 
-/// The folder that pages go to.
+/// The folder of pages.
 fn pages_folder(to: &SessionFolder) -> Result<Folder> {
     to.subfolder(FOLDER).map_err(RecordError::io("make", &to.path().join(FOLDER)))
 }
 
 impl Drop for HostPages {
     fn drop(&mut self) {
-        // Pumps hold files of the instance, which could not go before them.
+        // Pumps hold files of the instance, which the kernel can't remove before.
         self.stop.set();
         self.pumps.drain(..).for_each(|pump| drop(pump.join()));
     }

@@ -1,4 +1,4 @@
-//! What else is taken from the host while its events are recorded: hypercalls and samples.
+//! The host's further streams: hypercalls and samples.
 
 use bpf::collector::Collector;
 use os::waits::Deadline;
@@ -15,22 +15,22 @@ use crate::samples;
 use crate::session_folder::SessionFolder;
 use crate::task::EndingTask;
 
-/// What is loaded and opened before anything is recorded.
+/// Streams that are loaded and opened before the recording begins.
 #[derive(Debug)]
 pub(super) struct LoadedStreams {
     hypercalls: Option<bpf::collector::Loaded>,
     samples: Option<(sampler::Opened, u32)>,
 }
 
-/// The streams that are taken.
+/// The running streams.
 #[derive(Debug, Default)]
 pub(super) struct HostStreams {
     collector: Option<Collector>,
-    /// With the samples a second that were asked for.
+    /// With the requested samples per second.
     sampler: Option<(Sampler, u32)>,
 }
 
-/// The same, asked to end.
+/// Streams that were asked to end.
 #[derive(Debug)]
 pub(super) struct EndingStreams {
     collector: Option<EndingTask<CollectorSummary>>,
@@ -38,7 +38,7 @@ pub(super) struct EndingStreams {
 }
 
 impl LoadedStreams {
-    /// Loads and opens what a plan asks for; `only`: samples of that VM alone are kept.
+    /// Loads and opens the streams of a plan; `only`: keep only samples of that VM.
     pub(super) fn load(
         plan: &RecordPlan,
         session: &TraceSession,
@@ -57,7 +57,7 @@ impl LoadedStreams {
 }
 
 impl HostStreams {
-    /// Begins to take them, into a session's folder.
+    /// Starts the streams, into a session's folder.
     pub(super) fn begin(&mut self, loaded: LoadedStreams, to: &SessionFolder) -> Result<()> {
         if let Some((opened, hz)) = loaded.samples {
             self.sampler = Some((samples::begin(opened, to)?, hz));
@@ -67,20 +67,19 @@ impl HostStreams {
         Ok(())
     }
 
-    /// Bytes of them in files so far.
+    /// Size of their files so far.
     pub(super) fn bytes(&self) -> u64 {
         self.collector.as_ref().map_or(0, Collector::bytes)
             + self.sampler.as_ref().map_or(0, |(sampler, _)| sampler.bytes())
     }
 
-    /// Whether some can't be written any more: a full disk.
+    /// Whether writing has failed, for example because of a full disk.
     pub(super) fn has_failed(&self) -> bool {
         self.collector.as_ref().is_some_and(Collector::is_finished)
             || self.sampler.as_ref().is_some_and(|(sampler, _)| sampler.is_finished())
     }
 
-    /// Has them end, and waits a moment: what they write should end no later than the events that it goes
-    /// with.
+    /// Asks them to end, and waits a moment: they should end no later than the events that they belong to.
     pub(super) fn stop(&mut self) -> EndingStreams {
         let collector = self.collector.take().map(hypercalls::end);
         let sampler = self.sampler.take().map(|(sampler, hz)| samples::end(sampler, hz));
@@ -90,7 +89,7 @@ impl HostStreams {
         EndingStreams { collector, sampler }
     }
 
-    /// Ends them, of a recording that did not begin.
+    /// Ends the streams of a recording that did not begin.
     pub(super) fn abandon(&mut self) {
         drop(self.collector.take().map(Collector::end));
         drop(self.sampler.take().map(|(sampler, _)| sampler.end()));
@@ -98,7 +97,7 @@ impl HostStreams {
 }
 
 impl EndingStreams {
-    /// Waits until then for their ends.
+    /// Waits for their ends until the deadline.
     pub(super) fn end(
         self,
         until: Deadline,

@@ -1,4 +1,4 @@
-//! What a recording still needs of root's rights once it has begun.
+//! Root's privileges that a recording needs after it has begun.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -10,9 +10,8 @@ use super::Recording;
 use crate::error::{RecordError, Result};
 
 impl Recording {
-    /// Has the calling thread, which is to end the recording, keep no other capabilities than that
-    /// takes. Programs that it runs from then on get no others either: whoever wants to run some with all
-    /// of them starts the thread for that before.
+    /// Reduces the capabilities of the calling thread to those needed for ending the recording. Programs that it starts
+    /// later inherit the reduced set: to start some with all capabilities, start a thread for that before.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -21,18 +20,18 @@ impl Recording {
         os::confine::keep_only(self.needed()).map_err(failed)
     }
 
-    /// Files of tracefs are root's, and root needs no capability for its own.
+    /// Files of tracefs belong to root, and root needs no capability for its own files.
     fn needed(&self) -> CapabilitySet {
         let mut needed = CapabilitySet::empty();
         if !self.of_vm {
-            // VMs that were started meanwhile are other users' processes.
+            // VMs that are started meanwhile are other users' processes.
             needed |= CapabilitySet::SYS_PTRACE;
         }
         if self.to.is_given_away() {
             needed |= CapabilitySet::CHOWN;
         }
         if is_in_anothers(self.to.path()) {
-            // What was recorded is read by its path to count what is in it.
+            // Counting the recorded events opens the file by its path.
             needed |= CapabilitySet::DAC_READ_SEARCH;
         }
         if is_anothers(self.session.tracefs().root()) {
@@ -45,12 +44,12 @@ impl Recording {
     }
 }
 
-/// Whether it is another user's, or that can't be seen.
+/// Whether it belongs to another user, or that can't be determined.
 fn is_anothers(path: &Path) -> bool {
     path.metadata().map_or(true, |about| about.uid() != geteuid().as_raw())
 }
 
-/// Whether some folder that it is in is another user's.
+/// Whether one of its parent folders belongs to another user.
 fn is_in_anothers(path: &Path) -> bool {
     let Ok(path) = std::path::absolute(path) else { return true };
     path.ancestors().skip(1).any(is_anothers)

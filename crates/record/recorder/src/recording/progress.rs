@@ -9,13 +9,13 @@ use super::Recording;
 pub struct Progress {
     /// How long it has been recording.
     pub time: Duration,
-    /// Bytes of pages, of collected hypercalls and of samples that are in files.
+    /// Size of the files with pages, collected hypercalls and samples.
     pub bytes: u64,
-    /// Events that were lost so far, in guests, too.
+    /// Events lost so far, including guests'.
     pub lost: u64,
     /// Bytes that guests have sent.
     pub guest_bytes: u64,
-    /// Guests that are not recorded any more.
+    /// Number of guests whose recording has ended.
     pub guests_over: usize,
 }
 
@@ -26,7 +26,7 @@ impl Recording {
         self.start.at.elapsed()
     }
 
-    /// Whether some of it can't be recorded any more: a full disk.
+    /// Whether writing has failed, for example because of a full disk.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.pages.has_failed() || self.streams.has_failed()

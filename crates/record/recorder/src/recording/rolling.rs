@@ -1,4 +1,4 @@
-//! What a flight recorder needs of a recording that goes on.
+//! A running recording's interface to the flight recorder.
 
 use os::folder::Folder;
 use tracefs::TraceSession;
@@ -12,12 +12,12 @@ use crate::guests::{self, SharedGuests};
 use crate::session_folder::SessionFolder;
 
 impl Recording {
-    /// The pages that are kept; none: it keeps all of them.
+    /// The kept segments; `None` if all pages are kept.
     pub(crate) fn rolling(&mut self) -> Option<&mut Rolling> {
         self.pages.rolling.as_mut()
     }
 
-    /// The tracing that goes on.
+    /// The running trace session.
     pub(crate) fn tracing(&self) -> &TraceSession {
         &self.session
     }
@@ -26,22 +26,22 @@ impl Recording {
         &self.to
     }
 
-    /// VMs that run now, or the one that is recorded.
+    /// The running VMs, or the recorded one.
     pub(crate) fn vms_now(&self) -> Vec<Vm> {
         if self.of_vm { self.vms.clone() } else { vms::running() }
     }
 
-    /// Guests that are recorded, too.
+    /// Recorded guests.
     pub(crate) fn guests(&self) -> &SharedGuests {
         &self.guest_side.guests
     }
 
-    /// Who ends it from outside.
+    /// Ends it from outside.
     pub(crate) fn outside(&self) -> &Stop {
         &self.outside
     }
 
-    /// Ends it, and leaves nothing of what it kept.
+    /// Ends it, and removes its pages.
     pub(crate) fn discard(mut self) -> Vec<String> {
         let to: Folder = (**self.folder()).clone();
         self.outside.end();
@@ -49,11 +49,11 @@ impl Recording {
         let _ = self.guest_side.stop();
         drop(self.guest_side.guests.lock().end());
         let failed = self.pages.rolling.as_mut().map(Rolling::end).unwrap_or_default();
-        // Threads have ended; the instance goes now.
+        // All threads have ended; drop removes the instance.
         drop(self);
         guests::forget(&names, &to);
         let removed = match to.place() {
-            // With what was in it.
+            // Removed by another program.
             None => Some(RecordError::FolderRemoved { path: to.path().to_owned() }.to_string()),
             Some(_) => to.remove_all(FOLDER).err().map(|error| error.to_string()),
         };

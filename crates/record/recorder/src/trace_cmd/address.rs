@@ -1,4 +1,4 @@
-//! `[NAME=]trace-cmd:VM` and `[NAME=]trace-cmd:CHANNEL`: guests with trace-cmd's agent.
+//! Parses `[NAME=]trace-cmd:VM` and `[NAME=]trace-cmd:CHANNEL`: guests with trace-cmd's agent.
 
 use channel::HostAddress;
 use channel::wire::trace_cmd::PORT;
@@ -6,14 +6,14 @@ use vms::{GuestAddress, NoGuest, Vm, file_name};
 
 use crate::error::{RecordError, Result};
 
-/// What such addresses begin with, after the name.
+/// Prefix of such addresses, after the name.
 const PREFIX: &str = "trace-cmd:";
 const USAGE: &str = "write trace-cmd:VM, trace-cmd:vsock:CID[:PORT] or trace-cmd:tcp:HOST:PORT";
 
-/// The guest that is meant; None when it is not one with trace-cmd's agent.
+/// The guest of such an address; `None` for other addresses.
 ///
 /// # Errors
-/// When it is, but there is no way to it.
+/// When the guest has no usable channel.
 pub(crate) fn find(spec: &str, vms: &[Vm]) -> Option<Result<GuestAddress>> {
     let (name, to) = match spec.split_once('=') {
         Some((name, to)) if !name.contains(':') => (Some(name), to),
@@ -52,7 +52,7 @@ fn channel(text: &str) -> Result<HostAddress> {
     if let Some(cid) = text.strip_prefix("vsock:").and_then(|cid| cid.parse().ok()) {
         return Ok(HostAddress::Vsock { cid, port: PORT });
     }
-    // trace-cmd knows no other TCP than the plain one.
+    // trace-cmd has only plain TCP.
     match text.replacen("tcp:", "tcp-plain:", 1).parse() {
         Ok(channel @ (HostAddress::Vsock { .. } | HostAddress::Tcp { .. })) => Ok(channel),
         _ => Err(wrong()),

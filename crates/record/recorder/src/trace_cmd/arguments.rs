@@ -1,4 +1,4 @@
-//! What an agent is asked for: arguments as those of `trace-cmd record`.
+//! The request to an agent: arguments of `trace-cmd record`.
 
 use crate::in_guests::InGuests;
 use crate::tracer;
@@ -6,7 +6,7 @@ use crate::tracer;
 /// The arguments. The guest uses the host's trace clock.
 ///
 /// # Errors
-/// When trace-cmd has no way to ask for it.
+/// When trace-cmd does not support the request.
 pub(super) fn arguments(what: &InGuests, clock: &str) -> Result<Vec<String>, String> {
     if !what.probes.is_empty() {
         return Err("trace-cmd's agent can't set probes; use hyperscope-agent".into());
@@ -17,8 +17,7 @@ pub(super) fn arguments(what: &InGuests, clock: &str) -> Result<Vec<String>, Str
     }
     let optional = what.profile.map(tracefs::Profile::patterns).unwrap_or_default();
     if !optional.is_empty() {
-        // Events that the guest does not have are left out; what was asked for by name is looked
-        // for in what the agent answers.
+        // The guest skips missing events; those requested by name are later compared with the agent's answer.
         arguments.push("-i".into());
     }
     arguments.extend(what.tracer.iter().flat_map(tracer::for_trace_cmd));

@@ -1,5 +1,5 @@
-//! The messages between host and agent while a guest is recorded, in a thread of its own: a guest
-//! that is slow or silent blocks no other.
+//! Exchanges control messages with an agent during a recording, in a separate thread per guest: a slow or silent guest
+//! blocks no other.
 
 use std::io;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use crate::ending::{Ending, STOP_MESSAGE};
 use crate::guest::AgentReport;
 use crate::task::Task;
 
-/// How long an agent may be silent: it has nothing to say before the end.
+/// Max silence of an agent: it sends nothing before the end.
 const SILENCE: Duration = Duration::from_secs(24 * 3600);
-/// Messages that an agent may send unasked; trace-cmd's sends none.
+/// Max unexpected messages of an agent; trace-cmd's sends none.
 const MAX_UNASKED: u32 = 1000;
 
 /// A running control loop.
@@ -42,7 +42,7 @@ impl ControlLoop {
         Ok(Self { over, task })
     }
 
-    /// Why the guest is not recorded any more, if so.
+    /// Why the guest's recording has ended, if so.
     pub(super) fn over(&self) -> Option<String> {
         self.over.lock().clone()
     }
@@ -52,7 +52,7 @@ impl ControlLoop {
         self.task.is_over(wait)
     }
 
-    /// Its result, once the end has begun.
+    /// The final report, after the end has begun.
     pub(super) fn end(self, until: Deadline) -> AgentReport {
         AgentReport::of_task(self.task.end(Wait::until(until)))
     }
@@ -78,7 +78,7 @@ fn run(
             report.faults.push(format!("could not ask it to stop: {error}"));
         }
     }
-    // The samples of the first round are good whatever comes of the last.
+    // The samples of the first round are valid whatever happens in the last.
     if let Some(sync) = sync {
         let (samples, ended) =
             if gone.is_some() { (sync.abandon(), Ok(())) } else { sync.end(wait) };
@@ -97,7 +97,7 @@ fn run(
     report
 }
 
-/// Waits until the recording is to end; why the agent is not there any more, if so.
+/// Waits until the recording should end; the error is why the agent is gone.
 fn until_stopped(agent: &mut TraceCmd, ending: &Ending) -> Result<(), String> {
     let (mut unasked, stop) = (0, ending.begin_signal());
     while !stop.is_set() {
@@ -117,8 +117,8 @@ fn until_stopped(agent: &mut TraceCmd, ending: &Ending) -> Result<(), String> {
 
 /// Waits until the agent has sent all of its pages.
 ///
-/// trace-cmd's agent (3.1.6) takes its filters of functions away before its tracer, so that for a
-/// moment all functions are traced: on two emulated CPUs in an emulated host that took over a minute.
+/// trace-cmd's agent (3.1.6) removes its function filters before its tracer, so that for a moment all functions are
+/// traced: on two emulated CPUs in an emulated host this took over a minute.
 fn until_closed(agent: &mut TraceCmd, wait: Wait<'_>) -> Result<(), String> {
     for _ in 0..MAX_UNASKED {
         match agent.receive(wait) {

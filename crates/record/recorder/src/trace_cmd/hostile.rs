@@ -1,4 +1,4 @@
-//! Agents that mean no good, or are none: none can stop, crash or fill the host that records them.
+//! Malicious or fake agents: none can stop, crash or fill the host that records them.
 
 use std::io::{Cursor, Write};
 use std::net::{TcpListener, TcpStream};
@@ -22,7 +22,7 @@ use vms::GuestAddress;
 const LONG: Duration = Duration::from_secs(20);
 const PAGE: usize = 4096;
 const QUOTA: u64 = 1 << 20;
-/// How long agents are waited for after the end.
+/// Time to wait for agents after the end.
 const REST: Duration = Duration::from_secs(1);
 
 fn limit() -> StartLimit {
@@ -32,7 +32,7 @@ fn limit() -> StartLimit {
 /// An agent that was asked to record.
 struct Agent {
     host: TraceCmd,
-    /// Where the pages of its one CPU are fetched.
+    /// The listener for the pages of its one CPU.
     pages: TcpListener,
 }
 
@@ -54,7 +54,7 @@ impl Agent {
         let _ = self.host.send(&Message::EndOfData);
     }
 
-    /// Does all that an agent does before it records.
+    /// Does everything that an agent does before it records.
     fn begin(&mut self) -> TcpStream {
         self.answer(|_| {});
         self.send_file(&metadata());
@@ -72,7 +72,7 @@ fn metadata() -> Vec<u8> {
     metadata_of(Version::V7, 0)
 }
 
-/// The same of a version, with this many events.
+/// A trace.dat of a version, with this many events.
 pub(super) fn metadata_of(version: Version, events: usize) -> Vec<u8> {
     let header_page = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
         \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
@@ -109,7 +109,7 @@ struct Played {
     took: Duration,
 }
 
-/// Records an agent that acts so once it was asked to record; the host ends after `time`.
+/// Runs `act` as an agent that was asked to record; the host ends after `time`.
 fn play(act: fn(&mut Agent), time: Duration) -> Played {
     let listen = || TcpListener::bind("127.0.0.1:0").unwrap();
     let (listener, folder) = (listen(), tempfile::tempdir().unwrap());
@@ -224,7 +224,7 @@ fn pages_are_kept_up_to_the_quota() {
         for _ in 0..1024 {
             pages.write_all(&[0; PAGE]).unwrap();
         }
-        // Half a page is none.
+        // Half a page does not count.
         pages.write_all(&[1; PAGE / 2]).unwrap();
         drop(pages);
         agent.until_closed();

@@ -1,4 +1,4 @@
-//! What an agent's pages are read with: it sends a trace.dat without pages.
+//! The texts that decode an agent's pages: the agent sends a trace.dat without pages.
 
 use std::io;
 
@@ -12,15 +12,15 @@ use tracefs::{EventText, Texts, page_size};
 
 use crate::guest::{GuestTexts, PAGE_BYTES};
 
-/// The longest file that is taken; symbols of big kernels have 20 MiB.
+/// Max size of the file; symbols of big kernels have 20 MiB.
 const MAX_BYTES: usize = 48 << 20;
-/// Formats that are taken; big kernels have 3000 events.
+/// Max number of formats; big kernels have 3000 events.
 const MAX_FORMATS: usize = 20_000;
 const TOO_MUCH: &str = "it sends more metadata than any machine can have";
-/// Bytes of a name or a line that is kept.
+/// Max bytes of a name or a line.
 const MAX_LINE: usize = 4096;
 
-/// What an agent has said of its machine, bounded and checked.
+/// An agent's description of its machine, bounded and checked.
 #[derive(Debug)]
 pub(crate) struct Metadata {
     pub(crate) texts: GuestTexts,
@@ -34,10 +34,10 @@ pub(crate) struct Metadata {
 }
 
 impl Metadata {
-    /// Takes the file and reads it.
+    /// Receives and parses the file.
     ///
     /// # Errors
-    /// When it does not come, is too long, or is no trace.dat.
+    /// When it does not arrive, is too long, or is not a valid trace.dat.
     pub(crate) fn receive(agent: &mut TraceCmd, wait: Wait<'_>) -> io::Result<Self> {
         let file = file(agent, wait)?;
         Self::read(&file).map_err(|text| io::Error::new(io::ErrorKind::InvalidData, text))
@@ -53,7 +53,7 @@ impl Metadata {
         let mut section = |section: &Option<Section>| {
             let read = section.as_ref().and_then(|section| section.read(file).ok());
             let text = read.map(std::borrow::Cow::into_owned).unwrap_or_default();
-            // What is packed may be as large as the file says, each for itself.
+            // A compressed text may have any size: all texts together are bounded.
             remaining = remaining.checked_sub(text.len()).ok_or(TOO_MUCH)?;
             Ok::<_, String>(text)
         };
@@ -91,7 +91,7 @@ impl Metadata {
         })
     }
 
-    /// Events that were asked for by their whole names and are not recorded.
+    /// Events that were requested by full name and are not recorded.
     pub(crate) fn missing(&self, patterns: &[String]) -> Vec<String> {
         let is_literal = |name: &&String| !name.contains(['*', '?', '^', '$', '[']);
         let is_there = |name: &str| {
@@ -108,7 +108,7 @@ impl Metadata {
         missing.map(|name| format!("it does not have {name} and so does not record it")).collect()
     }
 
-    /// The same as hyperscope-agent would send it.
+    /// The metadata as hyperscope-agent's hello.
     pub(crate) fn hello(&self, cpus: usize) -> GuestHello {
         GuestHello {
             uname: self.uname.clone(),
@@ -121,7 +121,7 @@ impl Metadata {
         }
     }
 
-    /// What is recorded, as hyperscope-agent would send it.
+    /// The parameters of the recording, as a message of hyperscope-agent.
     pub(crate) fn started(&self, cpus: usize) -> Started {
         Started {
             events: u32::try_from(self.texts.texts.events.len()).unwrap_or(u32::MAX),
@@ -140,7 +140,7 @@ fn is_name(system: &str) -> bool {
     !system.is_empty() && system.chars().all(is_plain)
 }
 
-/// The file's bytes, in as many messages as they take.
+/// Receives the bytes of the file, from as many messages as needed.
 fn file(agent: &mut TraceCmd, wait: Wait<'_>) -> io::Result<Vec<u8>> {
     let mut file = Vec::new();
     let wrong = |text: &str| Err(io::Error::new(io::ErrorKind::InvalidData, text.to_owned()));
@@ -148,7 +148,7 @@ fn file(agent: &mut TraceCmd, wait: Wait<'_>) -> io::Result<Vec<u8>> {
         match agent.receive(wait) {
             Ok(Some(Message::Data(bytes))) => file.extend_from_slice(&bytes),
             Ok(Some(Message::EndOfData)) => return Ok(file),
-            // Whoever sends without end is not listened to longer than whoever sends nothing.
+            // A peer that sends endlessly has the same deadline as a silent one.
             Ok(Some(_)) if wait.is_over() => {
                 return wrong("it did not send the formats of its pages in time");
             }

@@ -1,4 +1,4 @@
-//! Threads that take the pages of one CPU each: bare pages, until the connection ends.
+//! Threads that receive one CPU's pages each: pages without heads, until the connection closes.
 
 use std::io;
 use std::sync::Arc;
@@ -13,31 +13,30 @@ use crate::ending::Ending;
 use crate::guest::GuestFiles;
 use crate::task::{Outcome, Task};
 
-/// Bytes read at once, fewer where there are many streams; less than a page is kept until the rest
-/// comes.
+/// Max bytes per read, less with many streams. An incomplete page is kept until the rest arrives.
 const READ_BYTES: usize = 256 << 10;
 const ALL_READ_BYTES: usize = 16 << 20;
-/// The longest single wait; nothing happens in between.
+/// Max time of a single wait; nothing happens in between.
 const LOOK: Duration = Duration::from_secs(60);
-/// How long nothing may come after the agent has said that it has sent everything, within the time
-/// that guests have for their end.
+/// After the agent's last message, a stream counts as complete if nothing arrives for this time. It is shorter than the
+/// time that guests have to end.
 const REST: Duration = Duration::from_secs(2);
 
-/// A thread that takes one CPU's pages.
+/// A thread that receives a CPU's pages.
 #[derive(Debug)]
 pub(super) struct PageStream {
     cpu: u32,
     task: Task<io::Result<()>>,
 }
 
-/// What such a thread knows.
+/// State of such a thread.
 #[derive(Clone, Debug)]
 pub(super) struct PageTaker {
     pub(super) files: Arc<GuestFiles>,
-    /// The agent says nothing any more.
+    /// Set after the agent's last message.
     pub(super) stop: Signal,
     pub(super) ending: Ending,
-    /// Streams of the guest.
+    /// Number of streams of the guest.
     pub(super) streams: usize,
 }
 
@@ -49,7 +48,7 @@ impl PageStream {
         Ok(Self { cpu, task })
     }
 
-    /// Waits for its end, no longer than this: the CPU, and whether its pages came to the end.
+    /// Waits for its end until the deadline; returns the CPU, and the error if its pages are incomplete.
     pub(super) fn end(self, until: Deadline) -> (u32, io::Result<()>) {
         let ended = match self.task.end(Wait::until(until)) {
             Outcome::Done(ended) => ended,
@@ -65,10 +64,10 @@ impl PageTaker {
         let page_bytes = self.files.page_bytes();
         let read_bytes = (ALL_READ_BYTES / self.streams.max(1)).min(READ_BYTES);
         let mut buffer = vec![0; read_bytes.max(1).next_multiple_of(page_bytes)];
-        // How much of the buffer is used, and what was added to the files before.
+        // Used part of the buffer, and bytes added to the files before.
         let (mut used, mut offset) = (0, 0_u64);
         let ended = loop {
-            // Asked before each read: a stream that never runs dry must end, too.
+            // Checked before each read: an endless stream must end, too.
             if self.ending.is_over() {
                 break Err(io::Error::other("the agent did not finish them in time"));
             }
@@ -92,7 +91,7 @@ impl PageTaker {
         ended
     }
 
-    /// Reads what comes; None when nothing has, and more may.
+    /// Reads available bytes; `None` if nothing has arrived and more may follow.
     fn read(&self, stream: &Stream, room: &mut [u8]) -> io::Result<Option<usize>> {
         let is_last = self.stop.is_set();
         let early = [self.stop.fd(), self.ending.cut().fd()];
@@ -107,7 +106,7 @@ impl PageTaker {
                 Err(io::Error::other("the agent did not finish them"))
             }
             Err(error) if error.kind() == io::ErrorKind::TimedOut => Ok(None),
-            // The guest, or the machine it is in, is gone: what came before counts.
+            // The guest, or its machine, is gone: the pages before count.
             Err(error) => Err(error),
         }
     }

@@ -1,4 +1,4 @@
-//! A round of the protocol `ptp` as its client: the agent measures, the host makes marks.
+//! The client's side of a `ptp` round: the agent measures, the host makes marks.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use tracefs::{Mark, Marks};
 
 use super::time_sync::receive;
 
-/// Answers one round; what the agent makes of it.
+/// Answers one round; returns the agent's result.
 pub(super) fn round(agent: &mut TraceCmd, marks: &mut Marks, wait: Wait<'_>) -> io::Result<Offset> {
     let start = receive(agent, wait, Start::parse)?;
     agent.send_within(&Message::TimeSync(start.message()), wait)?;
@@ -39,7 +39,7 @@ pub(super) fn round(agent: &mut TraceCmd, marks: &mut Marks, wait: Wait<'_>) -> 
     receive(agent, wait, Offset::parse)
 }
 
-/// Each round trip's stamp where the agent looks for it: by its number.
+/// Stamps by round trip number, as the agent expects them.
 fn samples(stamps: &[Mark]) -> Vec<Sample> {
     let stamp = |number: u32| {
         let mark = stamps.iter().find(|mark| mark.number == number);

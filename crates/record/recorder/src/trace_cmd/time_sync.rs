@@ -1,4 +1,4 @@
-//! Time synchronisation as the host: a round for each CPU at the beginning and at the end.
+//! The host's side of time synchronisation: a round for each CPU at the begin and at the end.
 
 use std::io;
 
@@ -15,15 +15,15 @@ use super::ptp as ptp_round;
 use crate::guest::{ClockSamples, TSC};
 use crate::relation::to_host;
 
-/// Protocols that can be used with a guest.
+/// Protocols to offer to a guest.
 #[derive(Debug)]
 pub(super) struct Offered {
-    /// The VM's process, of which KVM knows offsets.
+    /// The VM's process, if KVM shows its offsets.
     kvm_pid: Option<u32>,
     clock: String,
 }
 
-/// A protocol that the agent has chosen.
+/// The protocol that the agent has chosen.
 #[derive(Debug)]
 pub(super) enum Protocol {
     Kvm(u32),
@@ -44,7 +44,7 @@ impl Offered {
         kvm.into_iter().chain([ptp::NAME.to_owned()]).collect()
     }
 
-    /// The one that the agent has chosen; None when it has none of them.
+    /// Resolves the agent's choice; `None` if it chose no protocol.
     pub(super) fn chosen(self, name: &str) -> io::Result<Option<Protocol>> {
         match (name, self.kvm_pid) {
             ("", _) => Ok(None),
@@ -69,12 +69,12 @@ pub(super) struct TimeSync {
     protocol: Protocol,
     agent: TraceCmd,
     samples: ClockSamples,
-    /// Reads KVM's files, for which the thread that listens to the agent has no permission.
+    /// Reads KVM's files, for which the receiving thread has no permission.
     outside: Unconfined,
 }
 
 impl TimeSync {
-    /// Begins it, with a first round for each CPU: all of them in the time that there is.
+    /// Runs the first round of each CPU, within the deadline.
     pub(super) fn begin(
         protocol: Protocol,
         stream: Stream,
@@ -90,15 +90,15 @@ impl TimeSync {
         Ok(sync)
     }
 
-    /// The measurements so far, after the peer disconnected.
+    /// The samples so far, after the peer disconnected.
     pub(super) fn abandon(self) -> ClockSamples {
         let Self { protocol, samples, outside, .. } = self;
-        // An instance for marks is removed with it.
+        // Drop removes the instance of marks.
         let _ = outside.run(move || drop(protocol));
         samples
     }
 
-    /// A last round, and the end, in the time that there is; all samples, and what went wrong.
+    /// Runs the last rounds, and ends within the deadline; returns all samples, and the error, if any.
     pub(super) fn end(mut self, wait: Wait<'_>) -> (ClockSamples, io::Result<()>) {
         let ended = self.rounds(wait);
         let stop = Message::TimeSync(SyncMessage::stop());
@@ -134,7 +134,7 @@ impl TimeSync {
                 Some(ShiftSample { time, offset: offset.offset, scaling: 1, fraction: 0 })
             }
         };
-        // A time of zero is none: nothing was measured.
+        // A time of zero means that nothing was measured.
         if let Some(sample) = sample.filter(|sample| sample.time > 0) {
             self.samples.add(cpu, sample);
         }
@@ -142,7 +142,7 @@ impl TimeSync {
     }
 }
 
-/// The agent asks what KVM knows, with a time of its own; the answer it gets.
+/// Answers the agent's question for KVM's offset at its time.
 fn kvm_round(
     agent: &mut TraceCmd,
     (pid, outside): (u32, &Unconfined),
@@ -150,7 +150,7 @@ fn kvm_round(
     wait: Wait<'_>,
 ) -> io::Result<Option<ShiftSample>> {
     let time = receive(agent, wait, Relation::requested)?;
-    // Read again: an offset changes when somebody in the guest writes the TSC.
+    // Read again: the offset changes when the guest writes its TSC.
     let vcpus = outside.run(move || vms::vcpus(pid))?;
     let vcpu = vcpus.into_iter().find(|vcpu| vcpu.vcpu == u32::from(cpu));
     let sample = vcpu.and_then(|vcpu| to_host(&vcpu, u64::try_from(time).unwrap_or(0)));
@@ -165,7 +165,7 @@ fn kvm_round(
     Ok(sample)
 }
 
-/// Waits for one message, which must be the next.
+/// Waits for one message, which must be the expected one.
 pub(super) fn receive<T>(
     agent: &mut TraceCmd,
     wait: Wait<'_>,
