@@ -1,4 +1,4 @@
-//! The accounting while it goes on: programs that add up, and intervals that are taken out of them.
+//! The running accounting: BPF programs accumulate exits, and intervals are read from them.
 
 use std::collections::HashSet;
 
@@ -14,16 +14,15 @@ use crate::programs::{Programs, Room};
 use crate::reasons::reason_names;
 use crate::snapshot::Snapshot;
 
-/// The most rows that the kernel keeps of an interval by default.
+/// Default max rows that the kernel keeps per interval.
 const ROWS: u32 = 8192;
 
-/// How much is kept, and what is measured.
+/// Limits, and what to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Rows (a vCPU's exits of one reason and level) of an interval; what has no room is one row together.
+    /// Max rows (a vCPU's exits of one reason and level) per interval; the rest is summed in one row.
     pub rows: u32,
-    /// Have the kernel count what the programs take, which costs two looks at a clock for each run of any BPF
-    /// program.
+    /// Makes the kernel count the programs' CPU time, which costs two clock reads per run of any BPF program.
     pub own_cost: bool,
 }
 
@@ -33,7 +32,7 @@ impl Default for Limits {
     }
 }
 
-/// Exits are added up while this is there.
+/// Exits are accumulated while this exists.
 #[derive(Debug)]
 pub struct Accounting {
     programs: Programs,
@@ -43,7 +42,7 @@ pub struct Accounting {
     begin_ns: u64,
     process_ns: u64,
     programs_ns: Option<u64>,
-    /// What its programs take, where that is asked for.
+    /// CPU time of its programs, if requested.
     run_times: Option<RunTimes>,
 }
 
@@ -69,10 +68,10 @@ impl Names for KnownNames {
 }
 
 impl Accounting {
-    /// Begins to add up.
+    /// Starts the accounting.
     ///
     /// # Errors
-    /// When this kernel or this user has no way to it.
+    /// When the kernel lacks support, or the user lacks permission.
     pub fn begin(limits: Limits) -> Result<Self> {
         let reasons = reason_names()?;
         let mut programs = Programs::load(Room::new(limits.rows))?;
@@ -90,22 +89,22 @@ impl Accounting {
             programs_ns: None,
             run_times,
         };
-        // What came while the programs were attached one by one is in no interval.
+        // Exits during the attachment of the programs belong to no interval.
         accounting.close()?;
         accounting.measure();
         Ok(accounting)
     }
 
-    /// When the interval that goes on began, by the monotonic clock.
+    /// Begin of the current interval, on the monotonic clock.
     #[must_use]
     pub fn begin_ns(&self) -> u64 {
         self.begin_ns
     }
 
-    /// Ends the interval that goes on, and begins the next.
+    /// Ends the current interval, and begins the next.
     ///
     /// # Errors
-    /// When the kernel doesn't give what it has.
+    /// When the kernel's maps can't be read.
     pub fn interval(&mut self, by: By) -> Result<Interval> {
         let (times, snapshot) = self.close()?;
         let processes: HashSet<u32> = snapshot.vcpus.iter().map(|state| state.process).collect();
@@ -117,7 +116,7 @@ impl Accounting {
         Ok(interval)
     }
 
-    /// Lets a moment pass from which on exits go to the other bank, and takes out what is in this one.
+    /// Switches to the other bank at a point in time, and reads this one.
     fn close(&mut self) -> Result<((u64, u64), Snapshot)> {
         let other = 1 - self.bank;
         let end_ns = self.programs.end_interval(other)?;
@@ -127,7 +126,7 @@ impl Accounting {
         Ok((times, snapshot))
     }
 
-    /// CPU times of this process and the programs since they were last asked for.
+    /// CPU times of this process and the programs since the last call.
     fn measure(&mut self) -> (u64, Option<u64>) {
         let process_ns = process_cpu_ns();
         let run_times = self.run_times.as_ref();

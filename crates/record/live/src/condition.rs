@@ -10,16 +10,16 @@ use crate::interval::{Interval, Row};
 use crate::states::States;
 use crate::sums::Sums;
 
-/// Exits of a reason that a quantile takes at least: one slow exit of two is no 99th percentile.
+/// Min exits for a quantile: one slow exit of two is no 99th percentile.
 const MIN_EXITS: u64 = 20;
-/// Characters of a condition, at most.
+/// Max characters of a condition.
 const MAX_CHARS: usize = 256;
 
 /// A condition on one interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
     text: String,
-    /// The VM; none: each of them.
+    /// The VM; `None`: each VM.
     vm: Option<String>,
     figure: Figure,
     above: bool,
@@ -29,21 +29,21 @@ pub struct Condition {
 /// A figure of a VM.
 #[derive(Clone, Debug, PartialEq)]
 enum Figure {
-    /// A quantile of times from exit to entry, in nanoseconds: of a reason, or of all exits that don't wait.
+    /// A quantile of times from exit to entry, in nanoseconds: of one reason, or of all non-waiting exits.
     Quantile(f64, Option<String>),
-    /// Exits a second, in the same way.
+    /// Exits per second: of one reason, or of all non-waiting exits.
     Rate(Option<String>),
-    /// The share of its vCPUs' time in which they waited for a CPU.
+    /// Run-queue wait of its vCPUs, as a share of their time.
     RunQueue,
 }
 
-/// A condition that held.
+/// A condition that was true.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Held {
-    /// The condition, as it was written.
+    /// The condition's text.
     pub condition: String,
     pub vm: String,
-    /// The figure in words, with its unit.
+    /// The figure as text, with its unit.
     pub value: String,
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for Held {
     }
 }
 
-/// Why a text is no condition.
+/// The text is not a valid condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not a condition: write [VM:] FIGURE > LIMIT, where FIGURE is p50, p90, p99 or p999 (a time: 500us), rate (per second), each with or without (REASON), or run_queue (a percentage: 10%)"
@@ -70,7 +70,7 @@ impl FromStr for Condition {
             (None, Some((subject, right))) => (subject, false, right),
             _ => return Err(wrong()),
         };
-        // A VM's name may have colons in it.
+        // A VM's name may contain colons.
         let (vm, figure) = match subject.trim().rsplit_once(':') {
             Some((vm, figure)) => (Some(vm.trim().to_owned()), figure.trim()),
             None => (None, subject.trim()),
@@ -92,7 +92,7 @@ impl fmt::Display for Condition {
 }
 
 impl Condition {
-    /// The first VM, by name, of which it holds in an interval.
+    /// The first VM, by name, for which the condition is true in an interval.
     #[must_use]
     pub fn holds(&self, interval: &Interval) -> Option<Held> {
         let figures = match &self.figure {
@@ -180,7 +180,7 @@ fn exits(
     sums.into_iter().filter_map(|(vm, sums)| Some((vm, figure_of(&sums)?))).collect()
 }
 
-/// The share of the time of each VM's vCPUs in which they waited for a CPU.
+/// Run-queue wait of each VM's vCPUs, as a share of their time.
 pub(crate) fn run_queue(interval: &Interval) -> BTreeMap<String, f64> {
     let mut states = BTreeMap::<String, States>::new();
     for vcpu in &interval.vcpus {

@@ -1,9 +1,9 @@
-//! Makes chosen exits of one VM longer by a known time, by BPF programs in a KVM host's kernel, and counts
-//! what the VM gets done meanwhile.
+//! Lengthens chosen exits of one VM by a known time, with BPF programs in a KVM host's kernel, and counts the VM's
+//! progress meanwhile.
 //!
-//! The programs are `bpf/delay.bpf.c`. Time is cut into slices: in each, exits of one reason are delayed by
-//! one of several times, or none is, in an order by chance. So a slice has its control a moment before and
-//! after it. Nothing of the programs stays when the [`Delayer`], or its process, is gone.
+//! The programs are `bpf/delay.bpf.c`. Time is cut into slices: each delays exits of one reason by one of several
+//! times, or none, in random order. So each slice has a control slice shortly before or after it. The programs
+//! disappear with the [`Delayer`] or its process.
 
 mod codes;
 mod error;
@@ -15,5 +15,5 @@ pub use error::{DelayError, Result};
 pub use programs::{DelayPlan, DelayedThread, Delayer, MAX_DELAY, SliceNumber};
 pub use slices::{Progress, SlicePlan, run};
 
-/// Codes of exits that there is room for.
+/// Max exit codes.
 pub const MAX_CODES: usize = 8;

@@ -1,4 +1,4 @@
-//! Figures before something happened, and when it did: what has changed most.
+//! Compares figures before a trigger with those at the trigger: what has changed most.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,7 +6,7 @@ use crate::condition::run_queue;
 use crate::interval::Interval;
 use crate::sums::Sums;
 
-/// Intervals that are remembered, with their sums: some hundred bytes for each reason of a VM.
+/// Max intervals to keep: some hundred bytes for each reason of a VM.
 const MAX_INTERVALS: usize = 120;
 
 /// A VM, the level of its exits, and their reason.
@@ -25,15 +25,14 @@ pub struct ExitFigures {
     pub cost_ns_per_s: f64,
     /// The median of times from exit to entry.
     pub p50_ns: Option<u64>,
-    /// Their 99th percentile.
+    /// The 99th percentile of times from exit to entry.
     pub p99_ns: Option<u64>,
 }
 
-/// Something before, and at the trigger; none: there was none of it.
+/// A figure before and at the trigger; `None`: it did not occur.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change<T> {
     pub before: Option<T>,
-    /// At the trigger.
     pub at: Option<T>,
 }
 
@@ -43,14 +42,14 @@ pub struct Changes {
     pub before_ns: u64,
     /// Length of the interval at the trigger.
     pub at_ns: u64,
-    /// Shares of time in which a VM's vCPUs waited for a CPU, by VM.
+    /// Run-queue wait of a VM's vCPUs as a share of their time, by VM.
     pub run_queue: BTreeMap<String, Change<f64>>,
-    /// Exits that don't wait, by VM, level and reason.
+    /// Non-waiting exits, by VM, level and reason.
     pub exits: BTreeMap<ReasonOf, Change<ExitFigures>>,
 }
 
 impl History {
-    /// Remembers an interval, and forgets those that are old.
+    /// Adds an interval, and drops the oldest.
     pub fn remember(&mut self, interval: Interval) {
         self.0.push_back(interval);
         while self.0.len() > MAX_INTERVALS {
@@ -58,7 +57,7 @@ impl History {
         }
     }
 
-    /// The latest intervals, `at` of them, against all others; none where there are no others.
+    /// Compares the latest `at` intervals with all others; `None` if there are no others.
     #[must_use]
     pub fn changes(&self, at: usize) -> Option<Changes> {
         let split = self.0.len().checked_sub(at.max(1)).filter(|split| *split > 0)?;
@@ -90,7 +89,7 @@ impl History {
 struct Totals {
     took_ns: u64,
     exits: BTreeMap<ReasonOf, Sums>,
-    /// Sums of shares, and of how many intervals.
+    /// Sums of shares, and the number of intervals.
     run_queue: BTreeMap<String, (f64, u32)>,
 }
 
@@ -126,7 +125,7 @@ impl Totals {
 }
 
 impl Changes {
-    /// The exits whose cost has grown most, of a VM or of all.
+    /// The exits whose cost has grown most, of one VM or of all.
     #[must_use]
     pub fn most_grown(&self, vm: Option<&str>) -> Option<(&ReasonOf, &Change<ExitFigures>)> {
         let is_its = |name: &str| vm.is_none_or(|vm| vm == name);
@@ -152,7 +151,7 @@ pub(crate) mod tests {
     use crate::interval::{Row, Vcpu};
     use crate::states::{ACTIVITIES, States};
 
-    /// Exits of a VM that took so long each, in the kernel.
+    /// Exits of a VM, each with this time in the kernel.
     pub(crate) fn exits_of(vm: &str, reason: &str, count: u64, each_ns: u64) -> Row {
         let mut counts = [0; BUCKETS];
         let at = (0..BUCKETS).find(|&at| each_ns as f64 / 1e9 <= Histogram::end_s(at)).unwrap();
@@ -172,7 +171,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A vCPU that ran, and waited, so long.
+    /// A vCPU with these run and wait times.
     pub(crate) fn vcpu_of(vm: &str, ran: u64, waited: u64) -> Vcpu {
         let mut times = [0; ACTIVITIES.len()];
         times[VcpuActivity::Guest as usize] = ran;

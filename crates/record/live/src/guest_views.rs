@@ -1,6 +1,6 @@
-//! How guests see themselves, live: their agents are asked at the end of each interval what their CPUs did and which
-//! tasks ran. Each guest has a thread, which connects, and connects again where a guest went away; who waits for an
-//! answer waits no longer than he says.
+//! Live views of guests: at the end of each interval their agents report what their CPUs did and which tasks ran. A
+//! thread per guest connects, and reconnects after the guest disappears. Callers wait for an answer only until their
+//! timeout.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
@@ -17,53 +17,48 @@ use vms::{GuestAddress, NoGuest};
 use self::asking::Asking;
 use self::question::Question;
 
-/// A guest, and what it said of the last interval.
+/// A guest, and its view of the last interval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenGuest {
-    /// What it was asked for as: a VM's name, or `[NAME=]CHANNEL`.
+    /// The requested name: a VM's name, or `[NAME=]CHANNEL`.
     pub requested_name: String,
     /// Name of the guest.
     pub name: String,
     /// Channel to its agent.
     pub channel: String,
-    /// The process of the VM that it is, as far as that is known.
+    /// Process of its VM, if known.
     pub process: Option<u32>,
-    /// What it said, or why there is nothing.
+    /// Its view, or why there is none.
     pub view: Result<GuestView, String>,
 }
 
-/// Why cannot query guests.
+/// Why guests can't be queried.
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
-    /// Which guest is meant is not known.
+    /// The guest is unknown or ambiguous.
     #[error(transparent)]
     NoGuest(#[from] NoGuest),
-    /// Its channel is for one host at a time, which may be recording.
+    /// Its channel serves one host at a time, which may be recording.
     #[error(
         "the channel {channel} of guest {name} serves only one recorder: for a guest's own view, use vsock, tls-vsock, tls, tcp-plain or unix"
     )]
-    OneAtATime {
-        /// The guest.
-        name: String,
-        /// Its channel.
-        channel: String,
-    },
-    /// No thread can be started, or there are no random numbers.
+    OneAtATime { name: String, channel: String },
+    /// Starting a thread failed, or there are no random numbers.
     #[error("cannot query guests")]
     System(#[from] io::Error),
 }
 
-/// Guests whose agents are asked.
+/// The queried guests.
 #[derive(Debug, Default)]
 pub struct GuestViews {
     guests: Vec<Arc<Question>>,
 }
 
 impl GuestViews {
-    /// Begins to ask these guests: names of VMs, or `[NAME=]CHANNEL`. Of each at most this many tasks are shown.
+    /// Starts querying guests: names of VMs, or `[NAME=]CHANNEL`. A view has at most `most_tasks` tasks.
     ///
     /// # Errors
-    /// When it is not known which guest one means, or it can't be asked while it is recorded.
+    /// When a name is unknown or ambiguous, or the guest's channel can't be shared with a recorder.
     pub fn begin(names: &[String], most_tasks: u16) -> Result<Self, ViewError> {
         let vms = if names.is_empty() { Vec::new() } else { vms::running() };
         let mut guests = Vec::new();
@@ -80,18 +75,18 @@ impl GuestViews {
         Ok(Self { guests })
     }
 
-    /// Waits until each guest has answered for the first time, or can't be asked; at most so long.
+    /// Waits until each guest has answered for the first time, or has failed, or the timeout expires.
     pub fn wait_until_ready(&self, timeout: Duration) {
         let end = Instant::now() + timeout;
         self.guests.iter().for_each(|guest| guest.wait_until_ready(end));
     }
 
-    /// Asks all of them what happened since they were asked before.
+    /// Asks all guests what happened since the last question.
     pub fn ask(&self) {
         self.guests.iter().for_each(|guest| guest.ask());
     }
 
-    /// What they answered, waiting for that at most so long; what comes later is shown with the next interval.
+    /// Waits for the answers until the timeout; later answers are shown with the next interval.
     #[must_use]
     pub fn answers(&self, timeout: Duration) -> Vec<SeenGuest> {
         let end = Instant::now() + timeout;

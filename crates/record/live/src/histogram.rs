@@ -1,11 +1,11 @@
-//! Counts of times in buckets that grow by the fourth root of two: the edges of Prometheus' native
-//! histograms of schema 2, in seconds, so that they merge and every fourth is a power of two.
+//! Counts of times in buckets that grow by the fourth root of two. The bounds are those of Prometheus' native
+//! histograms of schema 2, in seconds, so that they can be merged and every fourth bound is a power of two.
 
-/// How many there are: four to each power of two, from 2^-24 s (60 ns) to 16 s.
+/// Number of buckets: four per power of two, from 2^-24 s (60 ns) to 16 s.
 pub const BUCKETS: usize = 112;
-/// Of the first one's lower end, in seconds.
+/// Lower bound of the first bucket, as a power of two in seconds.
 const FIRST_EXPONENT: i32 = -24;
-/// Of the whole: four in each power of two.
+/// Buckets per power of two.
 const EACH_OCTAVE: f64 = 4.0;
 const NS_A_SECOND: f64 = 1e9;
 
@@ -13,7 +13,7 @@ const NS_A_SECOND: f64 = 1e9;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     counts: Box<[u64; BUCKETS]>,
-    /// Longer than the last bucket's end.
+    /// Times beyond the last bucket.
     longer: u64,
 }
 
@@ -24,7 +24,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Of counts as the kernel has them, of this many times in all: those in no bucket are longer.
+    /// From the kernel's counts, and the total number of times: those in no bucket are longer than the last one.
     #[must_use]
     pub fn new(counts: impl IntoIterator<Item = u64>, all: u64) -> Self {
         let mut histogram = Self::default();
@@ -44,27 +44,26 @@ impl Histogram {
         self.longer = self.longer.saturating_add(other.longer);
     }
 
-    /// Times counted.
+    /// Number of times.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.iter().copied().fold(self.longer, u64::saturating_add)
     }
 
-    /// The counts, shortest times first; those longer than all buckets are not among them.
+    /// The counts, shortest times first, without those beyond the last bucket.
     #[must_use]
     pub fn counts(&self) -> &[u64; BUCKETS] {
         &self.counts
     }
 
-    /// The end of a bucket, which belongs to it, in seconds; its beginning is the end of the one before.
+    /// The upper bound of a bucket, inclusive, in seconds. It is the lower bound of the next bucket.
     #[must_use]
     pub fn end_s(bucket: usize) -> f64 {
         2f64.powf(f64::from(FIRST_EXPONENT) + (bucket + 1) as f64 / EACH_OCTAVE)
     }
 
-    /// A quantile, as Prometheus has it of native histograms: a place in the bucket that holds it, by its rank
-    /// there, on a logarithmic scale. None where nothing was counted. The true one lies in the same bucket,
-    /// so it is off by 19% at most.
+    /// A quantile, computed like Prometheus does for native histograms: by rank, on a logarithmic scale within its
+    /// bucket. `None` if empty. The true quantile is in the same bucket, so the error is at most 19%.
     #[must_use]
     pub fn quantile_ns(&self, quantile: f64) -> Option<u64> {
         let all = self.count();
@@ -82,7 +81,7 @@ impl Histogram {
             }
             before += count;
         }
-        // Longer than all: the end of the last bucket is the most that is known of it.
+        // Beyond the last bucket, only its upper bound is known.
         Some((Self::end_s(BUCKETS - 1) * NS_A_SECOND) as u64)
     }
 }
@@ -92,7 +91,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// As the programs in the kernel find a time's bucket, but by edges alone.
+    /// A time's bucket, computed from the bounds alone, unlike in the kernel's programs.
     fn bucket_of(ns: u64) -> usize {
         let seconds = ns as f64 / NS_A_SECOND;
         (0..BUCKETS).find(|&bucket| seconds <= Histogram::end_s(bucket)).unwrap()

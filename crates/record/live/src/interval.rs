@@ -1,4 +1,4 @@
-//! An interval: what exits, of whose, took how long; and what each vCPU did.
+//! An interval: exits by VM and reason with their times, and the states of each vCPU.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,80 +12,76 @@ use crate::sums::Sums;
 /// How exits are grouped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum By {
-    /// All of a VM's exits of a reason are one row.
+    /// One row per VM and reason.
     #[default]
     Vm,
-    /// Each vCPU has rows of its own.
+    /// One row per vCPU and reason.
     Vcpu,
 }
 
-/// What happened from one moment to another. Times are those of the monotonic clock.
+/// What happened in an interval of the monotonic clock.
 #[derive(Clone, Debug, Default)]
 pub struct Interval {
     pub begin_ns: u64,
-    /// Its end, which does not belong to it.
+    /// Its end, exclusive.
     pub end_ns: u64,
-    /// Exits, those that cost most first; those that wait come last.
+    /// Exits, sorted by descending cost; waiting exits come last.
     pub rows: Vec<Row>,
     /// vCPUs, by VM and number.
     pub vcpus: Vec<Vcpu>,
     /// The cost of measuring.
     pub cost: Cost,
-    /// What is not in the rows, or in the wrong part.
+    /// Events that are in no row, or in the wrong part.
     pub left_out: LeftOut,
 }
 
 /// Exits of one reason.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// The VM; none of exits for whose row the kernel had no room.
+    /// The VM; `None` for exits whose row the kernel had no room for.
     pub vm: Option<String>,
-    /// The vCPU, where each has rows of its own.
+    /// The vCPU, if rows are per vCPU.
     pub vcpu: Option<u32>,
-    /// 1: a guest of this host; 2: any guest inside those; 0: not known.
+    /// 1: a guest of this host; 2: any nested guest; 0: unknown.
     pub level: u8,
-    /// Whose reasons these are.
+    /// Architecture of the reasons.
     pub isa: Isa,
-    /// The raw code; none of exits for whose row the kernel had no room.
+    /// The raw code; `None` for exits whose row the kernel had no room for.
     pub code: Option<Code>,
     /// The kernel's name for it.
     pub reason: String,
-    /// The guest has nothing to do after it.
+    /// A waiting exit: the guest is idle.
     pub waiting: bool,
-    /// What was added up.
     pub sums: Sums,
 }
 
-/// A vCPU.
 #[derive(Clone, Debug, Default)]
 pub struct Vcpu {
     pub vm: String,
     pub process: u32,
-    /// Its number.
     pub vcpu: Option<u32>,
     pub thread: u32,
     /// The thread has ended.
     pub gone: bool,
-    /// What it did; adds up to the interval, less what was before its first exit or after its end.
+    /// Its states; they add up to the interval, without the time before its first exit and after its end.
     pub states: States,
-    /// How long it waited for a CPU, each time that it did.
+    /// Its run-queue waits.
     pub waits: Sums,
-    /// Who had the CPU that it then got, while it waited: those first that had it longest. They add up to the time of
-    /// `waits`, less what lies too long ago or had no room.
+    /// Threads that ran on the CPU for which it waited, sorted by descending time. They add up to the time of `waits`,
+    /// without what is too old or had no room.
     pub ran_instead: Vec<RanInstead>,
 }
 
-/// A thread that had a CPU while a vCPU waited for it.
+/// A thread that ran while a vCPU waited for its CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RanInstead {
     /// The thread; 0: the CPU was idle until the vCPU got it.
     pub thread: u32,
     pub process: u32,
-    /// Its name; none where it was gone.
+    /// Its name; `None` if it had ended.
     pub name: Option<String>,
-    /// The VM whose process that is.
+    /// The VM that its process belongs to.
     pub vm: Option<String>,
-    /// For how long.
     pub time_ns: u64,
 }
 
@@ -93,20 +89,20 @@ pub struct RanInstead {
 pub struct Cost {
     /// CPU time of this process.
     pub process_ns: u64,
-    /// CPU time of the programs in the kernel, where that counts it.
+    /// CPU time of the BPF programs, if the kernel counts it.
     pub programs_ns: Option<u64>,
-    /// Exits that were counted.
+    /// Number of counted exits.
     pub exits: u64,
 }
 
-/// What is not in the rows.
+/// Events that are in no row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Exits of vCPUs that there was no room for.
+    /// Exits of vCPUs beyond the capacity.
     pub without_state: u64,
-    /// Pieces of exits in which polling could not be found.
+    /// Parts of exits in which halt polling could not be detected.
     pub pieces: u64,
-    /// Waits for a CPU.
+    /// Run-queue waits.
     pub waits: u64,
     /// Threads that ran while a vCPU waited.
     pub takers: u64,
@@ -121,7 +117,7 @@ impl Cost {
         Some(self.process_ns.saturating_add(self.programs_ns?))
     }
 
-    /// What the programs took for an exit, with all events that belong to it.
+    /// CPU time of the programs per exit, including all events that belong to it.
     #[must_use]
     pub fn per_exit_ns(&self) -> Option<u64> {
         self.programs_ns?.checked_div(self.exits)
@@ -129,7 +125,6 @@ impl Cost {
 }
 
 impl Interval {
-    /// How long it was.
     #[must_use]
     pub fn interval_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.begin_ns)
@@ -145,7 +140,7 @@ pub(crate) trait Names {
     fn reason(&mut self, isa: u8, code: u64) -> String;
 }
 
-/// What was done by each thread until the interval's begin.
+/// State of each thread at the interval's begin.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Before {
     vcpus: BTreeMap<u32, (u64, States)>,
@@ -153,7 +148,7 @@ pub(crate) struct Before {
 }
 
 impl LeftOut {
-    /// Since the beginning.
+    /// Before the first interval.
     fn from_snapshot(snapshot: &Snapshot) -> Self {
         Self {
             without_state: snapshot.without_state,
@@ -176,7 +171,7 @@ impl LeftOut {
 }
 
 impl Before {
-    /// Makes an interval of what was read after its end, and goes on to the next.
+    /// Makes an interval from a snapshot taken after its end, and advances to the next.
     pub(crate) fn interval(
         &mut self,
         (begin_ns, end_ns): (u64, u64),
@@ -206,7 +201,7 @@ impl Before {
         let mut vcpus = Vec::new();
         for state in snapshot.vcpus.iter().filter(|state| state.born_ns < end_ns) {
             let done = state.done_by(end_ns);
-            // An id that is used again is another thread, born later.
+            // A reused id belongs to another thread, which began later.
             let before = self.vcpus.get(&state.thread).filter(|(born, _)| *born == state.born_ns);
             let states = before.map_or(done, |(_, before)| done.since(before));
             let waits = snapshot.waits.iter().filter(|(thread, _)| *thread == state.thread);
@@ -295,7 +290,7 @@ fn rows(snapshot: &Snapshot, by: By, names: &mut impl Names) -> Vec<Row> {
     rows
 }
 
-/// Exits for whose rows the kernel had no room: of any VM, of any reason.
+/// Exits whose rows the kernel had no room for: of all VMs and reasons.
 fn other(sums: &Sums) -> Row {
     Row {
         vm: None,

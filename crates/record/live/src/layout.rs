@@ -1,4 +1,4 @@
-//! The values of the programs' maps, as `bpf/live_sums.h`, `bpf/live_takers.h` and `bpf/live_state.h` lay them out.
+//! Layout of the values in the programs' maps, as in `bpf/live_sums.h`, `bpf/live_takers.h` and `bpf/live_state.h`.
 
 use timeline::Parts;
 
@@ -19,7 +19,7 @@ pub(crate) const STATE_BYTES: usize = 472;
 pub(crate) const PAIR_BYTES: usize = 8;
 /// Bytes of `struct taker`.
 pub(crate) const TAKER_BYTES: usize = 32;
-/// Where a row's histogram begins.
+/// Offset of a row's histogram.
 const BUCKETS_AT: usize = 120;
 const NO_VCPU_ID: u32 = u32::MAX;
 
@@ -79,7 +79,7 @@ pub(crate) fn taker(pair: &[u8; PAIR_BYTES], bytes: &[u8; TAKER_BYTES]) -> Taker
     }
 }
 
-/// A vCPU's thread; none where a program was changing it.
+/// A vCPU's thread; `None` if a program was just changing it.
 pub(crate) fn state(bytes: &[u8; STATE_BYTES]) -> Option<VcpuState> {
     let is_set = |at| byte(bytes, at) != 0;
     let states = |at: usize| States::new(std::array::from_fn(|state| word(bytes, at + 8 * state)));
@@ -101,7 +101,7 @@ pub(crate) fn state(bytes: &[u8; STATE_BYTES]) -> Option<VcpuState> {
     (word(bytes, 0) == word(bytes, STATE_BYTES - 8) && state.is_whole()).then_some(state)
 }
 
-/// What the programs' flags and times say of a thread.
+/// A thread's activity, from the programs' flags and times.
 fn activity(cpu: u8, is_open: bool, in_user: bool, guest_ns: u64, host_ns: u64) -> VcpuActivity {
     match (cpu, is_open, in_user) {
         (1, ..) => VcpuActivity::Preempted,
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!((sums.count, sums.paired, sums.guest_ns), (1, 2, 5));
         assert_eq!((sums.parts.kernel_ns, sums.parts.halt_poll_ns), (6, 10));
         assert_eq!((sums.handled, sums.poll_unknown), ([11, 12, 13], 15));
-        // One of two is in a bucket, so the other was longer than all of them.
+        // One of two is in a bucket, so the other is beyond the last one.
         assert_eq!((sums.times.counts()[1], sums.times.count()), (1, 2));
     }
 

@@ -1,21 +1,22 @@
-//! The accounting of `hyperscope exits` inside the kernel of a KVM host, interval by interval: BPF programs
-//! add up, and nothing is streamed.
+//! The accounting of `hyperscope exits` inside the kernel of a KVM host, interval by interval: BPF programs accumulate
+//! exits, and no events are streamed.
 //!
 //! ```text
 //!  bpf/live.bpf.c ─▶ programs ─▶ Snapshot ─▶ Interval ─▶ a table, JSON, metrics
-//!  rows in two banks,   layout     as read      who and what, names, differences
+//!  rows in two banks,   layout     as read      names, differences
 //!  a state per vCPU
 //! ```
 //!
-//! An interval ends at a moment that is set before it comes, and each exit belongs to that in which its
-//! `kvm_entry` lies by the kernel's own clock. So intervals have no gaps and no overlaps, however late they
-//! are read. [`Snapshot`], [`Interval`] and what they are made of know nothing of BPF.
+//! The end of an interval is set before that time comes, and each exit belongs to the interval of its `kvm_entry` on
+//! the kernel's own clock. So intervals have no gaps and no overlaps, however late they are read. [`Snapshot`],
+//! [`Interval`] and their parts do not depend on BPF.
 //!
-//! `bpf/live.bpf.c` is the state machine of the timeline's `vcpu` in the kernel: a change of how exits are accounted changes
-//! both. `live_sums.h` has rows, buckets and banks, `live_state.h` a vCPU's thread, `live_takers.h` who had a CPU while a vCPU waited
-//! for it, `live_x86.h` and `live_arm64.h` an exit's reason. `programs` loads them and empties maps, `layout` reads the maps' bytes,
-//! `accounting` ends intervals. `live_viewer` shows intervals, `metrics` adds them up for Prometheus, and `guest_views` asks agents
-//! for the guests' side of the same intervals.
+//! `bpf/live.bpf.c` implements the state machine of the timeline's `vcpu` in the kernel: a change of how exits are
+//! accounted changes both. `live_sums.h` has rows, buckets and banks, `live_state.h` a vCPU's thread, `live_takers.h`
+//! the threads that ran on a CPU while a vCPU waited for it, `live_x86.h` and `live_arm64.h` an exit's reason.
+//! `programs` loads them and empties maps, `layout` decodes the maps' bytes, `accounting` ends intervals. `viewer`
+//! shows intervals, `metrics` sums them for Prometheus, and `guest_views` asks agents for the guests' view of the same
+//! intervals.
 
 #![forbid(unsafe_code)]
 

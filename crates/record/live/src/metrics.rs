@@ -1,12 +1,12 @@
-//! What `hyperscope serve` says: a host's intervals added up to counters that never fall, as text for
-//! Prometheus (0.0.4), as OpenMetrics (1.0.0), as protocol buffers with native histograms, and as a page for people.
+//! The metrics of `hyperscope serve`: a host's intervals summed in monotonic counters, as text for Prometheus (0.0.4),
+//! as OpenMetrics (1.0.0), as protocol buffers with native histograms, and as an HTML page.
 //!
 //! ```text
 //!  live::Interval ─▶ Totals ─▶ page ─▶ text or protobuf, as a client accepts
 //!                    bounded      └──▶ status: HTML
 //! ```
 //!
-//! Nothing here knows of BPF or of sockets. Names and meanings: docs/serve.md.
+//! This module depends on neither BPF nor sockets. Names and meanings: docs/serve.md.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]

@@ -1,4 +1,4 @@
-//! Whose thread a vCPU is: the VMs that run here, looked up again when an unknown process turns up.
+//! Maps vCPU threads to VMs: looks up the running VMs again when an unknown process appears.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ pub(crate) struct Owners {
 }
 
 impl Owners {
-    /// Knows all of these processes from now on; those that are gone keep their names while they are among them.
+    /// Looks up these processes; ended ones keep their names while they are listed.
     pub(crate) fn know(&mut self, processes: &HashSet<u32>) {
         self.names.retain(|process, _| processes.contains(process));
         if processes.iter().all(|process| self.names.contains_key(process)) {
@@ -20,13 +20,13 @@ impl Owners {
                 self.names.insert(vm.pid, vm.name);
             }
         }
-        // What has ended before it could be looked at, or is no VM of a known kind.
+        // It ended before it was looked up, or is no known type of VM.
         for &process in processes {
             self.names.entry(process).or_insert_with(|| format!("vm-{process}"));
         }
     }
 
-    /// The name of a process' VM.
+    /// The name of a process's VM.
     pub(crate) fn name(&self, process: u32) -> String {
         self.names.get(&process).cloned().unwrap_or_else(|| format!("vm-{process}"))
     }

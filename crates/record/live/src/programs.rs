@@ -1,4 +1,4 @@
-//! The BPF programs in the kernel: loaded, attached, and their maps read.
+//! Loads and attaches the BPF programs, and reads their maps.
 
 mod interval_end;
 #[cfg(test)]
@@ -20,7 +20,7 @@ use crate::layout::{self, KEY_BYTES, PAIR_BYTES, ROW_BYTES, STATE_BYTES, TAKER_B
 use crate::snapshot::{Snapshot, VcpuState};
 use crate::sums::Sums;
 
-/// The object of `bpf/live.bpf.c`; none for architectures that it does not support.
+/// The object of `bpf/live.bpf.c`; `None` on unsupported architectures.
 #[cfg(target_arch = "x86_64")]
 static OBJECT: Option<&[u8]> = Some(aya::include_bytes_aligned!("../../../../bpf/live_x86.bpf.o"));
 #[cfg(target_arch = "aarch64")]
@@ -29,11 +29,11 @@ static OBJECT: Option<&[u8]> =
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 static OBJECT: Option<&[u8]> = None;
 
-/// What is traced first on the way back from the VMM.
+/// The first tracepoint on the way back from the VMM.
 const USER_RETURN: &str =
     if cfg!(target_arch = "aarch64") { "kvm_timer_restore_state" } else { "kvm_fpu" };
-/// Programs by their names, with their tracepoints, that every kernel with KVM has. What begins a state
-/// comes last, so that none begins before the others run.
+/// Programs and their tracepoints that every kernel with KVM has. The program that begins a state comes last, so that
+/// no state begins before the others are attached.
 const PROGRAMS: [(&str, &str); 6] = [
     ("on_thread_end", "sched_process_exit"),
     ("on_waking", "sched_waking"),
@@ -42,7 +42,7 @@ const PROGRAMS: [(&str, &str); 6] = [
     ("on_entry", "kvm_entry"),
     ("on_exit", "kvm_exit"),
 ];
-/// The same that a kernel, or an architecture, need not have.
+/// Programs and tracepoints that some kernels or architectures lack.
 const OPTIONAL: [(&str, &str); 17] = [
     ("on_user_return", USER_RETURN),
     ("on_nested_enter", "kvm_nested_vmenter"),
@@ -50,7 +50,7 @@ const OPTIONAL: [(&str, &str); 17] = [
     ("on_nested_enter_failed", "kvm_nested_vmenter_failed"),
     ("on_nested_exit", "kvm_nested_vmexit"),
     ("on_nested_inject", "kvm_nested_vmexit_inject"),
-    // Interrupts of the host: what begins its work before kvm_exit.
+    // Host interrupts: the begin of the host's work before kvm_exit.
     ("on_host_work", "irq_handler_entry"),
     ("on_host_work", "ipi_entry"),
     ("on_host_work", "local_timer_entry"),
@@ -63,7 +63,7 @@ const OPTIONAL: [(&str, &str); 17] = [
     ("on_host_work", "spurious_apic_entry"),
     ("on_host_work", "thermal_apic_entry"),
 ];
-/// One of these: their arguments differ.
+/// One of these is attached: their arguments differ.
 const SWITCHES: [&str; 2] = ["on_switch", "on_switch_before_5_18"];
 const LOADED: [&str; 14] = [
     "on_thread_end",
@@ -81,17 +81,17 @@ const LOADED: [&str; 14] = [
     "on_entry",
     "on_exit",
 ];
-/// Threads of vCPUs that there is room for: a number for each CPU, within limits.
+/// Max vCPU threads per CPU.
 const THREADS_A_CPU: usize = 256;
 const THREADS: std::ops::RangeInclusive<usize> = 1024..=65536;
-/// A state is read again when a program was changing it: this many times at once, and then now and then. A program changes
-/// one within a microsecond, but the host may itself be a guest whose CPU is taken away meanwhile.
+/// A state that a program was changing is read again: this many times at once, then at intervals. A program needs less
+/// than a microsecond, but the host may itself be a preempted guest.
 const READS_AT_ONCE: usize = 100;
 const BETWEEN_READS: Duration = Duration::from_micros(200);
-/// No CPU is away for that long.
+/// No CPU is preempted for that long.
 const MAX_READING: Duration = Duration::from_secs(5);
 
-/// How much the kernel keeps: memory that is taken at once.
+/// Capacity of the kernel's maps: their memory is allocated at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Room {
     /// Threads of vCPUs.
@@ -112,7 +112,7 @@ impl Room {
 type Takers = HashMap<MapData, [u8; PAIR_BYTES], [u8; TAKER_BYTES]>;
 type Rows = HashMap<MapData, [u8; KEY_BYTES], [u8; ROW_BYTES]>;
 
-/// Programs that are loaded.
+/// Loaded programs.
 pub(crate) struct Programs {
     object: Ebpf,
     rows: [Rows; 2],
@@ -124,7 +124,7 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// Loads the programs; they don't run yet.
+    /// Loads the programs, without attaching them.
     pub(crate) fn load(room: Room) -> Result<Self> {
         let object = OBJECT.ok_or(LiveError::Architecture)?;
         let types = kernel_types()?;
@@ -153,7 +153,7 @@ impl Programs {
         })
     }
 
-    /// Has them run.
+    /// Attaches the programs.
     pub(crate) fn attach(&mut self) -> Result<()> {
         for (name, tracepoint) in OPTIONAL {
             attach_optional(&mut self.object, name, tracepoint)?;
@@ -168,14 +168,14 @@ impl Programs {
         Ok(())
     }
 
-    /// From this moment on exits go to this bank.
+    /// Sets the bank of exits from this time on.
     pub(crate) fn begin_interval(&mut self, begin_ns: u64, bank: usize) -> Result<()> {
         let word = begin_ns & !1 | (bank & 1) as u64;
         Ok(self.interval.set(0, word, 0)?)
     }
 
-    /// Takes out what a bank holds, and threads that have ended. Only after its interval has ended, and no program
-    /// runs that began before that.
+    /// Empties a bank, and removes ended threads. Call it only after the bank's interval has ended, and when no program
+    /// runs that began before.
     pub(crate) fn take(&mut self, bank: usize) -> Result<Snapshot> {
         let mut snapshot = Snapshot::default();
         self.take_rows(bank & 1, &mut snapshot)?;
@@ -195,7 +195,7 @@ impl Programs {
 
     fn take_rows(&mut self, bank: usize, snapshot: &mut Snapshot) -> Result<()> {
         let Some(rows) = self.rows.get_mut(bank) else { return Ok(()) };
-        // Nobody writes to this bank now, so keys neither come nor go.
+        // Nobody writes to this bank now, so its keys don't change.
         let keys = rows.keys().collect::<std::result::Result<Vec<_>, _>>()?;
         for key in keys {
             let sums = layout::sums(&rows.get(&key, 0)?);
@@ -235,7 +235,7 @@ impl Programs {
     }
 
     fn take_vcpus(&mut self, snapshot: &mut Snapshot) -> Result<()> {
-        // Threads may begin meanwhile: those that are not among these keys are among the next.
+        // Threads may begin meanwhile: those that are missing among these keys will be among the next.
         let mut threads = self.vcpus.keys().collect::<std::result::Result<Vec<_>, _>>()?;
         threads.sort_unstable();
         threads.dedup();
@@ -265,7 +265,7 @@ impl Programs {
         Err(LiveError::StateUnstable(thread))
     }
 
-    /// How long they have run, where the kernel counts that.
+    /// CPU time of the programs, if the kernel counts it.
     pub(crate) fn run_time_ns(&mut self, run_times: &RunTimes) -> Option<u64> {
         run_times.total_ns(&mut self.object, &LOADED)
     }
@@ -277,7 +277,7 @@ impl fmt::Debug for Programs {
     }
 }
 
-/// `KVM_ISA_VMX` or `KVM_ISA_SVM`, by what the processor has.
+/// `KVM_ISA_VMX` or `KVM_ISA_SVM`, from the processor's flags.
 #[must_use]
 pub fn host_isa() -> u32 {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

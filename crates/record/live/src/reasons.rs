@@ -1,4 +1,4 @@
-//! Names of exit reasons, by this kernel's own format of its event.
+//! Names of exit reasons, from the kernel's format of its event.
 
 use bpf::load::LoadError;
 use timeline::reasons::ReasonNames;
@@ -6,10 +6,10 @@ use tracefs::Tracefs;
 
 use crate::error::Result;
 
-/// Where tracefs has the event that stands for exits.
+/// The format of the exit event in tracefs.
 const FORMAT: &str = "events/kvm/kvm_exit/format";
 
-/// The names of this host's exit reasons; raw codes where the kernel's format says nothing.
+/// The names of this host's exit reasons; raw codes if the kernel's format has no names.
 ///
 /// # Errors
 /// When tracefs can't be read, or KVM is not loaded.

@@ -1,4 +1,4 @@
-//! What the programs had in their maps when an interval was over.
+//! The content of the programs' maps at the end of an interval.
 
 use timeline::VcpuActivity;
 
@@ -9,39 +9,38 @@ use crate::sums::Sums;
 pub struct Snapshot {
     /// Exits by thread, level and reason.
     pub rows: Vec<(RowKey, Sums)>,
-    /// How long threads waited for a CPU, by thread.
+    /// Run-queue waits, by thread.
     pub waits: Vec<(u32, Sums)>,
-    /// Who ran while threads waited.
+    /// Threads that ran while others waited.
     pub takers: Vec<Taker>,
-    /// Exits whose row had no room.
+    /// Exits beyond the max number of rows.
     pub other: Sums,
-    /// Threads of vCPUs, also those that have ended.
+    /// Threads of vCPUs, including ended ones.
     pub vcpus: Vec<VcpuState>,
-    /// Exits of threads that had no room, since the beginning.
+    /// Exits of threads beyond the capacity, since the start.
     pub without_state: u64,
-    /// Pieces of exits that were not kept, so that polling in them is shown as the kernel's, since the
-    /// beginning.
+    /// Parts of exits that were not kept, whose halt polling counts as kernel time, since the start.
     pub pieces_left_out: u64,
-    /// Waits for a CPU whose row had no room, since the beginning.
+    /// Run-queue waits beyond the capacity, since the start.
     pub waits_left_out: u64,
-    /// Threads that ran while one waited, and for which there was no room, since the beginning.
+    /// Threads that ran while one waited, beyond the capacity, since the start.
     pub takers_left_out: u64,
-    /// Switches and wake-ups of these threads that the kernel must have made and did not trace, since the beginning.
+    /// Switches and wake-ups of these threads that must have happened but were not traced, since the start.
     pub sched_events_unseen: u64,
 }
 
-/// A thread that had the CPU that a vCPU's thread waited for.
+/// A thread that ran on the CPU for which a vCPU's thread waited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taker {
     /// The vCPU's thread.
     pub waiter: u32,
     /// The thread that ran; 0: the CPU was idle.
     pub thread: u32,
-    /// Its process; 0: it is the kernel's idle task.
+    /// Its process; 0: the kernel's idle task.
     pub process: u32,
-    /// Its name; empty where it was gone.
+    /// Its name; empty if it had ended.
     pub name: String,
-    /// For how long in the interval: a wait need not be over.
+    /// Its time in the interval: the wait may continue.
     pub time_ns: u64,
 }
 
@@ -49,44 +48,44 @@ pub struct Taker {
 pub struct RowKey {
     /// The vCPU's thread.
     pub thread: u32,
-    /// 1: a guest of this host; 2: any guest inside those.
+    /// 1: a guest of this host; 2: any nested guest.
     pub level: u8,
-    /// The event's `isa` field, 0 where it has none.
+    /// The event's `isa` field, 0 if there is none.
     pub isa: u8,
     /// The raw code.
     pub code: u64,
 }
 
-/// A vCPU's thread as the programs know it.
+/// The programs' state of a vCPU's thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VcpuState {
     /// Its process: the VMM.
     pub process: u32,
     pub thread: u32,
-    /// The vCPU's number, where the kernel has it.
+    /// The vCPU's number, if the kernel knows it.
     pub vcpu: Option<u32>,
     /// The thread has ended.
     pub gone: bool,
     /// When it was first seen.
     pub born_ns: u64,
-    /// Up to when it is known what it did.
+    /// Time up to which its activity is known.
     pub latest_ns: u64,
-    /// What it has been doing since then.
+    /// Its activity since then.
     pub now: VcpuActivity,
-    /// While its guest runs, that runs a guest of its own.
+    /// While its guest runs: a nested guest runs.
     pub in_nested: bool,
-    /// Since when it is woken up, where it sleeps otherwise.
+    /// When it was woken up, if it does not run yet.
     pub woken_ns: Option<u64>,
-    /// What it did from first to latest.
+    /// Its states from first to latest.
     pub did: States,
-    /// What it had done when the interval that goes on began, and when that was.
+    /// Its states at the begin of the current interval, and the time of that.
     pub saved: States,
     /// See `saved`.
     pub saved_ns: u64,
 }
 
 impl VcpuState {
-    /// What it had done at the end of an interval, which is the begin of the one that goes on.
+    /// Its states at the end of an interval, which is the begin of the current one.
     #[must_use]
     pub fn done_by(&self, end_ns: u64) -> States {
         if self.saved_ns == end_ns {
@@ -102,7 +101,7 @@ impl VcpuState {
         did
     }
 
-    /// Gives the time from the latest event to a moment to what it does.
+    /// Adds the time since the latest event to the current activity.
     fn give(&self, to_ns: u64, did: &mut States) {
         let took_ns = to_ns.saturating_sub(self.latest_ns);
         if self.now == VcpuActivity::Guest && self.in_nested {
@@ -118,7 +117,7 @@ impl VcpuState {
         did.give(VcpuActivity::Waiting, took_ns - slept_ns);
     }
 
-    /// Whether its numbers fit together, as they do unless it was changed while it was read.
+    /// Whether its numbers are consistent: they are not if it was changed while it was read.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         let known_ns = self.latest_ns.checked_sub(self.born_ns);

@@ -1,8 +1,8 @@
-//! What a vCPU's thread does, and for how long: the states of `hyperscope cpu`.
+//! States of a vCPU's thread, and their times: the states of `hyperscope cpu`.
 
 use timeline::VcpuActivity;
 
-/// All activities, in the order of the programs and of the type, with the names that scripts see.
+/// All activities, in the order of the programs and of the type, with their names in the output.
 pub const ACTIVITIES: [(VcpuActivity, &str); 9] = [
     (VcpuActivity::Guest, "guest"),
     (VcpuActivity::BeforeExit, "before_exit"),
@@ -15,7 +15,7 @@ pub const ACTIVITIES: [(VcpuActivity, &str); 9] = [
     (VcpuActivity::Unknown, "unknown"),
 ];
 
-/// Times in each of them.
+/// Time in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct States {
     times_ns: [u64; ACTIVITIES.len()],
@@ -23,25 +23,25 @@ pub struct States {
 }
 
 impl States {
-    /// Times in the order of [`ACTIVITIES`].
+    /// From times in the order of [`ACTIVITIES`].
     #[must_use]
     pub fn new(times_ns: [u64; ACTIVITIES.len()]) -> Self {
         Self { times_ns, nested_ns: 0 }
     }
 
-    /// The same, where guests of the guest ran for so much of the guest's time.
+    /// Sets the part of the guest's time in which nested guests ran.
     #[must_use]
     pub fn with_nested(self, nested_ns: u64) -> Self {
         Self { nested_ns, ..self }
     }
 
-    /// Of the guest's time: guests of the guest ran.
+    /// The part of the guest's time in which nested guests ran.
     #[must_use]
     pub fn nested_ns(&self) -> u64 {
         self.nested_ns
     }
 
-    /// Gives time to guests of the guest, which is the guest's time, too.
+    /// Adds time of nested guests, which counts as guest time, too.
     pub fn give_nested(&mut self, took_ns: u64) {
         self.give(VcpuActivity::Guest, took_ns);
         self.nested_ns = self.nested_ns.saturating_add(took_ns);
@@ -52,7 +52,7 @@ impl States {
         self.times_ns[activity as usize]
     }
 
-    /// Adds to the time of one.
+    /// Adds time to a state.
     pub fn give(&mut self, activity: VcpuActivity, took_ns: u64) {
         let to = &mut self.times_ns[activity as usize];
         *to = to.saturating_add(took_ns);
@@ -63,7 +63,6 @@ impl States {
         self.times_ns.iter().copied().fold(0, u64::saturating_add)
     }
 
-    /// Adds another's.
     pub fn add(&mut self, other: &Self) {
         for (to, more) in self.times_ns.iter_mut().zip(other.times_ns) {
             *to = to.saturating_add(more);
@@ -71,8 +70,8 @@ impl States {
         self.nested_ns = self.nested_ns.saturating_add(other.nested_ns);
     }
 
-    /// What came since `before`. Polling is known only when it has ended: what of it lay before was shown as the
-    /// kernel's, and is taken from the polling of now, so that the sum stays that of the time.
+    /// The difference to `before`. Halt polling is detected only at its end: its earlier part was counted as kernel
+    /// time, and is subtracted from the polling time now, so that the sum stays correct.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let mut difference = *self;

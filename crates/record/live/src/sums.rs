@@ -1,4 +1,4 @@
-//! What is added up over the exits of one row: the numbers of `hyperscope exits`, with a histogram.
+//! Sums over the exits of a row: the numbers of `hyperscope exits`, with a histogram.
 
 use timeline::Parts;
 
@@ -7,9 +7,9 @@ use crate::histogram::Histogram;
 /// Sums over exits that ended in an interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// Exits, whether or not an entry followed.
+    /// Exits, with or without an entry.
     pub count: u64,
-    /// Those with an entry: times are of these.
+    /// Exits with an entry: only these have times.
     pub paired: u64,
     /// From exit to entry.
     pub time_ns: u64,
@@ -17,26 +17,25 @@ pub struct Sums {
     pub before_exit_ns: u64,
     /// The guest's time before these exits.
     pub guest_ns: u64,
-    /// Where the time went; adds up to `time_ns`.
+    /// Parts of the time; they add up to `time_ns`.
     pub parts: Parts,
     /// Paired exits by handler: the kernel, the VMM, level 1.
     pub handled: [u64; 3],
     /// Paired exits whose return from the VMM was not seen.
     pub user_return_unseen: u64,
-    /// Paired exits whose polling could not be separated from the rest.
+    /// Paired exits whose halt polling could not be separated from the rest.
     pub poll_unknown: u64,
     pub times: Histogram,
 }
 
 impl Sums {
-    /// What handling the exits took on a CPU.
+    /// CPU time of handling the exits.
     #[must_use]
     pub fn cost_ns(&self) -> u64 {
         let on_cpu_ns = self.parts.kernel_ns.saturating_add(self.parts.user_ns);
         on_cpu_ns.saturating_add(self.before_exit_ns)
     }
 
-    /// Adds another row's.
     pub fn add(&mut self, other: &Self) {
         let add = |to: &mut u64, more: u64| *to = to.saturating_add(more);
         add(&mut self.count, other.count);

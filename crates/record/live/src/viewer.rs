@@ -1,4 +1,4 @@
-//! What `hyperscope top` shows of a host: intervals as tables, as lines of JSON, and on a screen with keys.
+//! Output of `hyperscope top`: intervals as tables, as lines of JSON, and on an interactive screen.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 

@@ -1,4 +1,4 @@
-//! Which codes an exit reason has on this host, by the kernel's own names.
+//! Maps exit reasons to this host's codes, by the kernel's own names.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use crate::{host_isa, reason_names};
 
 use crate::delayer::error::Result;
 
-/// Numbers of exits on VMX (basic reasons) and on SVM, below its two at the end of the range: AMD64
-/// manual 2, appendix C; Intel's manual 3, appendix C.
+/// Limit of exit codes on VMX (basic reasons) and on SVM, below its two codes at the end of the range: AMD64 manual 2,
+/// appendix C; Intel's manual 3, appendix C.
 const X86_CODES: u64 = 0x404;
-/// On Arm: `ARM_EXCEPTION_*` of the kernel's `asm/kvm_asm.h`, and the exception class of a trap.
+/// On arm64: number of `ARM_EXCEPTION_*` in the kernel's `asm/kvm_asm.h`; a trap also has an exception class.
 const ARM_EXITS: u64 = 8;
 const ARM_TRAP: u64 = 2;
 const ARM_CLASSES: u64 = 64;
@@ -18,27 +18,27 @@ const ARM_CLASSES: u64 = 64;
 #[derive(Debug)]
 pub struct CodeTable(BTreeMap<String, Vec<u64>>);
 
-/// No exit has such a reason here.
+/// This host has no such exit reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoSuchReason {
-    /// What was asked for.
+    /// The requested reason.
     pub reason: String,
-    /// Names that begin or end alike; all names if none does.
+    /// Names with the same beginning or end; all names if there are none.
     pub known: Vec<String>,
 }
 
 impl CodeTable {
-    /// The reasons of this host.
+    /// The exit reasons of this host.
     ///
     /// # Errors
-    /// When the kernel's event can't be read.
+    /// When the kernel's event format can't be read.
     pub fn of_host() -> Result<Self> {
         let mut names = reason_names()?;
         let isa = if cfg!(target_arch = "x86_64") { host_isa() as u8 } else { 0 };
         let mut table: BTreeMap<String, Vec<u64>> = BTreeMap::new();
         for code in candidates() {
             let name = names.name(isa, code);
-            // Without a symbol the code itself is the name.
+            // A code without a symbol is its own name.
             if !name.starts_with("0x") && !name.contains(':') {
                 table.entry(name).or_default().push(code);
             }
@@ -46,7 +46,7 @@ impl CodeTable {
         Ok(Self(table))
     }
 
-    /// The codes of a reason, whatever the case of its letters.
+    /// The codes of a reason, case-insensitive.
     ///
     /// # Errors
     /// When there is none of that name.

@@ -1,4 +1,4 @@
-//! Why exits can't be delayed here.
+//! Why exits can't be delayed.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,10 +6,9 @@ use std::path::PathBuf;
 use crate::LiveError;
 use bpf::load::LoadError;
 
-/// The errors of delaying exits.
 #[derive(Debug, thiserror::Error)]
 pub enum DelayError {
-    /// The processor is another one than the programs are made for.
+    /// The object supports no such processor.
     #[error("exits can be delayed only on 64-bit x86 and Arm")]
     Architecture,
     /// The programs can't run.
@@ -17,18 +16,17 @@ pub enum DelayError {
         "cannot delay exits (this needs Linux 5.17 or later, and root or CAP_BPF and CAP_PERFMON)"
     )]
     Programs(#[from] LoadError),
-    /// Reasons of exits can't be named.
+    /// The names of exit reasons can't be read.
     #[error(transparent)]
     Reasons(#[from] LiveError),
-    /// More reasons than there is room for.
+    /// There are too many exit codes.
     #[error("these reasons have {0} codes, more than the limit of {MAX}: choose fewer reasons", MAX = crate::delayer::MAX_CODES)]
     TooMany(usize),
-    /// The file with the workload's progress.
+    /// Reading the file of the workload's progress failed.
     #[error("{}: cannot read a growing number", .0.display())]
     Counter(PathBuf, #[source] io::Error),
 }
 
-/// The crate's results.
 pub type Result<T> = std::result::Result<T, DelayError>;
 
 impl From<aya::maps::MapError> for DelayError {

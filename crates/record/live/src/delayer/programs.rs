@@ -1,4 +1,4 @@
-//! The BPF programs in the kernel, what they are to do, and what they count.
+//! The BPF programs in the kernel: their settings, and their counts.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use timeline::delays::{DelayCounts, ReasonCounts};
 use crate::delayer::MAX_CODES;
 use crate::delayer::error::{DelayError, Result};
 
-/// The object of `bpf/delay.bpf.c`; none for architectures that it does not support.
+/// The object of `bpf/delay.bpf.c`; `None` on unsupported architectures.
 #[cfg(target_arch = "x86_64")]
 static OBJECT: Option<&[u8]> =
     Some(aya::include_bytes_aligned!("../../../../../bpf/delay_x86.bpf.o"));
@@ -22,9 +22,9 @@ static OBJECT: Option<&[u8]> =
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 static OBJECT: Option<&[u8]> = None;
 
-/// The programs delay no exit for longer, whatever they are asked for.
+/// Max delay that the programs apply, whatever the setting.
 pub const MAX_DELAY: Duration = Duration::from_micros(100);
-/// Programs by their names, with their tracepoints: what sees that an exit is over, and what waits.
+/// Programs and their tracepoints: one sees the end of an exit, the other waits.
 const ON_ENTRY: (&str, &str) = ("on_entry", "kvm_entry");
 const ON_EXIT: (&str, &str) = ("on_exit", "kvm_exit");
 /// `enum count` in the programs.
@@ -32,32 +32,31 @@ const PROGRESS: u32 = 0;
 const FOREIGN: u32 = 1;
 const OF_CODES: u32 = 2;
 const A_CODE: u32 = 4;
-/// `OF_SLOT` and `SLOTS`: counts of a slice, and slices whose counts are kept apart.
+/// `OF_SLOT` and `SLOTS`: the number of counts of a slice, and of slices with separate counts.
 const A_SLOT: u32 = OF_CODES + A_CODE * MAX_CODES as u32;
 const SLOTS: u32 = 4;
-/// `SLICE_SHIFT` and `SLICE_MASK`: where the word has the number of the slice.
+/// `SLICE_SHIFT` and `SLICE_MASK`: the position of the slice's number in the word.
 const SLICE_SHIFT: u32 = 40;
 const SLICE_MASK: u32 = 0xff_ffff;
-/// `struct thread` in the programs: whether it is delayed, and two words of their own.
+/// `struct thread` in the programs: whether it is delayed, and two words of state.
 type ThreadValue = [u64; 3];
 
-/// A vCPU's thread that the programs know.
+/// A vCPU's thread to observe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayedThread {
-    /// Its id.
     pub tid: u32,
-    /// Whether its exits are delayed, or show progress only.
+    /// Whether its exits are delayed, or only count as progress.
     pub is_delayed: bool,
 }
 
-/// What the programs know from their beginning.
+/// Settings of the programs that never change.
 #[derive(Clone, Debug, Default)]
 pub struct DelayPlan {
     /// Threads of vCPUs.
     pub threads: Vec<DelayedThread>,
-    /// By reason that may be delayed, its codes.
+    /// The codes of each reason that may be delayed.
     pub reasons: Vec<Vec<u64>>,
-    /// Codes of exits that show progress.
+    /// Codes of exits that count as progress.
     pub progress: Vec<u64>,
 }
 
@@ -72,29 +71,29 @@ impl DelayPlan {
     }
 }
 
-/// A slice of time, by the number that the programs know it by.
+/// The programs' number of a slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SliceNumber(u32);
 
-/// Programs that run.
+/// Attached programs.
 pub struct Delayer {
     /// Holds the programs.
     object: Ebpf,
-    /// Has the program run that waits.
+    /// Attaches the program that waits.
     waits: Option<RawTracePointLink>,
     run_times: RunTimes,
     slice: SliceNumber,
     setting: Array<MapData, u64>,
     counts: PerCpuArray<MapData, u64>,
-    /// By reason, a bit for each of its codes.
+    /// For each reason, a bit mask of its codes.
     places: Vec<u64>,
 }
 
 impl Delayer {
-    /// Has the programs run. Nothing is delayed yet.
+    /// Loads and attaches the programs, without a delay.
     ///
     /// # Errors
-    /// When this kernel or this user has no way to it, or there are too many codes.
+    /// When the kernel lacks support, the user lacks permission, or there are too many codes.
     pub fn new(plan: &DelayPlan) -> Result<Self> {
         let object = OBJECT.ok_or(DelayError::Architecture)?;
         let codes = plan.codes();
@@ -129,34 +128,34 @@ impl Delayer {
         Ok(Self { object, waits, run_times, slice, setting, counts, places })
     }
 
-    /// Has the programs wait after all others that see an exit, such as those that began meanwhile: programs see an event in
-    /// the order in which they were attached, and to one that comes after the wait the delay is the guest's time. Nothing is
-    /// to be delayed or counted meanwhile.
+    /// Attaches the waiting program again, so that it runs after all other programs that see an exit. Programs see an
+    /// event in the order of their attachment, and one that runs after the wait would count the delay as guest time.
+    /// Call it only while nothing is delayed or counted.
     ///
     /// # Errors
-    /// When the kernel refuses it.
+    /// When the kernel refuses.
     pub fn come_last(&mut self) -> Result<()> {
         self.waits = None;
         self.waits = Some(attach_for(&mut self.object, ON_EXIT.0, ON_EXIT.1)?);
         Ok(())
     }
 
-    /// CPU time that the programs took, their waits included, where the kernel counts that.
+    /// CPU time of the programs, including their waits, if the kernel counts it.
     pub fn run_time_ns(&mut self) -> Option<u64> {
         self.run_times.total_ns(&mut self.object, &[ON_ENTRY.0, ON_EXIT.0])
     }
 
-    /// The slice that begins next.
+    /// The number of the next slice.
     #[must_use]
     pub const fn next_slice(&self) -> SliceNumber {
         SliceNumber(self.slice.0.wrapping_add(1) & SLICE_MASK)
     }
 
-    /// Begins a slice: from now on exits of this reason, by its place in the plan, are longer by this time; `None`: no
-    /// exits are.
+    /// Begins a slice: from now on exits of the reason at this place in the plan are delayed by this time; `None`: no
+    /// delay.
     ///
     /// # Errors
-    /// When the kernel refuses it.
+    /// When the kernel refuses.
     pub fn begin(&mut self, delay: Option<(usize, Duration)>) -> Result<SliceNumber> {
         let slice = self.next_slice();
         let word = delay.map_or(0, |(reason, delay)| {
@@ -168,11 +167,11 @@ impl Delayer {
         Ok(slice)
     }
 
-    /// What was counted in a slice, and in those before it that had its place. An exit counts in the slice in which it came,
-    /// until the slice after that one is over.
+    /// The counts of a slice, added to those of earlier slices in the same slot. An exit counts in the slice in which
+    /// it began, until the end of the following slice.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// When they can't be read.
     pub fn counts(&self, slice: SliceNumber) -> Result<DelayCounts> {
         let first = slice.0 % SLOTS * A_SLOT;
         let mut counts = DelayCounts {
@@ -210,7 +209,7 @@ fn write_threads(
     Ok(())
 }
 
-/// A bit for each of these codes at its place among all.
+/// A bit mask of codes, by their places among all.
 fn bits(all: &[u64], subset: &[u64]) -> u64 {
     let places = all.iter().enumerate().filter(|(_, code)| subset.contains(code));
     places.fold(0, |bits, (place, _)| bits | 1 << place)

@@ -1,4 +1,4 @@
-//! Slices of time with a delay each, in an order by chance, and what was done in them.
+//! Runs slices of time with one delay each, in random order, and collects their counts.
 
 use std::fs;
 use std::io;
@@ -12,57 +12,56 @@ use timeline::delays::{DelayCounts, DelaySlice};
 use crate::delayer::error::{DelayError, Result};
 use crate::delayer::programs::{Delayer, SliceNumber};
 
-/// Bytes of a file with a counter that are read.
+/// Max bytes to read of a counter's file.
 const MAX_COUNTER: usize = 64;
 
-/// What shows how far the workload is.
+/// The measure of the workload's progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// Exits that the plan counts.
     Exits,
-    /// A number in a file that grows: packets of a network device, requests of a disk.
+    /// An increasing number in a file: packets of a network device, requests of a disk.
     Counter(PathBuf),
 }
 
-/// How time is cut.
+/// How to cut time into slices.
 #[derive(Clone, Debug)]
 pub struct SlicePlan {
-    /// Reasons that are delayed in turn.
+    /// Number of reasons, which are delayed in turn.
     pub reasons: usize,
-    /// The delays; that there are slices without any goes without saying.
+    /// The delays; a slice without delay is always added.
     pub delays: Vec<Duration>,
-    /// How long a slice is.
+    /// Length of a slice.
     pub slice: Duration,
     /// See [`Progress`].
     pub progress: Progress,
-    /// What the order is drawn from.
+    /// Seed of the random order.
     pub seed: u64,
 }
 
 impl SlicePlan {
-    /// The slices of a block: every reason with every delay, and one without.
+    /// The slices of a block: every reason with every delay, and one without delay.
     fn block(&self) -> Vec<Option<(usize, Duration)>> {
         let delayed = (0..self.reasons)
             .flat_map(|reason| self.delays.iter().map(move |delay| Some((reason, *delay))));
         delayed.chain([None]).collect()
     }
 
-    /// How many slices a block has.
+    /// Number of slices in a block.
     #[must_use]
     pub fn slices_a_block(&self) -> usize {
         self.reasons * self.delays.len() + 1
     }
 }
 
-/// How often the programs come last again: whoever begins to look at exits meanwhile sees delays as the guest's time until
-/// then.
+/// Interval at which the waiting program is attached again: a program attached meanwhile counts delays as guest time
+/// until then.
 const COME_LAST: Duration = Duration::from_secs(1);
 
-/// What exits of a last slice are waited for, until they are counted: longer than any delay.
+/// Time to wait for exits of the last slice to end: longer than any delay.
 const LAST_ENDS: Duration = Duration::from_millis(5);
 
-/// Runs blocks of slices until `wait`, which waits for so long at most, says that it is over; what was not
-/// whole then is left out.
+/// Runs blocks of slices until `wait`, which waits for at most the given time, returns true; omits an incomplete block.
 ///
 /// # Errors
 /// When the kernel refuses, or the progress can't be read.
@@ -92,22 +91,22 @@ pub fn run(
     }
 }
 
-/// A slice that goes on.
+/// The current slice.
 struct Running {
     number: SliceNumber,
-    /// What its place had counted before.
+    /// Earlier counts of its slot.
     before: DelayCounts,
     start: Instant,
-    /// What the file with the progress had then, if one shows it.
+    /// Progress in the file at its begin, if there is one.
     progress: Option<u64>,
     delay: Option<(usize, Duration)>,
 }
 
-/// A slice that is over, and of whose exits some may still go on.
+/// An ended slice, whose last exits may still be running.
 struct Ended {
     number: SliceNumber,
     before: DelayCounts,
-    /// Of a file with the progress.
+    /// Progress in the file.
     progress: Option<u64>,
     slice: DelaySlice,
 }
@@ -121,7 +120,7 @@ struct Slices {
 }
 
 impl Slices {
-    /// Begins one; the one that goes on is over with that.
+    /// Begins a slice, which ends the current one.
     fn begin(
         &mut self,
         delayer: &mut Delayer,
@@ -132,14 +131,14 @@ impl Slices {
         let (before, progress) = (delayer.counts(number)?, progress(plan)?);
         let start = Instant::now();
         delayer.begin(delay)?;
-        // All exits of the one before have ended by now, or are left out.
+        // All exits of the slice before have ended by now, or are omitted.
         self.take_ended(delayer)?;
         let running = Running { number, before, start, progress, delay };
         self.ended = self.running.replace(running).map(|over| over.end(start, progress));
         Ok(())
     }
 
-    /// Ends the one that goes on: nothing is delayed until the next begins.
+    /// Ends the current slice: nothing is delayed until the next one begins.
     fn pause(&mut self, delayer: &mut Delayer, plan: &SlicePlan) -> Result<()> {
         self.begin(delayer, plan, None)?;
         self.running = None;
@@ -147,7 +146,7 @@ impl Slices {
         self.take_ended(delayer)
     }
 
-    /// Counts what came of the slice that is over.
+    /// Collects the counts of the ended slice.
     fn take_ended(&mut self, delayer: &Delayer) -> Result<()> {
         let Some(Ended { number, before, progress, mut slice }) = self.ended.take() else {
             return Ok(());
@@ -178,7 +177,7 @@ impl Running {
     }
 }
 
-/// What a file says of the progress, where one shows it.
+/// The progress in the file, if there is one.
 fn progress(plan: &SlicePlan) -> Result<Option<u64>> {
     match &plan.progress {
         Progress::Exits => Ok(None),

@@ -1,4 +1,4 @@
-//! The thread that speaks to a guest's agent.
+//! The thread that queries a guest's agent.
 
 use std::io;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use vms::GuestAddress;
 
 use crate::guest_views::question::{Next, Question};
 
-/// How long connecting may take.
+/// Max time to connect.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long an agent may take to answer: it looks at all threads of a machine that is busy.
+/// Max time for an agent to answer: it reads all threads of a busy machine.
 const ANSWER: Duration = Duration::from_secs(10);
-/// How long after a failure it is tried again.
+/// Time between a failure and the next attempt.
 const BEFORE_NEXT_TRY: Duration = Duration::from_secs(5);
-/// Maximum time without a message to an agent, which drops a silent host after two minutes.
+/// Max time without a message to an agent, which drops a silent host after two minutes.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// Asks one guest.
+/// Queries one guest.
 #[derive(Debug)]
 pub(crate) struct Asking {
-    /// What the user calls it.
+    /// The name that the user gave.
     requested_name: String,
     question: Arc<Question>,
     most_tasks: u16,
@@ -34,7 +34,7 @@ impl Asking {
     /// Starts the thread, which ends when its receiver does.
     ///
     /// # Errors
-    /// When there can be no other thread.
+    /// When a thread can't be started.
     pub(crate) fn start(
         requested_name: String,
         question: Arc<Question>,
@@ -58,7 +58,7 @@ impl Asking {
     }
 
     fn connect_and_ask(&self) -> io::Result<()> {
-        // The VM may have been started again meanwhile.
+        // The VM may have been restarted meanwhile.
         let address = GuestAddress::find_by(
             &self.requested_name,
             &vms::running(),
@@ -79,7 +79,7 @@ impl Asking {
         })
     }
 
-    /// Asks for views as they are wanted, until none is.
+    /// Requests views on demand, until the receiver ends.
     fn answer(&self, control: &mut Control, session: u64) -> io::Result<()> {
         loop {
             match self.question.next(SILENCE) {
@@ -93,7 +93,7 @@ impl Asking {
         }
     }
 
-    /// One view; what to say where there is none because the agent has gone.
+    /// Requests one view; `gone` is the error if the agent has disconnected.
     fn view(&self, control: &mut Control, session: u64, gone: &str) -> io::Result<GuestView> {
         let wait = Wait::until(Deadline::after(ANSWER));
         let request = Message::AskView(ViewRequest { tasks: self.most_tasks });

@@ -1,5 +1,4 @@
-//! What is asked of one guest, and what it answers: between whoever shows that and the thread that speaks to its
-//! agent.
+//! The state shared between the viewer and the thread that queries a guest's agent: questions and answers.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +8,7 @@ use vms::GuestAddress;
 
 use crate::guest_views::SeenGuest;
 
-/// A guest, and how often it was asked.
+/// A guest, and its number of questions.
 #[derive(Debug)]
 pub(crate) struct Question {
     state: Mutex<State>,
@@ -19,26 +18,26 @@ pub(crate) struct Question {
 #[derive(Debug)]
 struct State {
     seen: SeenGuest,
-    /// How often it was asked.
+    /// Number of questions so far.
     ask_count: u64,
-    /// Up to which of those there is an answer, or none will come.
+    /// The last question that was answered, or that will have no answer.
     settled: u64,
-    /// Up to which of those the answer was shown.
+    /// The last question whose answer was shown.
     shown: u64,
     /// Its agent answers.
     is_ready: bool,
-    /// The agent could not be asked, once at least.
+    /// At least one query has failed.
     has_failed: bool,
     is_over: bool,
 }
 
-/// What the thread is to do.
+/// The next action of the thread.
 pub(crate) enum Next {
-    /// Ask for a view, and settle this question by it.
+    /// Request a view for this question.
     Ask(u64),
-    /// After a long time without a query: send a sign of life.
+    /// After a long time without a query: send a keepalive message.
     Alive,
-    /// Nobody wants to know any more.
+    /// The receiver has ended.
     End,
 }
 
@@ -70,7 +69,7 @@ impl Question {
         self.has_changed.notify_all();
     }
 
-    /// Waits until that is so, or the time has come.
+    /// Waits until the condition is true or the time is over.
     fn wait_until(&self, end: Instant, is_so: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
         let mut state = self.state.lock();
         loop {
@@ -82,9 +81,9 @@ impl Question {
         }
     }
 
-    // For whoever shows it.
+    // For the viewer.
 
-    /// An answer that comes late is the next one, so that no time of the guest's is in none.
+    /// A late answer belongs to the next question, so that the views cover the guest's time without gaps.
     pub(crate) fn ask(&self) {
         self.change(|state| {
             if state.shown == state.ask_count {
@@ -113,9 +112,9 @@ impl Question {
         self.change(|state| state.is_over = true);
     }
 
-    // For the thread that speaks to its agent.
+    // For the querying thread.
 
-    /// Which VM it is now, and how its agent is reached.
+    /// Notes the guest's current VM and channel.
     pub(crate) fn reached(&self, address: &GuestAddress) {
         self.change(|state| {
             state.seen.process = address.vm.as_ref().map(|vm| vm.pid);
@@ -126,7 +125,7 @@ impl Question {
         });
     }
 
-    /// The agent answers, and counts from now on: what was asked before has no answer.
+    /// The agent answers and starts counting: earlier questions have no answer.
     pub(crate) fn ready(&self) {
         self.change(|state| {
             state.is_ready = true;
@@ -142,7 +141,7 @@ impl Question {
         });
     }
 
-    /// The agent can't be asked.
+    /// The query failed.
     pub(crate) fn fail(&self, why: String) {
         self.change(|state| {
             (state.is_ready, state.has_failed) = (false, true);
@@ -151,7 +150,7 @@ impl Question {
         });
     }
 
-    /// Waits for what to do next, at most so long.
+    /// Waits for the next action, until the timeout.
     pub(crate) fn next(&self, timeout: Duration) -> Next {
         let end = Instant::now() + timeout;
         let state = self.wait_until(end, |state| state.is_over || state.settled < state.ask_count);
@@ -164,7 +163,7 @@ impl Question {
         }
     }
 
-    /// Waits at most this long until the receiver ends, and returns whether it did.
+    /// Waits until the receiver ends or the timeout expires; returns whether it ended.
     pub(crate) fn is_over_within(&self, timeout: Duration) -> bool {
         self.wait_until(Instant::now() + timeout, |state| state.is_over).is_over
     }

@@ -1,4 +1,4 @@
-//! Agents of this machine, as if it were a guest.
+//! Agents of this machine, queried like a guest's.
 
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ fn watch(path: &Path) -> GuestViews {
     GuestViews::begin(&[format!("g=unix:{}", path.display())], 3).unwrap()
 }
 
-/// An agent that answers the first connection, by this.
+/// An agent that answers the first connection with `answer`.
 fn agent(path: &Path, answer: impl FnMut(&mut Control, u64) -> bool + Send + 'static) {
     let listener = UnixListener::bind(path).unwrap();
     std::thread::spawn(move || {
@@ -52,7 +52,7 @@ fn each_question_gets_the_view_since_the_one_before() {
         let all_cpus = CpuUse { steal_ns: 9, ..CpuUse::default() };
         let view = GuestView { span_ns, all_cpus, tasks: vec![task], ..GuestView::default() };
         span_ns += 5;
-        // Another's is nobody's here.
+        // A view of another session is ignored.
         control.send(session ^ 1, &Message::View(Box::default())).unwrap();
         control.send(session, &Message::View(Box::new(view))).is_ok()
     });
@@ -78,7 +78,7 @@ fn who_does_not_answer_keeps_nobody_waiting_and_says_why() {
     assert!(why.contains("cannot connect") || why.contains("No such file"), "{why}");
     assert!(start.elapsed() < LONG, "{:?}", start.elapsed());
 
-    // One that has answered once, and then is silent.
+    // An agent that answers once, and then is silent.
     let (_folder, path) = place();
     let mut has_answered = false;
     agent(&path, move |control, session| {
@@ -109,7 +109,7 @@ fn an_answer_that_comes_late_is_shown_next_and_none_is_lost() {
     views.wait_until_ready(LONG);
     assert!(ask(&views, Duration::from_millis(20))[0].view.is_err());
     go.send(()).unwrap();
-    // Whether it is asked again before the late answer is shown or not, that is what comes.
+    // The late answer arrives, whether or not another question is asked before it is shown.
     let late = ask(&views, LONG);
     assert_eq!(late[0].view.as_ref().unwrap().span_ns, 2);
     go.send(()).unwrap();

@@ -1,4 +1,4 @@
-//! Intervals of snapshots that were made up.
+//! Intervals of synthetic snapshots.
 
 use super::*;
 use timeline::VcpuActivity;
@@ -57,7 +57,7 @@ fn vcpus_of_a_vm_are_put_together_and_what_costs_most_comes_first() {
         .iter()
         .map(|row| (row.vm.as_deref().unwrap(), row.waiting, row.sums.count, row.sums.time_ns))
         .collect();
-    // HLT costs most, and is no cost.
+    // HLT takes longest, but does not count as cost.
     assert_eq!(shown, [("vm8", false, 2, 50), ("vm7", false, 4, 30), ("vm7", true, 2, 900)]);
     assert_eq!(by_vm.cost.exits, 8);
     let by_vcpu = Before::default().interval((0, 1000), &snapshot, By::Vcpu, &mut Fixed);
@@ -71,14 +71,14 @@ fn states_of_an_interval_add_up_to_it_and_a_new_thread_begins_again() {
     let first = Snapshot { vcpus: vec![vcpu_of(7, 1, 100, 300)], ..Snapshot::default() };
     let interval = before.interval((0, 1000), &first, By::Vm, &mut Fixed);
     assert_eq!(interval.vcpus[0].states.total_ns(), 900);
-    // It has done nothing else since.
+    // The vCPU has done nothing else since.
     let interval = before.interval((1000, 2500), &first, By::Vm, &mut Fixed);
     assert_eq!(interval.vcpus[0].states.time_ns(VcpuActivity::Blocked), 1500);
     assert_eq!(interval.vcpus[0].states.total_ns(), 1500);
     let again = Snapshot { vcpus: vec![vcpu_of(9, 1, 2600, 50)], ..Snapshot::default() };
     let interval = before.interval((2500, 3000), &again, By::Vm, &mut Fixed);
     assert_eq!((interval.vcpus[0].vm.as_str(), interval.vcpus[0].states.total_ns()), ("vm9", 400));
-    // Born after the end: it belongs to the next interval.
+    // Began after the end: it belongs to the next interval.
     let later = Snapshot { vcpus: vec![vcpu_of(9, 4, 3600, 50)], ..Snapshot::default() };
     assert!(before.interval((3000, 3500), &later, By::Vm, &mut Fixed).vcpus.is_empty());
 }

@@ -1,9 +1,9 @@
-//! Which format a client wants, by its header `Accept`.
+//! Selects the format for a client by its `Accept` header.
 
 use crate::metrics::exposition::Format;
 
-/// The format for a client: protocol buffers where it takes them more readily than any text, else OpenMetrics where it
-/// takes version 1.0.0 at least as readily as plain text.
+/// The format for a client: protocol buffers if it prefers them to any text, else OpenMetrics if it accepts version
+/// 1.0.0 at least as readily as plain text.
 #[must_use]
 pub fn accepted(accept: &str) -> Format {
     let (mut protobuf, mut open_metrics, mut text) = (0, 0, 0);
@@ -39,10 +39,10 @@ pub fn accepted(accept: &str) -> Format {
     }
 }
 
-/// A weight of one, in thousandths.
+/// A weight of 1, in thousandths.
 const FULL: u32 = 1000;
 
-/// A weight from 0 to 1 with three digits at most; what is none counts as 0.
+/// A weight from 0 to 1 with at most three digits; an invalid weight counts as 0.
 fn thousandths(value: &str) -> u32 {
     let weight = value.parse::<f64>().ok().filter(|weight| (0.0..=1.0).contains(weight));
     weight.map_or(0, |weight| (weight * f64::from(FULL)).round() as u32)
@@ -68,13 +68,13 @@ mod tests {
                 Format::OpenMetrics,
             ),
             ("application/openmetrics-text;q=nan", Format::Text),
-            // As Prometheus 2.42 sends it.
+            // Header of Prometheus 2.42.
             (
                 "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
                  text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
                 Format::OpenMetrics,
             ),
-            // As it does with `--enable-feature=native-histograms`.
+            // Header with `--enable-feature=native-histograms`.
             (
                 "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,\
                  application/openmetrics-text;version=1.0.0;q=0.8,application/openmetrics-text;version=0.0.1;q=0.75,\

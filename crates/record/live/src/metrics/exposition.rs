@@ -1,10 +1,10 @@
-//! What all formats of metrics have in common: families of samples with labels and numbers.
+//! The common interface of all metrics formats: families of samples with labels and numbers.
 
 use std::fmt::{self, Display};
 
 use crate::Histogram;
 
-/// How metrics are written.
+/// A metrics format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Prometheus' text format, version 0.0.4.
@@ -16,7 +16,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The type of the content, as HTTP has it.
+    /// The HTTP content type.
     #[must_use]
     pub fn content_type(self) -> &'static str {
         match self {
@@ -29,7 +29,7 @@ impl Format {
     }
 }
 
-/// What a family's samples are.
+/// The type of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Counter,
@@ -51,7 +51,7 @@ pub(crate) enum Value {
 const NS_A_SECOND: u64 = 1_000_000_000;
 
 impl Value {
-    /// As protocol buffers have it.
+    /// The number in protocol buffers.
     pub(crate) fn number(self) -> f64 {
         match self {
             Self::Count(count) => count as f64,
@@ -60,7 +60,7 @@ impl Value {
     }
 }
 
-/// As text has it, exactly.
+/// The exact number in text.
 impl Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -70,9 +70,9 @@ impl Display for Value {
     }
 }
 
-/// Takes metrics, family by family.
+/// Writes metrics, family by family.
 pub(crate) trait Exposition {
-    /// Begins a family. Its name has no `_total`; it ends with its unit, if it has one.
+    /// Begins a family. Its name has no `_total`, and ends with its unit, if it has one.
     fn family(&mut self, name: &'static str, kind: Kind, help: &str);
     /// A sample of a counter or gauge.
     fn sample(&mut self, labels: Labels<'_>, value: Value);

@@ -1,4 +1,4 @@
-//! All metrics of a moment, family by family: docs/serve.md has what each means.
+//! All current metrics, family by family: docs/serve.md defines them.
 
 use crate::ACTIVITIES;
 
@@ -8,7 +8,7 @@ use crate::metrics::text::Text;
 use crate::metrics::totals::Totals;
 use crate::metrics::vm::{Exits, HANDLED, PARTS, Times, Vm};
 
-/// The metrics in a format.
+/// Writes the metrics in a format.
 #[must_use]
 pub fn page(totals: &Totals, format: Format) -> Vec<u8> {
     if format == Format::Protobuf {
@@ -29,13 +29,13 @@ fn write(totals: &Totals, out: &mut dyn Exposition) {
     lost(totals, out);
 }
 
-/// Each VM with its name; the rest has none.
+/// Each VM with its name; the sum of the others has an empty name.
 fn vms(totals: &Totals) -> impl Iterator<Item = (&str, &Vm)> {
     let named = totals.vms.iter().map(|(name, vm)| (name.as_str(), vm));
     named.chain([("", &totals.rest)])
 }
 
-/// Calls for the labels of each reason.
+/// Calls `say` with the labels of each reason.
 fn each_reason(totals: &Totals, mut say: impl FnMut(Labels<'_>, &Exits)) {
     for (name, vm) in vms(totals) {
         for ((level, reason), exits) in &vm.reasons {

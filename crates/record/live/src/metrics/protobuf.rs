@@ -1,16 +1,16 @@
-//! Metrics as Prometheus' protocol buffers, the one format in which it takes native histograms: messages
-//! `io.prometheus.client.MetricFamily`, each after its length.
+//! Metrics as Prometheus' protocol buffers, the only format with native histograms: messages
+//! `io.prometheus.client.MetricFamily`, each preceded by its length.
 //!
-//! Numbers of fields are those of `metrics.proto` of prometheus/client_model 0.6.
+//! The field numbers are those of `metrics.proto` in prometheus/client_model 0.6.
 
 use crate::{BUCKETS, Histogram};
 use prost::Message;
 
 use crate::metrics::exposition::{Exposition, Kind, Labels, Value};
 
-/// Four buckets in each power of two, as the kernel counts them.
+/// Four buckets per power of two, as the kernel counts them.
 const SCHEMA: i32 = 2;
-/// The native bucket of the kernel's first: it ends at 2^((-96 + 1) / 4) seconds.
+/// Native index of the kernel's first bucket: it ends at 2^((-96 + 1) / 4) seconds.
 const FIRST_INDEX: i32 = -95;
 
 #[derive(Clone, PartialEq, Message)]
@@ -76,21 +76,21 @@ struct NativeHistogram {
     zero_count: u64,
     #[prost(message, repeated, tag = "12")]
     positive_span: Vec<BucketSpan>,
-    /// Of each bucket's count, what it is more than the one before.
+    /// Difference of each bucket's count to the previous bucket's.
     #[prost(sint64, repeated, tag = "13")]
     positive_delta: Vec<i64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
 struct BucketSpan {
-    /// Buckets from the end of the span before, or, of the first, from bucket 0.
+    /// Number of buckets since the previous span, or, for the first span, since bucket 0.
     #[prost(sint32, tag = "1")]
     offset: i32,
     #[prost(uint32, tag = "2")]
     length: u32,
 }
 
-/// The messages while they grow.
+/// The messages so far.
 #[derive(Debug, Default)]
 pub(crate) struct Protobuf {
     out: Vec<u8>,
@@ -98,13 +98,13 @@ pub(crate) struct Protobuf {
 }
 
 impl Protobuf {
-    /// The whole.
+    /// Returns all messages.
     pub(crate) fn end(mut self) -> Vec<u8> {
         self.write_family();
         self.out
     }
 
-    /// A family without metrics is none.
+    /// Skips a family without metrics.
     fn write_family(&mut self) {
         let family = std::mem::take(&mut self.family);
         if !family.metric.is_empty() {
@@ -149,7 +149,7 @@ impl Exposition for Protobuf {
     }
 }
 
-/// The kernel's first bucket, which begins at 0, is the zero bucket; what is longer than all is in one more.
+/// The kernel's first bucket, which begins at 0, becomes the zero bucket; times beyond the last bucket get one more.
 fn native(times: &Histogram, sum_ns: u64) -> NativeHistogram {
     let counts = times.counts();
     let [shortest, ..] = *counts;
@@ -176,7 +176,7 @@ fn native(times: &Histogram, sum_ns: u64) -> NativeHistogram {
         histogram.positive_delta.push(count - before);
         (next_index, before) = (index + 1, count);
     }
-    // An empty span says that this is a native histogram, though it has no bucket yet.
+    // An empty span marks a native histogram without buckets.
     if histogram.positive_span.is_empty() {
         histogram.positive_span.push(BucketSpan::default());
     }
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Counts by the upper end of native buckets, as a reader of the format has them.
+    /// Counts by the upper bound of native buckets, as a reader of the format computes them.
     fn read(histogram: &NativeHistogram) -> Vec<(f64, u64)> {
         let (mut index, mut count, mut found) = (0, 0, Vec::new());
         let mut deltas = histogram.positive_delta.iter();

@@ -1,11 +1,11 @@
-//! A page for people: whether it works, what it costs, which VMs there are, and where the metrics are.
+//! An HTML page: health, cost, VMs, and a link to the metrics.
 
 use std::fmt::{self, Display, Write};
 
 use crate::metrics::exposition::Value;
 use crate::metrics::totals::Totals;
 
-/// VMs that are listed at most, those with most exits first.
+/// Max VMs to list, those with most exits first.
 const MAX_LISTED: usize = 100;
 
 /// The page, in HTML without scripts.
@@ -67,7 +67,7 @@ fn vms(totals: &Totals, out: &mut String) {
     }
 }
 
-/// Text that is no markup.
+/// Escapes text for HTML.
 struct Html<'a>(&'a str);
 
 impl Display for Html<'_> {

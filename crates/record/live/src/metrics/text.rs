@@ -1,5 +1,4 @@
-//! Metrics as text, as Prometheus reads it and as OpenMetrics: families with their help, samples with escaped labels,
-//! numbers.
+//! Metrics as text for Prometheus or as OpenMetrics: families with their help, samples with escaped labels, numbers.
 
 use std::fmt::{self, Display, Write};
 
@@ -7,7 +6,7 @@ use crate::Histogram;
 
 use crate::metrics::exposition::{Exposition, Format, Kind, Labels, Value};
 
-/// The text while it grows.
+/// The text so far.
 #[derive(Debug)]
 pub(crate) struct Text {
     format: Format,
@@ -21,7 +20,7 @@ impl Text {
         Self { format, out: String::new(), family: "", kind: Kind::Gauge }
     }
 
-    /// The whole.
+    /// Returns the whole text.
     pub(crate) fn end(mut self) -> String {
         if self.format == Format::OpenMetrics {
             self.out += "# EOF\n";
@@ -74,7 +73,7 @@ impl Exposition for Text {
         self.line(suffix, labels, None, value);
     }
 
-    /// Cumulative counts at each power of two, all, and the sum.
+    /// Cumulative counts at each power of two, the total, and the sum.
     fn histogram(&mut self, labels: Labels<'_>, times: &Histogram, sum_ns: u64) {
         let mut below = 0u64;
         for (octave, counts) in times.counts().chunks(BUCKETS_OF_EDGE).enumerate() {
@@ -89,12 +88,12 @@ impl Exposition for Text {
     }
 }
 
-/// Buckets between two edges that are shown: a power of two.
+/// Buckets between two shown bounds: a power of two.
 const BUCKETS_OF_EDGE: usize = 4;
-/// Lines of a histogram.
+/// Number of lines of a histogram.
 pub(crate) const HISTOGRAM_SERIES: usize = crate::BUCKETS / BUCKETS_OF_EDGE + 3;
 
-/// A label's value between its quotes.
+/// Escapes a label's value.
 struct Escaped<'a>(&'a str);
 
 impl Display for Escaped<'_> {
@@ -116,7 +115,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A label's value as a reader has it.
+    /// A label's value, decoded like a reader does.
     fn read(escaped: &str) -> String {
         let mut value = String::new();
         let mut chars = escaped.chars();
@@ -165,7 +164,7 @@ mod tests {
         counts[95] = 5;
         let mut text = Text::new(Format::Text);
         text.family("t", Kind::Histogram, "T.");
-        // One is longer than all buckets.
+        // One is beyond the last bucket.
         text.histogram(&[("vm", "a")], &Histogram::new(counts, 14), 7);
         let text = text.end();
         let value = |le: &str| {

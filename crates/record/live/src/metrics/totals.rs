@@ -1,4 +1,4 @@
-//! Counters over all intervals, of as many VMs and reasons as there is room for.
+//! Counters over all intervals, of a bounded number of VMs and reasons.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,22 +6,22 @@ use crate::{Interval, LeftOut, Row};
 
 use crate::metrics::vm::{REASON_SERIES, Reason, VM_SERIES, Vm};
 
-/// Series that are there without any VM: those of what has no room, and of what it costs.
+/// Min number of series, without any VM: the sum of what has no room, and the cost of measuring.
 pub const MIN_SERIES: usize = VM_SERIES + OWN_SERIES;
 /// Series of the server itself, and of losses.
 pub(crate) const OWN_SERIES: usize = 11;
-/// Series of a VM that ended stay this long, so that collectors see its last numbers.
+/// The series of an ended VM stay this long, so that collectors see its last numbers.
 const GONE_AFTER_NS: u64 = 60_000_000_000;
-/// Characters of a name at most; longer ones are cut, and count together where they are the same then.
+/// Max characters of a name; longer ones are cut, and share counters if they become equal.
 const MAX_NAME_CHARS: usize = 128;
 
-/// All that was added up.
+/// All sums.
 #[derive(Clone, Debug)]
 pub struct Totals {
     most_series: usize,
     series: usize,
     pub(crate) vms: BTreeMap<String, Vm>,
-    /// VMs that there was no room for, and exits of no known VM.
+    /// VMs beyond the max number, and exits of unknown VMs.
     pub(crate) rest: Vm,
     pub(crate) cost: OwnCost,
     pub(crate) lost: LeftOut,
@@ -33,14 +33,14 @@ pub struct Totals {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OwnCost {
     pub(crate) process_ns: u64,
-    /// None until it was measured.
+    /// `None` until it was measured.
     pub(crate) programs_ns: Option<u64>,
     /// Exits that the programs counted.
     pub(crate) exits: u64,
 }
 
 impl Totals {
-    /// Nothing yet, with room for a number of series, but no less than [`MIN_SERIES`].
+    /// Empty totals, with room for a number of series, at least [`MIN_SERIES`].
     #[must_use]
     pub fn new(most_series: usize) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Totals {
         self.series
     }
 
-    /// Maximum number of series.
+    /// Max number of series.
     #[must_use]
     pub fn most_series(&self) -> usize {
         self.most_series
@@ -102,7 +102,7 @@ impl Totals {
         }
     }
 
-    /// Whether a VM is among those shown, or has room: then it takes that.
+    /// Whether a VM is shown, or gets shown because there is room.
     fn admit(&mut self, name: &str) -> bool {
         if self.vms.contains_key(name) {
             return true;
@@ -163,7 +163,7 @@ impl LeftOutSeries {
     }
 }
 
-/// A name as a label's value: what can't be seen is escaped. No name is empty, since that label is the rest's.
+/// Escapes a name for a label. An empty name is escaped, too, since the empty label is that of the rest.
 fn label(name: &str) -> String {
     if name.is_empty() {
         return "unnamed".to_owned();

@@ -1,4 +1,4 @@
-//! What is added up of a VM.
+//! Sums of a VM.
 
 use std::collections::BTreeMap;
 
@@ -9,34 +9,34 @@ use crate::metrics::text::HISTOGRAM_SERIES;
 /// Parts of exits, in the order of [`Exits::parts_ns`].
 pub(crate) const PARTS: [&str; 6] =
     ["kernel", "user", "runnable", "blocked", "halt_poll", "before_exit"];
-/// Who dealt with exits, as [`Sums::handled`] has them.
+/// Handlers of exits, in the order of [`Sums::handled`].
 pub(crate) const HANDLED: [&str; 3] = ["kernel", "user", "l1"];
-/// Series of exits of a reason: their number, and their parts.
+/// Series per exit reason: count and parts.
 pub(crate) const REASON_SERIES: usize = 1 + PARTS.len();
-/// Series that each VM has, those of exits without a reason of their own among them.
+/// Series of each VM, including those of exits beyond the max number of reasons.
 pub(crate) const VM_SERIES: usize =
     2 + ACTIVITIES.len() + 3 * HISTOGRAM_SERIES + HANDLED.len() + REASON_SERIES;
 
-/// An exit reason, and the level of the guest that it is of.
+/// An exit reason, and its level.
 pub(crate) type Reason = (u8, String);
 
-/// A VM since it was first seen.
+/// Totals of a VM since it was first seen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Vm {
-    /// vCPUs at the end of the latest interval.
+    /// Number of vCPUs at the end of the latest interval.
     pub(crate) vcpus: u64,
-    /// What they did.
+    /// States of its vCPUs.
     pub(crate) states: States,
-    /// How long they waited for a CPU.
+    /// Run-queue waits of its vCPUs.
     pub(crate) waits: Times,
-    /// How long exits took: of a guest that goes on, and of one that has nothing to do.
+    /// Times of exits: non-waiting, and waiting.
     pub(crate) durations: [Times; 2],
     /// Exits by handler.
     pub(crate) handled: [u64; 3],
     pub(crate) reasons: BTreeMap<Reason, Exits>,
-    /// Exits of reasons that there was no room for.
+    /// Exits beyond the max number of reasons.
     pub(crate) other: Exits,
-    /// The end of the latest interval in which it ran.
+    /// End of the latest interval in which it ran.
     pub(crate) seen_ns: u64,
 }
 
@@ -80,19 +80,19 @@ impl Exits {
 }
 
 impl Vm {
-    /// Series that it takes.
+    /// Number of its series.
     pub(crate) fn series(&self) -> usize {
         VM_SERIES + self.reasons.len() * REASON_SERIES
     }
 
-    /// Adds what a vCPU did.
+    /// Adds a vCPU's interval.
     pub(crate) fn add_vcpu(&mut self, vcpu: &Vcpu) {
         self.vcpus += u64::from(!vcpu.gone);
         self.states.add(&vcpu.states);
         self.waits.add(&vcpu.waits);
     }
 
-    /// Adds exits, but for what their reason has.
+    /// Adds exits, except for the series of their reason.
     pub(crate) fn add_exits(&mut self, row: &Row) {
         let [busy, waiting] = &mut self.durations;
         if row.waiting { waiting } else { busy }.add(&row.sums);
@@ -101,7 +101,7 @@ impl Vm {
         }
     }
 
-    /// All exits, of whatever reason.
+    /// Number of all exits.
     pub(crate) fn exits(&self) -> u64 {
         let reasons = self.reasons.values().map(|exits| exits.count);
         reasons.fold(self.other.count, u64::saturating_add)

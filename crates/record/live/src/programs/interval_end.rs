@@ -1,4 +1,4 @@
-//! The end of an interval: set before it comes, and waited for.
+//! The end of an interval: set in advance, then waited for.
 
 use std::thread;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use sys::{ClockId, clock_ns};
 use super::Programs;
 use crate::error::Result;
 
-/// The end of an interval is set so long before it comes: all CPUs know it by then.
+/// Lead time for setting the end of an interval, so that all CPUs know it in time.
 const AHEAD: Duration = Duration::from_millis(1);
-/// Where that is too short it is doubled, up to this.
+/// The lead time doubles if it is too short, up to this.
 const MAX_AHEAD: Duration = Duration::from_secs(1);
-/// Programs that run are waited for so long where the kernel has no way to wait for them.
+/// Time to wait for running programs if the kernel has no way to wait for them.
 const LONGEST_RUN: Duration = Duration::from_millis(20);
 
 impl Programs {
-    /// Ends the interval that goes on: from a moment to come, which this waits for, all goes to this bank, and what the
-    /// other one has can be taken out.
+    /// Ends the current interval: sets a time from which everything goes to `next_bank`, waits for it, and returns it.
+    /// Then the other bank can be read.
     pub(crate) fn end_interval(&mut self, next_bank: usize) -> Result<u64> {
         let end_ns = self.set_end(next_bank)?;
         while clock_ns(ClockId::Monotonic) <= end_ns {
@@ -28,14 +28,14 @@ impl Programs {
         Ok(end_ns)
     }
 
-    /// Lets the programs know when the next interval begins, and its bank, before that comes.
+    /// Sets the begin of the next interval and its bank in advance.
     fn set_end(&mut self, bank: usize) -> Result<u64> {
         let mut ahead = AHEAD;
         loop {
-            // The last bit is the bank's.
+            // The last bit is the bank.
             let end_ns = (clock_ns(ClockId::Monotonic) + ahead.as_nanos() as u64) & !1;
             self.begin_interval(end_ns, bank)?;
-            // This thread may have been without a CPU until after that moment.
+            // This thread may have been preempted beyond that time.
             if clock_ns(ClockId::Monotonic) < end_ns || ahead > MAX_AHEAD {
                 return Ok(end_ns);
             }
@@ -44,8 +44,8 @@ impl Programs {
     }
 }
 
-/// Waits until no program runs that was begun before: they run where the kernel can't be preempted, and
-/// this waits until each CPU was somewhere else.
+/// Waits until no program runs that began before: programs run with preemption disabled, and this waits until each CPU
+/// has scheduled.
 fn wait_for_programs() {
     if membarrier(MembarrierCommand::Global).is_err() {
         thread::sleep(LONGEST_RUN);

@@ -1,5 +1,5 @@
-//! The programs in this kernel, run with arguments as those of a host before Linux 5.16, whose exits have
-//! their reason at hand: this thread plays the vCPU, and is scheduled as any thread.
+//! Tests of the programs in this kernel. They run with arguments of a host before Linux 5.16, whose exit events include
+//! the reason. This thread plays the vCPU, and is scheduled like any thread.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,22 +17,22 @@ use super::*;
 use crate::snapshot::RowKey;
 use timeline::VcpuActivity;
 
-/// An exit reason that no program here makes.
+/// An exit reason that no other program here uses.
 const CODE: u64 = 0x4859;
 
-/// This thread, as the programs see it.
+/// The thread that plays a vCPU.
 struct Played {
     programs: Programs,
     thread: u32,
-    /// How often the kernel had switched away from it by its own count when it began to play, and when its sums were last taken.
+    /// The kernel's own count of this thread's switches: at the begin, and when its sums were last read.
     switches: [u64; 2],
-    /// How many of them are waits in what was taken.
+    /// How many switches are waits in what was read.
     waits: u64,
 }
 
 impl Played {
-    /// Programs that run; says why where none can: this process may be in a container, whose threads have
-    /// ids of its own.
+    /// Attached programs. Prints the reason if that is not possible: in a container, threads have other ids than the
+    /// kernel's.
     fn begin() -> Option<Self> {
         Self::with_rows(64)
     }
@@ -54,7 +54,7 @@ impl Played {
                 let thread = gettid().as_raw_pid().cast_unsigned();
                 Some(Self { programs, thread, switches: [switches(); 2], waits: 0 })
             }
-            // Not a matter of this machine: the programs are wrong.
+            // A verifier error is a bug in the programs, not a limitation of this machine.
             Err(why @ LiveError::Programs(LoadError::Verifier { .. })) => panic!("{why}"),
             Err(why) => {
                 testkit::skip!("{why}");
@@ -63,7 +63,7 @@ impl Played {
         }
     }
 
-    /// The calling thread is the one that plays.
+    /// Makes the calling thread the played one.
     fn is_here(&mut self) {
         self.thread = gettid().as_raw_pid().cast_unsigned();
         self.switches = [switches(); 2];
@@ -83,7 +83,7 @@ impl Played {
         self.run("on_entry", &[0]);
     }
 
-    /// What came until now: the rows of this thread, and its state.
+    /// The rows and the state of this thread until now.
     fn take(&mut self, bank: usize) -> (Snapshot, u64) {
         if gettid().as_raw_pid().cast_unsigned() == self.thread {
             self.switches[1] = switches();
@@ -106,7 +106,7 @@ impl Played {
     }
 }
 
-/// How often the kernel has switched away from the calling thread, by its own count.
+/// The kernel's own count of the calling thread's switches.
 fn switches() -> u64 {
     let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
     let counts = status.lines().filter_map(|line| line.split_once("voluntary_ctxt_switches:"));
@@ -117,11 +117,11 @@ fn now_ns() -> u64 {
     clock_ns(ClockId::Monotonic)
 }
 
-/// How often what needs every switch is tried.
+/// Max attempts of tests that need every switch traced.
 const ATTEMPTS: u32 = 10;
 
-/// Plays a vCPU until the kernel traced each of its switches: Linux 6.18 leaves one out in some hundreds, in tracefs as well,
-/// and times about that are where they can't be right.
+/// Plays a vCPU until the kernel has traced each of its switches: Linux 6.18 misses one in some hundreds, in tracefs as
+/// well, and the times around it can't be right.
 fn traced_whole<T>(
     mut play: impl FnMut(&mut Played) -> (Snapshot, T),
 ) -> Option<(Played, Snapshot, T)> {
@@ -136,7 +136,7 @@ fn traced_whole<T>(
     panic!("a switch was left out in each of {ATTEMPTS} attempts");
 }
 
-/// Works for so long.
+/// Works for this time.
 fn work(ms: u64) -> u64 {
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_millis(ms) {}
@@ -164,14 +164,14 @@ fn an_exit_is_split_into_the_parts_that_its_events_show() {
     let parts = sums.parts;
     assert_eq!((sums.count, sums.paired, sums.handled), (1, 1, [0, 1, 0]));
     assert_eq!(parts.total_ns(), sums.time_ns);
-    // Another thread may have had the CPU meanwhile: the parts say so.
+    // Another thread may have run on the CPU meanwhile: it is in the parts.
     let least = |part: u64, did: u64| part + parts.runnable_ns >= did;
     assert!(least(parts.kernel_ns, kernel_ns), "{parts:?}");
     assert!(least(parts.user_ns, user_ns), "{parts:?}");
     assert!(parts.blocked_ns >= 19_000_000, "{parts:?}");
     assert!(sums.guest_ns + sums.before_exit_ns >= guest_ns, "{sums:?}");
     assert_eq!((sums.times.count(), sums.user_return_unseen), (1, 0));
-    // 30 ms at least: the bucket's end.
+    // At least 30 ms: the bucket's bound.
     assert!(sums.times.quantile_ns(1.0).unwrap() >= 30_000_000 * 84 / 100);
 }
 
@@ -184,7 +184,7 @@ fn polling_is_cut_out_of_the_time_in_the_kernel() {
             if waited == 1 {
                 std::thread::sleep(Duration::from_millis(5));
             }
-            // Until now, or until it fell asleep: from 1 ms before that.
+            // Until now, or until it fell asleep, beginning 1 ms before.
             played.run("on_wakeup", &[if waited == 1 { 6_000_000 } else { 1_000_000 }, waited]);
             played.entry();
         }
@@ -195,7 +195,7 @@ fn polling_is_cut_out_of_the_time_in_the_kernel() {
     assert_eq!((sums.count, sums.paired, sums.poll_unknown), (2, 2, 0));
     assert_eq!(sums.parts.total_ns(), sums.time_ns);
     let polled_ns = sums.parts.halt_poll_ns;
-    // 1 ms exactly, unless it was preempted; and what was left of 6 ms when it slept for some 5.
+    // Exactly 1 ms, unless it was preempted; and the rest of 6 ms, of which it slept for about 5.
     assert!(polled_ns + sums.parts.blocked_ns <= 7_000_000, "{sums:?}");
     assert!(polled_ns + sums.parts.runnable_ns >= 900_000, "{sums:?}");
     assert!(sums.parts.blocked_ns >= 4_000_000, "{sums:?}");
@@ -206,7 +206,7 @@ fn exits_without_an_entry_are_counted_and_levels_told_apart() {
     let Some(mut played) = Played::begin() else { return };
     played.exit();
     played.exit();
-    // Level 1 enters level 2, which exits; that is reflected, and level 1 goes on.
+    // Level 1 enters level 2, which exits; the exit is reflected, and level 1 continues.
     played.run("on_nested_enter", &[]);
     played.entry();
     let entered_ns = now_ns();
@@ -280,7 +280,7 @@ fn an_end_that_was_set_after_it_had_come_leaves_states_whole() {
             played.programs.begin_interval(late_ns, 1).unwrap();
             played.entry();
             send_played.send(played).unwrap();
-            // Nothing more comes of this thread: what was kept at the late end stays.
+            // Nothing more happens on this thread: the sums at its end stay.
             let _ = is_to_end.recv();
         });
         let mut played = got_played.recv().unwrap();
@@ -328,7 +328,7 @@ fn a_thread_that_ends_is_reported_once_and_leaves_its_room() {
     };
     let deadline = Instant::now() + Duration::from_secs(10);
     let mut bank = 0;
-    // A thread is joined a moment before its end is traced.
+    // Joining a thread returns slightly before the kernel traces its end.
     loop {
         let (snapshot, _) = played.take(bank);
         bank = 1 - bank;
@@ -340,14 +340,14 @@ fn a_thread_that_ends_is_reported_once_and_leaves_its_room() {
     assert_eq!(gone_flag(&played.take(bank).0), None);
 }
 
-/// Keeps the calling thread on the machine's first CPU.
+/// Pins the calling thread to the machine's first CPU.
 fn stay_on_one_cpu() {
     let mut cpus = rustix::thread::CpuSet::new();
     cpus.set(0);
     rustix::thread::sched_setaffinity(None, &cpus).unwrap();
 }
 
-/// Takes the CPU of whoever else is there, until it is stopped.
+/// Competes for the CPU until it is stopped; returns its thread id.
 fn take_cpu(is_named: &Barrier, stop: &AtomicBool) -> u32 {
     stay_on_one_cpu();
     rustix::thread::set_name(c"takes-the-cpu").unwrap();
@@ -356,7 +356,8 @@ fn take_cpu(is_named: &Barrier, stop: &AtomicBool) -> u32 {
     gettid().as_raw_pid().cast_unsigned()
 }
 
-/// Shares a CPU with another thread for a while, so that each waits for the other: who that was.
+/// Shares a CPU with another thread for a while, so that each waits for the other; returns the other's id and its run
+/// time.
 fn wait_for_another(played: &mut Played) -> (Snapshot, (u64, u32)) {
     let (stop, is_named) = (AtomicBool::new(false), Barrier::new(2));
     std::thread::scope(|scope| {
@@ -390,12 +391,12 @@ fn a_wait_is_of_those_that_had_the_cpu_meanwhile() {
     let known_ns: u64 = takers.iter().map(|entry| entry.time_ns).sum();
     let by_taker = takers.iter().find(|entry| entry.thread == taker).unwrap();
     assert!(ended_ns > 20_000_000, "{ended_ns}");
-    // The last wait may go on at the interval's end.
+    // The last wait may continue at the interval's end.
     assert!(
         known_ns <= waited_ns && known_ns >= ended_ns / 10 * 9,
         "{ended_ns} {known_ns} {did:?}"
     );
-    // Others may have had it, too.
+    // Other threads may have run as well.
     assert!(by_taker.time_ns > 5_000_000, "{takers:?}");
     assert_eq!((by_taker.name.as_str(), by_taker.process), ("takes-the-cpu", std::process::id()));
     assert!(takers.iter().all(|entry| entry.thread != played.thread), "{takers:?}");
@@ -424,8 +425,8 @@ fn each_switch_is_a_wait_or_is_known_not_to_be_traced() {
         let unseen = played.take(0).0.sched_events_unseen;
         let [before, after] = played.switches;
         let (made, known) = (after - before, played.waits + unseen);
-        // A sleep may be over before it has begun. One that was left out both ways is not known; some come before the first count,
-        // or after the last.
+        // A sleep may end before it begins. A sleep whose switches were both missed is unknown; some happen before the
+        // first count, or after the last.
         assert!(made > 1800 && (made - made / 100..made + 10).contains(&known), "{made} {known}");
         assert!(unseen * 20 < made, "{unseen} of {made}");
         drop(end);
@@ -445,7 +446,7 @@ fn the_vcpus_of_a_large_host_are_counted_and_taken_out() {
     let (all_began, all_counted) = (Barrier::new(threads), Barrier::new(threads));
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            // Threads that are there all at once, as vCPUs are.
+            // Threads that all exist at once, like vCPUs.
             std::thread::Builder::new()
                 .stack_size(64 << 10)
                 .spawn_scoped(scope, || {

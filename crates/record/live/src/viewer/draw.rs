@@ -1,4 +1,4 @@
-//! The screen as a frame of a terminal, from 80 columns up.
+//! Draws the screen on a terminal of at least 80 columns.
 
 use std::borrow::Cow;
 
@@ -15,9 +15,9 @@ use crate::viewer::ran_instead::runners;
 use crate::viewer::screen::Screen;
 use crate::viewer::tree::{Line, Sort};
 
-/// Eighths of a character's height.
+/// Bars of one to eight eighths of a character's height.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Columns of numbers: their headings, widths, and what they are sorted by.
+/// Columns of numbers: headings, widths, and sort keys.
 const COLUMNS: [(&str, u16, Option<Sort>); 7] = [
     ("exits/s", 9, Some(Sort::Exits)),
     ("cost", 7, Some(Sort::Cost)),
@@ -27,15 +27,15 @@ const COLUMNS: [(&str, u16, Option<Sort>); 7] = [
     ("p99", 8, Some(Sort::P99)),
     ("wait p99", 8, None),
 ];
-/// The least that a name gets.
+/// Min width of a name.
 const MIN_NAME: u16 = 14;
-/// Sparklines that would be narrower are left out.
+/// Min width of a sparkline; without room for it, there is none.
 const MIN_SPARKLINE: u16 = 8;
-/// Lines that a notice takes at most.
+/// Max lines of a notice.
 const MAX_NOTICE_LINES: usize = 4;
-/// Maximum number of threads that are named as having run while the selected vCPUs waited.
+/// Max threads to name that ran while the selected vCPUs waited.
 const MAX_RUNNERS: usize = 3;
-/// How wide a sparkline is at most.
+/// Max width of a sparkline.
 const MAX_SPARKLINE: u16 = 60;
 
 const HELP: &str = "\
@@ -91,7 +91,7 @@ pub fn draw(screen: &Screen, frame: &mut Frame<'_>) {
     frame.render_widget(Paragraph::new(keys_line(screen)), keys);
 }
 
-/// Who ran while the chosen VM, or vCPU, waited for a CPU.
+/// Threads that ran while the selected VM or vCPU waited for a CPU.
 fn waits_line<'t>(screen: &Screen, lines: &[Line]) -> Option<Text<'t>> {
     let interval = screen.interval()?;
     let place = &lines.get(screen.selected_at(lines)?)?.place;
@@ -116,13 +116,13 @@ fn waits_line<'t>(screen: &Screen, lines: &[Line]) -> Option<Text<'t>> {
     )))
 }
 
-/// How the chosen VM's guest sees itself.
+/// The own view of the selected VM's guest.
 fn inside_lines<'t>(screen: &Screen) -> Vec<Text<'t>> {
     let lines = screen.guest_under_cursor().map(guest_lines).unwrap_or_default();
     lines.into_iter().map(Text::raw).collect()
 }
 
-/// The tasks of the chosen VM's guest.
+/// The tasks of the selected VM's guest.
 fn task_table(screen: &Screen, frame: &mut Frame<'_>, area: Rect) {
     let none = |why: String| Paragraph::new(why);
     let Some(guest) = screen.guest_under_cursor() else {
@@ -153,7 +153,7 @@ fn task_table(screen: &Screen, frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(table, below);
 }
 
-/// What goes on besides, broken where the screen ends: paths are whole.
+/// The notice, wrapped so that paths are complete.
 fn notice_lines<'t>(screen: &Screen, width: u16) -> Vec<Text<'t>> {
     let Some(notice) = screen.notice() else { return Vec::new() };
     let chars: Vec<char> = printable::line(notice).chars().collect();
@@ -178,7 +178,7 @@ fn head_line<'t>(screen: &Screen, interval: &Interval) -> Text<'t> {
     Text::from(vec![Span::styled(text, bold), Span::raw(paused)])
 }
 
-/// What it cost to know it, and what is missing.
+/// The cost of measuring, and the losses.
 fn cost_line<'t>(interval: &Interval) -> Text<'t> {
     let cost = interval.cost;
     let of_cpu = |ns| share(ns, interval.interval_ns());
@@ -265,7 +265,7 @@ fn row<'r>(screen: &Screen, interval: &Interval, line: &Line, spark: u16) -> Row
     };
     let of_cpu = |ns: u64| share(ns, span_ns);
     let is_reason = line.place.reason.is_some();
-    // Of a vCPU's waits for a CPU nobody knows which level they are of.
+    // The level of a vCPU's run-queue wait is unknown.
     let is_level = line.place.level.is_some();
     let none = || "-".to_owned();
     let texts = [
@@ -292,7 +292,7 @@ fn per_second(number: u64, interval: &Interval) -> u64 {
     u64::try_from(rate).unwrap_or(u64::MAX)
 }
 
-/// The newest at the right, the highest as a whole block.
+/// The newest value is at the right, the highest is a full block.
 fn sparkline(history: impl DoubleEndedIterator<Item = u64>, width: usize) -> String {
     let mut newest: Vec<u64> = history.rev().take(width).collect();
     newest.reverse();

@@ -1,4 +1,4 @@
-//! How guests see themselves, next to what their host measured of the same interval.
+//! Guests' own views, next to the host's measurements of the same interval.
 
 use crate::guest_views::SeenGuest;
 use crate::{Interval, Vcpu};
@@ -7,12 +7,12 @@ use tables::Table;
 use tables::units::{count, plural, share, time};
 use timeline::VcpuActivity;
 
-/// Of each guest, this many tasks are in the tables.
+/// Max tasks of a guest in the tables.
 const MAX_TASKS: usize = 10;
-/// And in the line above the screen's keys.
+/// Max tasks in the line above the screen's keys.
 const MAX_TASKS_IN_LINE: usize = 4;
 
-/// A part of a guest's CPU time, with what it is called.
+/// A part of a guest's CPU time, with its name.
 type Part = (&'static str, fn(&CpuUse) -> u64);
 
 const PARTS: [Part; 5] = [
@@ -33,13 +33,13 @@ fn whole_ns(view: &GuestView) -> u64 {
     view.span_ns.saturating_mul(view.cpu_count.into())
 }
 
-/// What is in no part: a guest's kernel counts ticks, and one that comes late counts once.
+/// Time in no part: the guest's kernel counts ticks, and counts a late tick once.
 fn not_counted_ns(view: &GuestView) -> u64 {
     let counted = |sum: u64, (_, part): &Part| sum.saturating_add(part(&view.all_cpus));
     whole_ns(view).saturating_sub(PARTS.iter().fold(0, counted))
 }
 
-/// The tables: CPUs and tasks of those that answered, and why others did not.
+/// The tables: CPUs and tasks of guests that answered, and the errors of the others.
 pub(crate) fn text(guests: &[SeenGuest], interval: &Interval, width: Option<usize>) -> String {
     let views: Vec<(&SeenGuest, &GuestView)> =
         guests.iter().filter_map(|guest| Some((guest, guest.view.as_ref().ok()?))).collect();
@@ -78,7 +78,7 @@ fn cpus(views: &[(&SeenGuest, &GuestView)], interval: &Interval) -> Table {
     table
 }
 
-/// What the host says of steal: how long the guest's vCPUs could have run, and had no CPU.
+/// The host's view of steal: the run-queue wait of the guest's vCPUs.
 fn run_queue(guest: &SeenGuest, interval: &Interval) -> String {
     let is_its = |vcpu: &&Vcpu| guest.process == Some(vcpu.process);
     let (mut queue_ns, mut all_ns) = (0_u64, 0_u64);
@@ -110,7 +110,7 @@ fn tasks(views: &[(&SeenGuest, &GuestView)]) -> Table {
     table
 }
 
-/// Name, process, share of a CPU that it ran and waited: of the first tasks, then of all others together.
+/// Name, process, shares of run time and run-queue wait: of the first tasks, then of all others together.
 pub(crate) fn task_rows(view: &GuestView, max: usize) -> impl Iterator<Item = [String; 4]> {
     let shares = |ran: u64, waited: u64| [share(ran, view.span_ns), share(waited, view.span_ns)];
     let shown = view.tasks.iter().take(max).map(move |task| {
@@ -125,7 +125,7 @@ pub(crate) fn task_rows(view: &GuestView, max: usize) -> impl Iterator<Item = [S
     shown.chain(others)
 }
 
-/// All tasks but the first: how long they ran and waited.
+/// Run time and run-queue wait of all tasks but the first.
 fn others(view: &GuestView, max: usize) -> TaskUse {
     let shown = view.tasks.iter().take(max);
     let (ran, waited) = shown.fold((0_u64, 0_u64), |(ran, waited), task| {
@@ -172,7 +172,7 @@ pub(crate) fn lines(guest: &SeenGuest) -> Vec<String> {
     vec![cpus, format!("its tasks: {}", tasks.join(", "))]
 }
 
-/// What is above a guest's tasks on a screen of their own.
+/// The heading of a guest's task list.
 pub(crate) fn heading(view: &GuestView) -> String {
     let mut text = format!(
         "{}, which ran {} and waited {} in {}",

@@ -1,21 +1,19 @@
-//! Who ran while a VM's vCPUs waited for a CPU.
+//! Threads that ran while a VM's vCPUs waited for a CPU.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::{RanInstead, Vcpu};
 
-/// Threads of one name that had CPUs while vCPUs waited.
+/// Threads of one name that ran while vCPUs waited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Runner {
-    /// A VM, the name of threads, the idle CPU, or what is not known.
+    /// A VM, a thread name, the idle CPU, or unknown.
     pub(crate) who: String,
-    /// How long.
     pub(crate) time_ns: u64,
 }
 
-/// All that ran while these vCPUs waited, those first that ran longest, and how long the waits were. What is not known
-/// is the last.
+/// All threads that ran while these vCPUs waited, longest first, and the length of the waits. Unknown time comes last.
 pub(crate) fn runners<'v>(vcpus: impl Iterator<Item = &'v Vcpu>) -> (Vec<Runner>, u64) {
     let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
     let (mut known_ns, mut waited_ns) = (0_u64, 0_u64);
@@ -37,7 +35,7 @@ pub(crate) fn runners<'v>(vcpus: impl Iterator<Item = &'v Vcpu>) -> (Vec<Runner>
     (runners, waited_ns)
 }
 
-/// Threads of a VM are that VM; others have their names.
+/// A thread of a VM has the VM's name, others have their own.
 fn who(ran: &RanInstead) -> String {
     match (&ran.vm, &ran.name) {
         (Some(vm), _) => format!("VM {vm}"),

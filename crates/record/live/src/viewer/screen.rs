@@ -1,4 +1,4 @@
-//! What the screen shows and what its keys change: state alone, without a terminal.
+//! The state of the screen, and its keys, without a terminal.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -8,12 +8,12 @@ use crate::guest_views::SeenGuest;
 use crate::viewer::guests::of_process;
 use crate::viewer::tree::{Line, Place, Sort, lines};
 
-/// Intervals that a sparkline goes back.
+/// Max intervals in a sparkline.
 const HISTORY: usize = 120;
-/// The longest filter.
+/// Max length of a filter.
 const MAX_FILTER: usize = 64;
 
-/// A key, whatever the terminal calls it.
+/// A key, independent of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     /// A character.
@@ -22,19 +22,19 @@ pub enum Key {
     Up,
     /// To the line below.
     Down,
-    /// Shows what is below the line.
+    /// Expands the line.
     Right,
-    /// Hides it, or goes to the line that this one is below of.
+    /// Collapses it, or goes to its parent.
     Left,
-    /// As right and left in turn; ends a filter's text.
+    /// Toggles the line; ends a filter's text.
     Enter,
     /// Removes a character.
     Backspace,
-    /// Removes the filter, or ends.
+    /// Clears the filter, or ends the program.
     Escape,
 }
 
-/// A VM that was chosen on the screen.
+/// The selected VM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChosenVm {
     pub name: String,
@@ -45,7 +45,7 @@ pub struct ChosenVm {
 #[derive(Debug, Default)]
 pub struct Screen {
     interval: Option<Interval>,
-    /// What guests said of that interval.
+    /// The guests' views of that interval.
     guests: Vec<SeenGuest>,
     sort: Sort,
     filter: String,
@@ -53,22 +53,21 @@ pub struct Screen {
     is_typing: bool,
     is_paused: bool,
     shows_help: bool,
-    /// The tasks of the chosen VM's guest in place of the lines.
+    /// Shows the tasks of the selected VM's guest instead of the lines.
     shows_tasks: bool,
     has_ended: bool,
-    /// The key for a recording was pressed, and no recording has started yet.
+    /// The record key was pressed, and no recording has started yet.
     asks_to_record: bool,
-    /// What goes on besides the intervals.
+    /// A message above the keys.
     notice: Option<String>,
     open: BTreeSet<Place>,
     selected: Option<Place>,
-    /// Costs of VMs and vCPUs in the intervals before, the newest last, in thousandths of a CPU.
+    /// Costs of VMs and vCPUs in earlier intervals, newest last, in thousandths of a CPU.
     history: BTreeMap<Place, VecDeque<u64>>,
 }
 
 impl Screen {
-    /// A new interval, whose rows are by vCPU, and what guests said of it. While paused it only counts for the
-    /// sparklines.
+    /// Adds an interval, whose rows are by vCPU, and the guests' views. While paused, it only extends the sparklines.
     pub fn take(&mut self, interval: Interval, guests: Vec<SeenGuest>) {
         let span_ns = interval.interval_ns().max(1);
         let all = lines(&interval, Sort::Name, "", |place| place.vcpu.is_none());
@@ -77,7 +76,7 @@ impl Screen {
             let thousandths = u128::from(line.cost_ns) * 1000 / u128::from(span_ns);
             now.insert(line.place, u64::try_from(thousandths).unwrap_or(u64::MAX));
         }
-        // What is gone goes from the history, too.
+        // VMs and vCPUs that are gone are removed from the history, too.
         self.history.retain(|place, _| now.contains_key(place));
         for (place, cost) in now {
             let costs = self.history.entry(place).or_default();
@@ -91,7 +90,7 @@ impl Screen {
         }
     }
 
-    /// What a key does.
+    /// Handles a key.
     pub fn key(&mut self, key: Key) {
         if self.is_typing {
             self.type_filter(key);
@@ -159,12 +158,12 @@ impl Screen {
         }
     }
 
-    /// Whether the key for a recording was pressed since this was asked last.
+    /// Whether the record key was pressed since the last call.
     pub fn take_record_key(&mut self) -> bool {
         std::mem::take(&mut self.asks_to_record)
     }
 
-    /// The VM that the chosen line is of; `None` where there is none, or it is that of what had no room.
+    /// The VM of the selected line; `None` if there is none, or if it is the row of the rest.
     #[must_use]
     pub fn vm_under_cursor(&self) -> Option<ChosenVm> {
         let lines = self.lines();
@@ -173,7 +172,7 @@ impl Screen {
         Some(ChosenVm { name: vcpu.vm.clone(), process: vcpu.process })
     }
 
-    /// What stands above the keys from now on. Returns whether it is another text than before.
+    /// Sets the message above the keys. Returns whether it differs from the last one.
     pub fn set_notice(&mut self, notice: Option<String>) -> bool {
         let is_new = self.notice != notice;
         self.notice = notice;
@@ -184,18 +183,18 @@ impl Screen {
         self.notice.as_deref()
     }
 
-    /// Ends it, whatever is being typed.
+    /// Ends the screen, whatever is being typed.
     pub fn end(&mut self) {
         self.has_ended = true;
     }
 
-    /// Whether the user has seen enough.
+    /// Whether the user has ended the screen.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.has_ended
     }
 
-    /// What is shown.
+    /// The shown interval.
     #[must_use]
     pub(crate) fn interval(&self) -> Option<&Interval> {
         self.interval.as_ref()
@@ -206,19 +205,19 @@ impl Screen {
         lines(interval, self.sort, &self.filter, |place| self.is_open(place))
     }
 
-    /// While a filter is there, all that it finds is shown.
+    /// With a filter, all matches are expanded.
     pub(crate) fn is_open(&self, place: &Place) -> bool {
         !self.filter.is_empty() || self.open.contains(place)
     }
 
-    /// The place of the chosen line: the first one where it is gone.
+    /// The index of the selected line; the first one if the line is gone.
     pub(crate) fn selected_at(&self, lines: &[Line]) -> Option<usize> {
         let chosen = self.selected.as_ref();
         let at = lines.iter().position(|line| Some(&line.place) == chosen);
         at.or((!lines.is_empty()).then_some(0))
     }
 
-    /// Costs of a line in the intervals before.
+    /// Costs of a line in earlier intervals.
     pub(crate) fn history(&self, place: &Place) -> impl DoubleEndedIterator<Item = u64> + '_ {
         self.history.get(place).into_iter().flatten().copied()
     }
@@ -239,18 +238,18 @@ impl Screen {
         self.shows_help
     }
 
-    /// What the guest of the chosen line's VM said, where it was asked.
+    /// The view of the selected line's guest, if it was queried.
     pub(crate) fn guest_under_cursor(&self) -> Option<&SeenGuest> {
         of_process(&self.guests, self.vm_under_cursor()?.process)
     }
 
-    /// How the user named that guest.
+    /// The user's name for that guest.
     #[must_use]
     pub fn asked_under_cursor(&self) -> Option<String> {
         Some(self.guest_under_cursor()?.requested_name.clone())
     }
 
-    /// Whether guests were asked how they see themselves.
+    /// Whether guests are queried.
     pub(crate) fn has_guests(&self) -> bool {
         !self.guests.is_empty()
     }

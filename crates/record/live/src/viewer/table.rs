@@ -1,4 +1,4 @@
-//! An interval as tables for people.
+//! An interval as text tables.
 
 use crate::guest_views::SeenGuest;
 use crate::{Interval, Row, Vcpu};
@@ -9,10 +9,10 @@ use timeline::VcpuActivity;
 use crate::viewer::guests;
 use crate::viewer::ran_instead::{Runner, runners};
 
-/// Maximum number of threads shown that ran while a VM waited.
+/// Max threads to show that ran while a VM waited.
 const MAX_RUNNERS: usize = 5;
 
-/// The tables, for a terminal of this many columns; with guests that were asked how they see themselves.
+/// The tables, for a terminal of this many columns, with the queried guests' views.
 #[must_use]
 pub fn text(interval: &Interval, seen: &[SeenGuest], width: Option<usize>) -> String {
     let mut text = head(interval);
@@ -25,7 +25,7 @@ pub fn text(interval: &Interval, seen: &[SeenGuest], width: Option<usize>) -> St
     text
 }
 
-/// What the host measured of its vCPUs.
+/// The host's measurements of its vCPUs.
 fn of_host(interval: &Interval, width: Option<usize>) -> String {
     let mut text = String::new();
     text.push_str("\nvCPUs by state, in shares of their time\n");
@@ -44,7 +44,7 @@ fn of_host(interval: &Interval, width: Option<usize>) -> String {
     text
 }
 
-/// Interval, number of exits, and what it cost to count them.
+/// Interval, number of exits, and the cost of counting them.
 fn head(interval: &Interval) -> String {
     let span = time(interval.interval_ns(), true);
     let mut text = format!("{span}, {}", plural(interval.cost.exits, "exit"));
@@ -98,10 +98,10 @@ fn vcpus(vcpus: &[Vcpu]) -> Table {
     table
 }
 
-/// Who ran while a VM's vCPUs waited.
+/// Threads that ran while a VM's vCPUs waited.
 struct Waited<'v> {
     vm: &'v str,
-    /// How long all of them waited.
+    /// Total time of the waits.
     waited_ns: u64,
     runner: Runner,
 }

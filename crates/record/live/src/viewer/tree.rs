@@ -1,5 +1,5 @@
-//! An interval as a tree: VMs, their vCPUs, the reasons of these, each with the same numbers, sorted and
-//! filtered. Of guests that run guests of their own, levels stand apart.
+//! An interval as a tree: VMs, their vCPUs, and their reasons, each with the same numbers, sorted and filtered. Guests
+//! with nested guests have a line per level.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use crate::{Histogram, Interval, Row, Vcpu};
 use timeline::VcpuActivity;
 
-/// What lines are sorted by.
+/// The sort key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sort {
-    /// What handling exits took on a CPU.
+    /// CPU time of handling exits.
     #[default]
     Cost,
     Exits,
-    /// Time that could have been run, and wasn't.
+    /// Run-queue wait.
     RunQueue,
     /// The 99th percentile of times.
     P99,
@@ -22,10 +22,9 @@ pub enum Sort {
 }
 
 impl Sort {
-    /// All, in the order of their keys' help.
+    /// All, in the order of the keys' help.
     pub const ALL: [Self; 5] = [Self::Cost, Self::Exits, Self::RunQueue, Self::P99, Self::Name];
 
-    /// What it is called.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -38,14 +37,14 @@ impl Sort {
     }
 }
 
-/// Which line this is: a VM, a vCPU of it, a level of either, a reason.
+/// Identifies a line: a VM, a vCPU, a level of either, or a reason.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     /// The VM's name.
     pub vm: String,
     /// A vCPU.
     pub vcpu: Option<u32>,
-    /// The part of a VM or a vCPU that is of one level.
+    /// The level, if the line is a part of a VM or a vCPU.
     pub level: Option<u8>,
     /// A reason and its level.
     pub reason: Option<(String, u8)>,
@@ -56,17 +55,17 @@ pub struct Place {
 pub struct Line {
     pub place: Place,
     pub exits: u64,
-    /// What they took on CPUs; null of waiting exits, which cost nothing.
+    /// CPU time of handling exits; 0 for waiting exits.
     pub cost_ns: u64,
-    /// Without a CPU though there was something to do.
+    /// Run-queue wait.
     pub run_queue_ns: u64,
-    /// In the guest, of a VM or a vCPU.
+    /// Guest time, of a VM or a vCPU.
     pub guest_ns: u64,
-    /// Times of exits that don't wait; of a reason, of its own.
+    /// Times of non-waiting exits; a reason's line has the times of its own exits.
     pub times: Histogram,
-    /// Waits for a CPU.
+    /// Run-queue waits.
     pub waits: Histogram,
-    /// A guest with nothing to do.
+    /// A waiting exit.
     pub waiting: bool,
 }
 
@@ -84,14 +83,14 @@ impl Line {
         }
     }
 
-    /// How deep it stands.
+    /// Depth in the tree.
     #[must_use]
     pub fn depth(&self) -> usize {
         let is_part = self.place.reason.is_some() || self.place.level.is_some();
         usize::from(self.place.vcpu.is_some()) + usize::from(is_part)
     }
 
-    /// Whether it may have lines below it.
+    /// Whether it can be expanded.
     #[must_use]
     pub fn can_open(&self) -> bool {
         self.place.reason.is_none() && self.place.level.is_none()
@@ -119,7 +118,7 @@ impl Line {
         }
     }
 
-    /// Of the reason that the line is of.
+    /// Adds exits of the line's own reason.
     fn add_own_exits(&mut self, row: &Row) {
         self.waiting = row.waiting;
         self.run_queue_ns = self.run_queue_ns.saturating_add(row.sums.parts.runnable_ns);
@@ -141,7 +140,8 @@ impl Line {
 }
 
 /// The lines of an interval whose rows are by vCPU: each VM with its levels, if it has several; its vCPUs below it, and
-/// their levels and reasons below those, as far as `is_open` says. Of a filter only lines count whose VM or reason holds it.
+/// their levels and reasons below those, as far as `is_open`. With a filter, only lines count whose VM or reason
+/// contains it.
 pub(crate) fn lines(
     interval: &Interval,
     sort: Sort,
@@ -180,14 +180,14 @@ fn below<'l>(all: &'l BTreeMap<Place, Line>, place: &Place, sort: Sort) -> Vec<&
     lines
 }
 
-/// The levels of a VM or a vCPU, the lowest first; none where there is one alone.
+/// The levels of a VM or a vCPU, lowest first; empty if there is only one.
 fn levels(all: &BTreeMap<Place, Line>, place: &Place) -> Vec<Line> {
     let of_place = within(all, place).take_while(|line| line.place.vcpu == place.vcpu);
     let levels: Vec<Line> = of_place.filter(|line| line.place.level.is_some()).cloned().collect();
     if levels.len() > 1 { levels } else { Vec::new() }
 }
 
-/// All lines of a VM, or of a vCPU: they stand one after the other.
+/// All lines of a VM or of a vCPU: they are contiguous.
 fn within<'l>(all: &'l BTreeMap<Place, Line>, place: &Place) -> impl Iterator<Item = &'l Line> {
     let Place { vm, vcpu, .. } = place.clone();
     all.range(place.clone()..)
@@ -195,7 +195,7 @@ fn within<'l>(all: &'l BTreeMap<Place, Line>, place: &Place) -> impl Iterator<It
         .take_while(move |line| line.place.vm == vm && (vcpu.is_none() || line.place.vcpu == vcpu))
 }
 
-/// By place, so that lines of the same weight don't change places.
+/// Sorts stably: lines of equal weight stay in the order of their places.
 fn order(lines: &mut [&Line], sort: Sort) {
     match sort {
         Sort::Cost => lines.sort_by_key(|line| (line.waiting, Reverse(line.cost_ns))),
@@ -224,7 +224,7 @@ fn sums(interval: &Interval, filter: &str) -> BTreeMap<Place, Line> {
             line_at(&mut all, place).add_exits(row, false);
         }
     }
-    // Of a reason that is asked for, its vCPUs; of none, all there are.
+    // A vCPU counts if its VM or one of its reasons matches the filter.
     for vcpu in &interval.vcpus {
         let number = Some(vcpu.vcpu.unwrap_or_default());
         let place = Place { vm: vcpu.vm.clone(), vcpu: number, level: None, reason: None };
@@ -235,7 +235,7 @@ fn sums(interval: &Interval, filter: &str) -> BTreeMap<Place, Line> {
     all
 }
 
-/// Adds what a vCPU did to its lines and to those of its VM.
+/// Adds a vCPU's states to its lines and to those of its VM.
 fn add_states(all: &mut BTreeMap<Place, Line>, vcpu: &Vcpu, number: Option<u32>) {
     let nested_ns = vcpu.states.nested_ns();
     let own_ns = vcpu.states.time_ns(VcpuActivity::Guest).saturating_sub(nested_ns);
@@ -254,7 +254,7 @@ fn line_at(all: &mut BTreeMap<Place, Line>, place: Place) -> &mut Line {
     all.entry(place.clone()).or_insert_with(|| Line::new(place))
 }
 
-/// The vCPUs and levels whose lines an exit of a vCPU at a level belongs to; one whose level is not known is the guest's.
+/// The vCPUs and levels of the lines that an exit belongs to; an unknown level counts as level 1.
 fn parts(vcpu: Option<u32>, level: u8) -> impl Iterator<Item = (Option<u32>, Option<u8>)> {
     let level = Some(level.max(1));
     [(vcpu, None), (None, None), (vcpu, level), (None, level)].into_iter()

@@ -1,5 +1,5 @@
-//! What codes become, and the programs in this kernel, run with arguments as those of a host before Linux 5.16, whose exits
-//! have their reason at hand: threads of this test play vCPUs.
+//! Tests of codes, and of the programs in this kernel. They run with arguments of a host before Linux 5.16, whose exit
+//! events include the reason. Threads of this test play vCPUs.
 
 use std::time::Instant;
 
@@ -23,20 +23,20 @@ fn a_code_of_two_reasons_has_one_place() {
     assert_eq!(bits(&codes, &plan.progress), 0b001);
 }
 
-/// An exit reason that no program here makes, one that no reason has, and one that shows progress.
+/// An exit reason that no other program here uses, one that has no reason, and one that counts as progress.
 const CODE: u64 = 0x4859;
 const OTHER_CODE: u64 = 0x485a;
 const PROGRESS_CODE: u64 = 0x485b;
 const EXITS: u64 = 50;
 const DELAY: Duration = Duration::from_micros(70);
 
-/// This thread's id, as the programs see it.
+/// This thread's id in the kernel.
 fn here() -> u32 {
     gettid().as_raw_pid().cast_unsigned()
 }
 
-/// Programs that run, for these threads; says why where none can: this process may be in a container, whose threads
-/// have ids of its own.
+/// Attached programs for these threads. Prints the reason if that is not possible: in a container, threads have other
+/// ids than the kernel's.
 fn start_delayer(threads: Vec<DelayedThread>) -> Option<Delayer> {
     if !testkit::has_kernels_ids() || !cfg!(target_arch = "x86_64") {
         testkit::skip!("ids of threads are a container's, or the programs another architecture's");
@@ -46,7 +46,7 @@ fn start_delayer(threads: Vec<DelayedThread>) -> Option<Delayer> {
         DelayPlan { threads, reasons: vec![vec![CODE, OTHER_CODE]], progress: vec![PROGRESS_CODE] };
     match Delayer::new(&plan) {
         Ok(delayer) => Some(delayer),
-        // Not a matter of this machine: the programs are wrong.
+        // A verifier error is a bug in the programs, not a limitation of this machine.
         Err(why @ DelayError::Programs(LoadError::Verifier { .. })) => panic!("{why}"),
         Err(why) => {
             testkit::skip!("{why}");
@@ -61,7 +61,7 @@ fn run(delayer: &mut Delayer, name: &'static str, argument: u64) {
     program(&mut delayer.object, name).unwrap().test_run(options).unwrap();
 }
 
-/// Exits with a code, an entry after each; how long they took.
+/// Exits with a code, each followed by an entry; returns the time they took.
 fn exits(delayer: &mut Delayer, code: u64) -> Duration {
     let start = Instant::now();
     for _ in 0..EXITS {
@@ -86,12 +86,12 @@ fn chosen_exits_of_a_chosen_thread_wait_for_as_long_as_asked() {
     let counts = of_reason(&delayer, slice);
     assert_eq!((counts.delayed, counts.handled), (EXITS, EXITS));
     assert!(counts.delay_ns >= asked_ns, "{counts:?}");
-    // What handling an exit took is without its delay, whoever else had the CPU meanwhile.
+    // The handling time excludes the delay, whatever else ran on the CPU meanwhile.
     assert!(counts.handled_ns <= took_ns - asked_ns, "{counts:?} {took_ns}");
-    // A delay takes longer where the thread loses its CPU meanwhile, as on a machine that is busy.
+    // A delay takes longer if the thread is preempted meanwhile, as on a busy machine.
     assert!(counts.delay_ns <= took_ns, "{counts:?} {took_ns}");
 
-    // An exit that is not one of them, and one that shows progress only.
+    // An exit with another code, and one that only counts as progress.
     exits(&mut delayer, 0x485c);
     exits(&mut delayer, PROGRESS_CODE);
     assert_eq!(of_reason(&delayer, slice), counts);
@@ -108,7 +108,7 @@ fn chosen_exits_of_a_chosen_thread_wait_for_as_long_as_asked() {
 fn no_delay_is_longer_than_the_most_whatever_the_word_says() {
     let threads = vec![DelayedThread { tid: here(), is_delayed: true }];
     let Some(mut delayer) = start_delayer(threads) else { return };
-    // As written by something else than `set`.
+    // A value that `set` never writes.
     delayer.setting.set(0, delayer.places[0] << 32 | u64::from(u32::MAX), 0).unwrap();
     let start = Instant::now();
     run(&mut delayer, "on_exit", CODE);
@@ -117,7 +117,7 @@ fn no_delay_is_longer_than_the_most_whatever_the_word_says() {
     assert_eq!(counts.delayed, 1);
     assert!(counts.delay_ns >= MAX_DELAY.as_nanos() as u64, "{counts:?}");
     assert!(counts.delay_ns < 2 * MAX_DELAY.as_nanos() as u64, "{counts:?}");
-    // A CPU may be given to others meanwhile, by a hypervisor below; four seconds it is not.
+    // A hypervisor below may take the CPU away for a while, but not for four seconds.
     assert!(took < Duration::from_secs(1), "{took:?}");
 }
 
@@ -147,8 +147,8 @@ fn a_known_thread_that_is_not_delayed_shows_progress_alone() {
     assert_eq!(counts.by_reason[0], ReasonCounts::default());
 }
 
-/// An exit that came in one slice and ends in the next is the first one's, whatever that delays; one that lasts longer is
-/// neither's.
+/// An exit that begins in one slice and ends in the next counts in the first one, whatever the next one delays; a
+/// longer exit counts in neither.
 #[test]
 fn an_exit_counts_in_the_slice_in_which_it_came() {
     let threads = vec![DelayedThread { tid: here(), is_delayed: true }];
@@ -170,7 +170,7 @@ fn an_exit_counts_in_the_slice_in_which_it_came() {
     }
 }
 
-/// Attached once more, the program that waits goes on, and is there once.
+/// After it is attached again, the waiting program still runs, and only once per event.
 #[test]
 fn the_program_that_waits_goes_on_when_it_comes_last() {
     let threads = vec![DelayedThread { tid: here(), is_delayed: true }];

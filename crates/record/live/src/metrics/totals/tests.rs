@@ -1,4 +1,4 @@
-//! Sums that only grow, ends of VMs, and what has no room.
+//! Tests of monotonic sums, ends of VMs, and limits.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ pub(crate) fn interval(rows: Vec<Row>, vcpus: Vec<Vcpu>) -> Interval {
     Interval { end_ns: SECOND_NS, rows, vcpus, ..Interval::default() }
 }
 
-/// Counts by VM and reason; empty names are of what had no room.
+/// Counts by VM and reason; empty names mean the rest.
 fn counts(totals: &Totals) -> BTreeMap<(String, String), u64> {
     let mut counts = BTreeMap::new();
     for (name, vm) in totals.vms.iter().map(|(name, vm)| (name.clone(), vm)) {
@@ -102,7 +102,7 @@ fn series_of_a_vm_end_a_minute_after_it() {
     totals.add(&at(62));
     assert!(totals.vms.is_empty());
     assert_eq!(totals.series(), MIN_SERIES);
-    // A VM of the same name begins from nothing.
+    // A new VM of the same name starts at 0.
     totals.add(&Interval { end_ns: 63 * SECOND_NS, ..last });
     assert_eq!(totals.vms["web"].exits(), 1);
 }

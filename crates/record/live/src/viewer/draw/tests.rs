@@ -137,7 +137,7 @@ fn a_vm_opens_to_vcpus_and_those_to_reasons() {
     }
     let lines = frame(&screen, 100, 12);
     let names: Vec<&str> = lines[3..9].iter().map(|line| line[..18].trim_end()).collect();
-    // hlt costs nothing, and comes last.
+    // hlt has no cost, and comes last.
     let wanted = ["- web", "  + vCPU 0", "  - vCPU 1", "      io", "      hlt", "+ db"];
     assert_eq!(names, wanted);
     screen.key(Key::Left);
@@ -146,7 +146,7 @@ fn a_vm_opens_to_vcpus_and_those_to_reasons() {
     assert_eq!(frame(&screen, 100, 12)[4].trim_start().get(..4), Some("+ db"));
 }
 
-/// A guest that runs guests: the levels add up to their VM, and to their vCPU.
+/// A guest with nested guests: the levels add up to their VM, and to their vCPU.
 #[test]
 fn levels_of_a_nested_guest_stand_apart_below_their_vm() {
     let mut nested = interval();
@@ -172,7 +172,7 @@ fn levels_of_a_nested_guest_stand_apart_below_their_vm() {
     assert_eq!(numbers(&lines[3]), ["4,100", "26.00%", "90.00%", "25.00%"]);
     assert_eq!(numbers(&lines[4]), ["3,400", "20.00%", "75.00%", "-"]);
     assert_eq!(numbers(&lines[5]), ["700", "6.00%", "15.00%", "-"]);
-    // A level is a part of its line, and nothing is below it.
+    // A level is a part of its line, and has no lines below it.
     screen.key(Key::Down);
     screen.key(Key::Right);
     assert_eq!(frame(&screen, 80, 10)[3..7], lines[3..7]);
