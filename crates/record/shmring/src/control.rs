@@ -1,8 +1,8 @@
-//! The two control streams: bytes in order, each way, for messages between agent and host.
+//! The two control streams: ordered bytes, each way, for messages between agent and host.
 //!
-//! A stream belongs to one start of its writer and one of its reader. When either starts again the
-//! writer begins a new stream, and the reader leaves out what it was not meant to see: nobody gets
-//! half of a message that was meant for somebody else. How messages are told apart is not known here.
+//! A stream belongs to one start of its writer and one of its reader. When either restarts, the writer begins a new
+//! stream, and the reader skips bytes of other streams: nobody gets half of a message that was meant for an earlier
+//! peer. This module does not know the messages' format.
 
 use std::io;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use sys::SharedMap;
 
 use crate::layout::control;
 
-/// One way: where its ring is and where the starts of both sides are counted.
+/// One direction: the position of its ring and of both sides' start counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByteRing {
     pub(crate) ring_at: usize,
     pub(crate) len_bytes: usize,
-    /// Word of the header that counts the starts of the other side.
+    /// Header word that counts the starts of the peer.
     pub(crate) peer: usize,
 }
 
@@ -25,9 +25,9 @@ impl ByteRing {
         self.ring_at + offset
     }
 
-    /// The two pieces of the ring for `len` bytes from a position: offset and length each.
+    /// The two pieces of the ring for `len` bytes from a position: offset and length of each.
     fn pieces(&self, position: u64, len: usize) -> [(usize, usize); 2] {
-        // The ring's length is a power of two, so positions may go round 2^64.
+        // The ring's length is a power of two, so positions may wrap at 2^64.
         let index = (position % self.len_bytes as u64) as usize;
         let first = len.min(self.len_bytes - index);
         let data = self.word(control::DATA);
@@ -35,13 +35,13 @@ impl ByteRing {
     }
 }
 
-/// What came of writing.
+/// The result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// The number of bytes that were written: fewer than all, or none, where the ring is full.
+    /// Number of bytes written: fewer than all, or none, if the ring is full.
     Bytes(usize),
-    /// Nothing was written: the other side has started (again), and a new stream was begun for it.
-    /// What it needs to know is to be written first.
+    /// Nothing was written: the peer has (re)started, and a new stream was begun for it. Any state that the new peer
+    /// needs has to be sent first.
     NewPeer,
 }
 
@@ -61,7 +61,7 @@ impl ByteProducer {
         let tail = map.load(ring.word(control::TAIL));
         let mut head = map.load(ring.word(control::HEAD));
         if head.wrapping_sub(tail) > ring.len_bytes as u64 {
-            // No two positions that a ring can have.
+            // No ring can have these two positions.
             head = tail;
             map.store(ring.word(control::HEAD), head);
         }
@@ -81,15 +81,15 @@ impl ByteProducer {
         SharedMap::publish();
     }
 
-    /// Whether the memory still reaches the other side.
+    /// Whether the memory still reaches the peer.
     ///
     /// # Errors
-    /// When its file was cut while it was mapped.
+    /// When its file was truncated while it was mapped.
     pub fn check(&self) -> io::Result<()> {
         self.map.check()
     }
 
-    /// Writes as many of the bytes as there is room for. Never waits.
+    /// Writes as many bytes as fit. Never waits.
     pub fn write(&mut self, bytes: &[u8]) -> Sent {
         let peer = self.map.load(self.ring.peer);
         if peer != self.peer {
@@ -98,7 +98,7 @@ impl ByteProducer {
         }
         let tail = self.map.load(self.ring.word(control::TAIL));
         let used = self.head.wrapping_sub(tail);
-        // More than the ring holds is no position of a reader: there is no room until it is sane.
+        // A reader can't be that far behind: there is no room until its position is valid.
         let room = (self.ring.len_bytes as u64).saturating_sub(used);
         let len = bytes.len().min(usize::try_from(room).unwrap_or(0));
         let [(at, first), (again_at, _)] = self.ring.pieces(self.head, len);
@@ -113,23 +113,23 @@ impl ByteProducer {
     }
 }
 
-/// What came of reading.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// The number of bytes that were read; zero where there are none.
+    /// Number of bytes read; 0 if there are none.
     Bytes(usize),
     /// The stream ended, and a new one begins with the next byte.
     NewStream,
-    /// Positions that no writer has: the rest of the stream is lost.
+    /// The writer's position is impossible: the rest of the stream is lost.
     Damage,
 }
 
-/// Which streams a reader reads.
+/// The streams that a reader accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listen {
-    /// Those begun for this start of the reader's side.
+    /// Streams for this start of the reader.
     To(u64),
-    /// Any, from the oldest byte that is there: for a region whose writer is gone.
+    /// All, from the oldest byte on: for a region whose writer is gone.
     Any,
 }
 
@@ -141,7 +141,7 @@ pub struct ByteConsumer {
     listen: Listen,
     tail: u64,
     stream: u64,
-    /// Whether the present stream is one for this reader.
+    /// Whether the current stream is meant for this reader.
     is_ours: bool,
 }
 
@@ -151,17 +151,17 @@ impl ByteConsumer {
         Self { map, ring, listen, tail, stream: 0, is_ours: false }
     }
 
-    /// Whether the memory still reaches the other side.
+    /// Whether the memory still reaches the peer.
     ///
     /// # Errors
-    /// When its file was cut while it was mapped.
+    /// When its file was truncated while it was mapped.
     pub fn check(&self) -> io::Result<()> {
         self.map.check()
     }
 
-    /// Reads what there is, as far as `into` has room. Never waits.
+    /// Reads available bytes, as many as fit in `into`. Never waits.
     pub fn read(&mut self, into: &mut [u8]) -> Received {
-        // The position first: the stream of all bytes before it is then at most one of the future.
+        // The position comes first: all bytes before it then belong to this stream or an earlier one.
         let head = self.map.load(self.ring.word(control::HEAD));
         let stream = self.map.load(self.ring.word(control::STREAM));
         let end = if stream == self.stream {
@@ -169,8 +169,8 @@ impl ByteConsumer {
         } else {
             let start = self.map.load(self.ring.word(control::START));
             let remaining = start.wrapping_sub(self.tail);
-            // What is left of our stream ends where the next one starts; after a stream that was
-            // begun and left unseen nobody knows where ours ended.
+            // The rest of our stream ends where the next one begins. If a whole stream was missed, the end of ours is
+            // unknown.
             let is_next = stream == self.stream.wrapping_add(1);
             if !(self.is_ours && is_next && (1..=self.ring.len_bytes as u64).contains(&remaining)) {
                 return self.change(stream);
@@ -198,7 +198,7 @@ impl ByteConsumer {
         Received::Bytes(len)
     }
 
-    /// Leaves the stream for a new one, if what is said of that one is all of one moment.
+    /// Changes to a new stream, if its words are consistent.
     fn change(&mut self, stream: u64) -> Received {
         let start = self.map.load(self.ring.word(control::START));
         let peer = self.map.load(self.ring.word(control::PEER));
@@ -218,7 +218,7 @@ impl ByteConsumer {
         let len = self.ring.len_bytes as u64;
         match (head.wrapping_sub(start) <= len, self.listen) {
             (true, _) => self.go_to(start),
-            // What was read by another before is overwritten.
+            // Bytes that another reader has read may be overwritten.
             (false, Listen::Any) => self.go_to(head.wrapping_sub(len)),
             (false, Listen::To(_)) => {
                 self.is_ours = false;

@@ -1,8 +1,8 @@
-//! Rings of frames that a guest's kernel module keeps in the last quarter of the memory, which the
-//! agent leaves alone: docs/formats/shared-streams.md.
+//! Rings of frames that a guest's kernel module writes to the last quarter of the memory, which the agent does not use:
+//! docs/formats/shared-streams.md.
 //!
-//! The guest only stores, and overwrites unread data. Nothing is written here, so any number of
-//! hosts may look, also when the guest is dead.
+//! The guest only stores, and overwrites unread data. The reader writes nothing, so any number of hosts may read, even
+//! after the guest has died.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ const VERSION: u64 = 1;
 const HEADER_BYTES: usize = 4096;
 const SLOT_WORDS: usize = 16;
 const SLOT_BYTES: usize = 8 * SLOT_WORDS;
-/// Words of a slot after its sequence number: what is filled, and the frame's.
+/// Words of a slot after its sequence number: the fill level and the frame.
 const CONTENT_WORDS: usize = SLOT_WORDS - 1;
-/// CPUs that a guest may have.
+/// Max CPUs of a guest.
 const MAX_CPUS: u64 = 8192;
-/// Slots of a CPU.
+/// Max slots of a CPU.
 const MAX_SLOTS: u64 = 1 << 28;
 
 /// Offsets of words of the header.
@@ -33,43 +33,43 @@ mod header {
     pub(super) const SLOTS: usize = 32;
 }
 
-/// Memory without rings of frames.
+/// Why there are no rings of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoFrames {
-    /// No module has begun there.
+    /// No module has initialised the memory.
     #[error("the module hyperscope_guest has not started with channel=shm in this memory yet")]
     NotReady,
-    /// Of a version that this program doesn't know.
+    /// The version is unknown.
     #[error("the module's rings have version {0}, but this program reads version {VERSION}")]
     Version(u64),
-    /// What the header says can't be.
+    /// The header has invalid sizes.
     #[error("the module's rings are invalid: {cpus} CPUs with {slots} slots in {bytes} bytes")]
     Sizes {
-        /// What it says of CPUs.
+        /// Number of CPUs in the header.
         cpus: u64,
-        /// Of slots of each.
+        /// Slots per CPU in the header.
         slots: u64,
-        /// And of bytes.
+        /// Size in the header.
         bytes: u64,
     },
 }
 
-/// Where to begin to take frames.
+/// The first frame to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TakeFrom {
     Oldest,
-    /// This many before the next one, or at the oldest.
+    /// This many before the next one, or the oldest.
     Last(u64),
 }
 
-/// A frame as it stood in its slot.
+/// A frame as it was in its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// How many frames of its CPU came before it.
+    /// Number of earlier frames of its CPU.
     pub position: u64,
-    /// Whether its writer has ended it.
+    /// Whether its writer has finished it.
     pub is_whole: bool,
-    /// What is filled of the words, in the writer's terms.
+    /// The filled part of the words, in the writer's unit.
     pub filled: u64,
     pub words: [u64; CONTENT_WORDS - 1],
 }
@@ -81,18 +81,18 @@ pub struct FrameRing {
     at: usize,
     slots: u64,
     next: u64,
-    /// What the guest said last of how far it is.
+    /// The guest's last position.
     seen_head: u64,
-    /// The frame that is not ended was taken: this was all.
+    /// The unfinished frame was read: nothing follows.
     is_over: bool,
     missed: u64,
     damage: u64,
 }
 
-/// Attaches to the rings in a memory: one for each CPU, in their order.
+/// Attaches to the rings in a memory, one per CPU, in order.
 ///
 /// # Errors
-/// When there are none, or what is said of them can't be.
+/// When there are none, or their header is invalid.
 pub fn frame_rings(map: &Arc<SharedMap>, from: TakeFrom) -> Result<Vec<FrameRing>, NoFrames> {
     let begin = frames_at(map.len_bytes());
     let room = map.len_bytes() - begin;
@@ -126,7 +126,7 @@ impl FrameRing {
     fn new(map: Arc<SharedMap>, at: usize, slots: u64, from: TakeFrom) -> Self {
         let head = map.load(at).min(MAX_POSITION);
         let back = match from {
-            // The slot that is filled next, perhaps already, held the one before these.
+            // The next slot to be filled may be in use already, so the oldest frame in it is lost.
             TakeFrom::Oldest => slots - 1,
             TakeFrom::Last(frames) => frames.min(slots - 1),
         };
@@ -134,21 +134,21 @@ impl FrameRing {
         Self { map, at, slots, next, seen_head: head, is_over: false, missed: 0, damage: 0 }
     }
 
-    /// Takes the next frame that its writer has ended, or that a writer before left open. None where
-    /// there is none now; never waits.
+    /// Reads the next frame that its writer has finished, or that an earlier writer left unfinished. `None` if there is
+    /// none now; never waits.
     pub fn take(&mut self) -> Option<Frame> {
         if self.is_over {
             return None;
         }
         let head = self.map.load(self.at);
         if head < self.seen_head || head >= MAX_POSITION {
-            // No position that a writer can have after the last one.
+            // No writer can have a position beyond the last one.
             self.damage += 1;
             (self.next, self.seen_head) = (head.min(MAX_POSITION), head.min(MAX_POSITION));
             return None;
         }
         self.seen_head = head;
-        // Bounded, whatever is in the memory: each iteration advances by a frame.
+        // Bounded for any memory content: each iteration advances by a frame.
         for _ in 0..=self.slots {
             let oldest = head.saturating_sub(self.slots);
             if self.next < oldest {
@@ -168,8 +168,7 @@ impl FrameRing {
         None
     }
 
-    /// Ends the taking with what there is of the frame that its writer is at, once all others are
-    /// taken.
+    /// Reads the filled part of the unfinished frame, after all others were read, and ends reading.
     pub fn take_open(&mut self) -> Option<Frame> {
         if self.is_over || self.next != self.seen_head {
             return None;
@@ -181,13 +180,13 @@ impl FrameRing {
         }
     }
 
-    /// Frames that were overwritten before they were taken.
+    /// Number of frames that were overwritten before they were read.
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.missed
     }
 
-    /// How often what stood there made no sense.
+    /// Number of invalid slots.
     #[must_use]
     pub fn damage(&self) -> u64 {
         self.damage
@@ -198,9 +197,9 @@ impl FrameRing {
         self.next += frames;
     }
 
-    /// Copies the slot of the next frame, if it holds that.
+    /// Copies the slot of the next frame, if the frame is in it.
     fn look(&self) -> SlotRead {
-        // The remainder is less than the slots, which fit the memory.
+        // The remainder is less than the number of slots, which fit the memory.
         let slot = self.at + (1 + (self.next % self.slots) as usize) * SLOT_BYTES;
         let (open, closed) = (filling(self.next), complete(self.next));
         let sequence = self.map.load(slot);
@@ -211,7 +210,7 @@ impl FrameRing {
             return SlotRead::Nonsense;
         }
         let mut bytes = [0; 8 * (CONTENT_WORDS - 1)];
-        // An open frame's words are stored before the one that announces them.
+        // The writer stores the words of an open frame before it updates the fill level.
         let filled = self.map.load(slot + 8);
         self.map.copy_out(slot + 16, &mut bytes);
         SharedMap::settle();
@@ -225,11 +224,11 @@ impl FrameRing {
     }
 }
 
-/// What a slot holds.
+/// The state of a slot.
 enum SlotRead {
     Frame(Frame),
-    /// A later frame.
+    /// It has a later frame.
     Overwritten,
-    /// What no writer leaves there.
+    /// No writer leaves this state.
     Nonsense,
 }

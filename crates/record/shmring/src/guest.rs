@@ -1,4 +1,4 @@
-//! The agent's side of a region: lays it out, or continues with what an agent before it left.
+//! The agent's side of a region: lays it out, or continues an earlier agent's region.
 
 use std::sync::Arc;
 
@@ -9,24 +9,24 @@ use crate::layout::{Layout, MAGIC, RegionPlan, RegionPlanError, control, header,
 use crate::page_producer::PageProducer;
 use crate::slots::Slots;
 
-/// All ends that an agent has. Each may go to a thread of its own; none allocates any more.
+/// All ends of an agent. Each may move to its own thread; none allocates later.
 #[derive(Debug)]
 pub struct GuestSide {
-    /// One for each CPU, in their order.
+    /// One per CPU, in order.
     pub pages: Vec<PageProducer>,
     /// The control stream to the host.
     pub to_host: ByteProducer,
     /// The control stream from the host.
     pub from_host: ByteConsumer,
-    /// Signs of life.
+    /// The agent's heartbeat.
     pub pulse: Pulse,
 }
 
 impl GuestSide {
-    /// Makes the memory a region of the plan, and begins an epoch.
+    /// Lays out the memory as a region of the plan, and begins an epoch.
     ///
-    /// A region of the same plan is not wiped: its rings continue at their positions, so that a host
-    /// still gets what the agent before left there, and in `KEEP` mode none of it is overwritten.
+    /// A region of the same plan is not wiped: its rings continue at their positions, so that a host still gets the
+    /// unread pages of the earlier agent; in `KEEP` mode none of them is overwritten.
     ///
     /// # Errors
     /// When the plan is out of bounds, or the memory too small for it.
@@ -65,7 +65,7 @@ impl GuestSide {
 pub(crate) const RUNNING: u64 = 1;
 const ENDED: u64 = 2;
 
-/// The ways to the host and to the guest.
+/// The control rings to the host and to the guest.
 pub(crate) fn byte_rings(layout: &Layout) -> (ByteRing, ByteRing) {
     let len_bytes = layout.plan.control_bytes;
     (
@@ -86,8 +86,8 @@ fn can_go_on(map: &SharedMap, layout: &Layout) -> bool {
         && (0..layout.plan.cpus).all(|cpu| PageProducer::can_go_on(map, layout, cpu))
 }
 
-/// Wipes whatever was there. Without the magic no host attaches, and one that has notices by the
-/// generation; epoch and attaches continue from whatever they were.
+/// Wipes the old content. Without the magic number no host attaches, and an attached one notices the new generation;
+/// epoch and attach count continue from their old values.
 fn lay_out(map: &SharedMap, layout: &Layout) {
     map.store(header::MAGIC, 0);
     map.store(header::GENERATION, map.load(header::GENERATION).wrapping_add(1));
@@ -112,7 +112,7 @@ fn wipe_words(map: &SharedMap, at: usize, len_bytes: usize) {
     (0..len_bytes).step_by(8).for_each(|offset| map.store(at + offset, 0));
 }
 
-/// The agent's signs of life, in the header.
+/// The agent's heartbeat, in the header.
 #[derive(Debug)]
 pub struct Pulse {
     map: Arc<SharedMap>,
@@ -122,15 +122,14 @@ pub struct Pulse {
 }
 
 impl Pulse {
-    /// The count of this start.
+    /// The number of this start.
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Shows the host that the agent lives, with the guest's time of the clock that both agreed on.
-    /// False where another agent has started meanwhile: this one must stop, as two would write to
-    /// the same slots.
+    /// Increments the heartbeat, with the guest's time on the agreed clock. False if another agent has started
+    /// meanwhile: this one must stop, because both would write to the same slots.
     #[must_use]
     pub fn beat(&mut self, guest_ns: u64) -> bool {
         self.heartbeats += 1;
@@ -139,19 +138,19 @@ impl Pulse {
         self.map.load(header::EPOCH) == self.epoch
     }
 
-    /// Counts a time that the agent woke up: what recording costs the guest besides copying.
+    /// Counts a wake-up of the agent: a cost of recording besides copying.
     pub fn woke(&mut self) {
         self.wake_ups += 1;
         self.map.store(header::WAKE_UPS, self.wake_ups);
     }
 
-    /// How often a host has attached; zero where none did.
+    /// Number of times that a host has attached.
     #[must_use]
     pub fn host_attaches(&self) -> u64 {
         self.map.load(header::ATTACHES)
     }
 
-    /// Announces to the host that the agent ends in order, and that no page will follow.
+    /// Tells the host that the agent ends in order, and that no page will follow.
     pub fn end(self) {
         SharedMap::publish();
         self.map.store(header::STATE, ENDED);

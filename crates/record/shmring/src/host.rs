@@ -1,4 +1,4 @@
-//! The host's side of a region: checks what the guest declares, once, and watches the agent.
+//! The host's side of a region: checks the guest's layout once, and watches the agent.
 
 use std::sync::Arc;
 
@@ -10,42 +10,42 @@ use crate::layout::{ALIGN, Layout, LayoutError, MAGIC, RegionPlan, header};
 use crate::page_consumer::{Begin, PageConsumer};
 use crate::poll::Poller;
 
-/// Memory that can't be attached to.
+/// Why attaching failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AttachError {
-    /// Not even the header has room.
+    /// The memory is too small for the header.
     #[error("{0} bytes are too few for a region")]
     TooShort(usize),
-    /// No agent has laid the memory out, or one is just doing so.
+    /// No agent has laid the memory out yet, or one is just doing so.
     #[error("no agent has started in this memory yet")]
     NotReady,
-    /// The memory holds something else.
+    /// The memory has another content.
     #[error("the memory does not hold a region: its first word is {0:#x}")]
     NoRegion(u64),
-    /// The header declares what can't be.
+    /// The header has an invalid layout.
     #[error("the region's header is invalid")]
     Layout(#[from] LayoutError),
 }
 
-/// All ends that a host has. Each may go to a thread of its own; none allocates any more.
+/// All ends of a host. Each may move to its own thread; none allocates later.
 #[derive(Debug)]
 pub struct HostSide {
-    /// One for each CPU, in their order.
+    /// One per CPU, in order.
     pub pages: Vec<PageConsumer>,
     /// The control stream from the guest.
     pub from_guest: ByteConsumer,
     /// The control stream to the guest.
     pub to_guest: ByteProducer,
-    /// What the agent says of itself.
+    /// The agent's state.
     pub watch: Watch,
 }
 
 impl HostSide {
-    /// Attaches to a region where the last host left it. There may be one host at a time; a lock on
-    /// the file is a way to make sure.
+    /// Attaches to a region where the last host detached. Only one host may be attached at a time; a lock on the file
+    /// can guarantee that.
     ///
     /// # Errors
-    /// When there is no sound region.
+    /// When there is no valid region.
     pub fn attach(map: Arc<SharedMap>) -> Result<Self, AttachError> {
         let (layout, generation) = layout(&map)?;
         let attaches = map.load(header::ATTACHES).wrapping_add(1).max(1);
@@ -53,12 +53,11 @@ impl HostSide {
         Ok(Self::new(&map, &layout, generation, Begin::WhereLeft, Listen::To(attaches)))
     }
 
-    /// Opens a region whose guest is gone, or that nobody has listened to: page rings begin at their
-    /// oldest page, the control stream at its oldest byte. Mapped for reading only, a region stays as
-    /// it was found.
+    /// Opens a region whose guest is gone, or that no host has read: page rings start at their oldest page, the control
+    /// stream at its oldest byte. A region that is mapped read-only stays unchanged.
     ///
     /// # Errors
-    /// When there is no sound region.
+    /// When there is no valid region.
     pub fn post_mortem(map: Arc<SharedMap>) -> Result<Self, AttachError> {
         let (layout, generation) = layout(&map)?;
         Ok(Self::new(&map, &layout, generation, Begin::Oldest, Listen::Any))
@@ -84,7 +83,7 @@ impl HostSide {
     }
 }
 
-/// The layout that the region declares, and the number of the laying out it is of.
+/// The region's layout, and its generation.
 fn layout(map: &SharedMap) -> Result<(Layout, u64), AttachError> {
     if map.len_bytes() < ALIGN {
         return Err(AttachError::TooShort(map.len_bytes()));
@@ -102,40 +101,36 @@ fn layout(map: &SharedMap) -> Result<(Layout, u64), AttachError> {
     Ok((layout, generation))
 }
 
-/// What the agent says of itself. From the guest, unchecked.
+/// The agent's state, as the guest reports it, unchecked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Agent {
-    /// Counts the agent's starts.
+    /// Number of the agent's starts.
     pub epoch: u64,
-    /// The boot in which it started: /proc/sys/kernel/random/boot_id of the guest.
+    /// The boot of its start: the guest's /proc/sys/kernel/random/boot_id.
     pub boot_id: [u8; 16],
-    /// Counts its beats.
+    /// Number of heartbeats.
     pub heartbeats: u64,
-    /// The guest's time of the last beat.
+    /// Guest's time of the last heartbeat.
     pub guest_ns: u64,
-    /// Counts its wake-ups.
+    /// Number of wake-ups.
     pub wake_ups: u64,
-    /// False once it has ended in order; one that was killed has not said so.
+    /// False once it has ended in order; a killed agent leaves it true.
     pub is_running: bool,
 }
 
-/// What became of the agent since the last look.
+/// A change of the agent since the last check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Nothing.
+    /// No change.
     None,
-    /// It started again, with the same plan. The rings continue: pages of both epochs come in order,
-    /// and each names its own.
-    Restarted {
-        /// The new epoch.
-        epoch: u64,
-    },
-    /// It started again and laid the region out again. What was not taken is gone, this side gets
-    /// nothing more; attach again.
+    /// It restarted with the same plan. The rings continue: pages of both epochs come in order, and each has its epoch.
+    Restarted { epoch: u64 },
+    /// It restarted and laid the region out again. Unread pages are lost, and this side gets nothing more; attach
+    /// again.
     Replaced,
 }
 
-/// Watches the agent, and shows the guest what the host does.
+/// Watches the agent, and shows the guest the host's activity.
 #[derive(Debug)]
 pub struct Watch {
     map: Arc<SharedMap>,
@@ -145,13 +140,13 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// The region's plan, as checked when it was attached to.
+    /// The region's plan, as checked when attaching.
     #[must_use]
     pub fn plan(&self) -> RegionPlan {
         self.plan
     }
 
-    /// What the agent says of itself now.
+    /// The agent's current state.
     #[must_use]
     pub fn agent(&self) -> Agent {
         let word = |at| self.map.load(at);
@@ -167,7 +162,7 @@ impl Watch {
         }
     }
 
-    /// Whether the agent has started again since the last call, or since this side attached.
+    /// Whether the agent has restarted since the last call, or since this side attached.
     pub fn change(&mut self) -> Change {
         if self.map.load(header::GENERATION) != self.generation {
             return Change::Replaced;

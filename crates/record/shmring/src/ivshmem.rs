@@ -1,4 +1,4 @@
-//! Finds the shared memory that QEMU gives a guest as a PCI device: ivshmem-plain.
+//! Finds the shared memory of a guest's PCI device ivshmem-plain in QEMU.
 //!
 //! QEMU docs/specs/ivshmem-spec.rst: vendor 1af4, device 1110; BAR 2 is the memory.
 
@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where Linux lists PCI devices.
+/// Linux's list of PCI devices.
 pub const PCI_DEVICES: &str = "/sys/bus/pci/devices";
 
 const VENDOR: u64 = 0x1af4;
@@ -18,7 +18,7 @@ pub struct SharedMemoryDevice {
     pub address: String,
     /// The file to map for its memory. On x86 it is mapped uncached.
     pub memory: PathBuf,
-    /// The file that maps the same memory write-combining, where the kernel has one.
+    /// The file that maps the same memory write-combining, if the kernel has one.
     pub memory_combining: Option<PathBuf>,
     /// Size of the memory.
     pub memory_bytes: u64,
@@ -26,14 +26,13 @@ pub struct SharedMemoryDevice {
 }
 
 impl SharedMemoryDevice {
-    /// Has the kernel switch the device's memory on, unless it is: until then reads give 0xff and
-    /// writes are lost. Needs root.
+    /// Enables the device's memory unless it is enabled: until then reads return 0xff and writes are lost. Needs root.
     ///
     /// # Errors
     /// When the kernel refuses.
     pub fn enable(&self) -> io::Result<()> {
         let file = self.folder.join("enable");
-        // The kernel counts: each `1` would need a `0` to switch it off again.
+        // The kernel counts enables: each `1` would need a `0` to disable it again.
         if fs::read_to_string(&file)?.trim() == "0" {
             fs::write(&file, "1")?;
         }
@@ -41,10 +40,10 @@ impl SharedMemoryDevice {
     }
 }
 
-/// The devices in a folder such as [`PCI_DEVICES`], by address. One that can't be read is none.
+/// The devices in a folder such as [`PCI_DEVICES`], by address. Skips unreadable ones.
 ///
 /// # Errors
-/// When the folder can't be read; a machine without PCI has none.
+/// When the folder can't be read, for example on a machine without PCI.
 pub fn shared_memory_devices(folder: &Path) -> io::Result<Vec<SharedMemoryDevice>> {
     let mut devices = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -66,7 +65,7 @@ fn device(folder: PathBuf) -> Option<SharedMemoryDevice> {
     Some(SharedMemoryDevice { address, memory, memory_combining, memory_bytes, folder })
 }
 
-/// The number in a file of sysfs: `0x1af4`.
+/// Parses a number in a sysfs file: `0x1af4`.
 fn number(file: &Path) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     u64::from_str_radix(text.trim().strip_prefix("0x")?, 16).ok()

@@ -1,6 +1,6 @@
-//! Where everything is in a region: made from a plan by the agent, checked word by word by the host.
+//! The layout of a region: computed from a plan by the agent, checked word by word by the host.
 //!
-//! docs/formats/shared-memory.md describes the same byte by byte.
+//! docs/formats/shared-memory.md specifies it byte by byte.
 
 use sys::SharedMap;
 
@@ -12,13 +12,13 @@ pub(crate) const VERSION: u64 = 1;
 /// Alignment of heads and slots, so that mappings cover whole pages.
 pub(crate) const ALIGN: usize = 4096;
 
-/// Most CPUs of a region.
+/// Max CPUs of a region.
 pub const MAX_CPUS: usize = 4096;
-/// Most slots of a CPU.
+/// Max slots of a CPU.
 pub const MAX_SLOTS: usize = 1 << 24;
-/// Sizes a slot's page may have; powers of two only.
+/// Valid page sizes; only powers of two.
 pub const PAGE_BYTES: std::ops::RangeInclusive<usize> = 4096..=65536;
-/// Sizes the ring of a control stream may have; powers of two only.
+/// Valid sizes of a control stream's ring; only powers of two.
 pub const CONTROL_BYTES: std::ops::RangeInclusive<usize> = 4096..=1 << 20;
 
 /// Offsets of words of the header page.
@@ -68,10 +68,10 @@ pub(crate) mod control {
     pub(crate) const DATA: usize = super::ALIGN;
 }
 
-/// What happens when a ring is full.
+/// Behaviour of a full ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// The producer gets an error, and what was not taken yet stays.
+    /// The producer gets an error, and unread pages stay.
     Keep,
     /// The oldest page is overwritten: a flight recorder.
     Overwrite,
@@ -90,60 +90,59 @@ impl Mode {
     }
 }
 
-/// What an agent wants a region to be.
+/// An agent's plan of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionPlan {
-    /// One page ring for each.
+    /// Number of CPUs, each with a page ring.
     pub cpus: usize,
-    /// Bytes of a page: a sub-buffer of the kernel's.
+    /// Size of a page: a sub-buffer of the kernel.
     pub page_bytes: usize,
-    /// Pages of each ring.
+    /// Pages per ring.
     pub slots_per_cpu: usize,
-    /// What happens when a ring is full.
+    /// Behaviour of a full ring.
     pub mode: Mode,
-    /// Bytes of each of the two control streams' rings.
+    /// Size of each control stream's ring.
     pub control_bytes: usize,
 }
 
-/// A plan that can't be carried out.
+/// Why a plan is not possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegionPlanError {
-    /// A number is out of its bounds.
+    /// A number is out of bounds.
     #[error("a region can't have {value} {what}")]
     OutOfBounds {
-        /// Which number.
+        /// The number's name.
         what: &'static str,
-        /// What it is.
+        /// Its value.
         value: usize,
     },
     /// The memory is too small.
     #[error("the region needs {wanted} bytes, but the memory has {have}")]
     TooSmall {
-        /// Bytes of the region.
+        /// Size of the region.
         wanted: usize,
-        /// Bytes there are.
+        /// Size of the memory.
         have: usize,
     },
 }
 
 impl RegionPlan {
-    /// The plan with as many slots as memory of a size has room for.
+    /// The plan with as many slots as fit in a memory of this size.
     ///
     /// # Errors
-    /// When there is no room for two slots a CPU, or a number is out of its bounds.
+    /// When two slots per CPU do not fit, or a number is out of bounds.
     pub fn filling(mut self, memory_bytes: usize) -> Result<Self, RegionPlanError> {
         self.slots_per_cpu = 2;
         let smallest = Layout::for_plan(&self)?;
         let room = memory_bytes.saturating_sub(smallest.page_rings_at) / self.cpus;
-        // A slot takes its page and its head; the heads are rounded up to whole pages.
+        // A slot needs its page and its head; the heads are rounded up to whole pages.
         let slots = room.saturating_sub(ALIGN + pages::SLOTS) / (self.page_bytes + slot::BYTES);
         self.slots_per_cpu = slots.clamp(2, MAX_SLOTS);
         Layout::for_plan(&self)?.within(memory_bytes).map(|layout| layout.plan)
     }
 }
 
-/// A plan with every offset that follows from it. Sizes are checked, so sums and products of them
-/// stay far below 2^63.
+/// A plan with all derived offsets. Sizes are checked, so sums and products of them stay far below 2^63.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) plan: RegionPlan,
@@ -154,7 +153,7 @@ pub(crate) struct Layout {
     pub(crate) page_ring_bytes: usize,
 }
 
-/// Words of the header that say what the layout is, from `header::LAYOUT` on.
+/// Number of layout words in the header, from `header::LAYOUT`.
 const LAYOUT_WORDS: usize = 11;
 
 impl Layout {
@@ -216,8 +215,8 @@ impl Layout {
         }
     }
 
-    /// The layout that the header declares, if it is one and fits the mapping. Every word is loaded
-    /// once; the offsets must be those that follow from the sizes.
+    /// The header's layout, if it is valid and fits the mapping. Each word is loaded once; the offsets must match the
+    /// sizes.
     pub(crate) fn load(map: &SharedMap) -> Result<Self, LayoutError> {
         let mut words = [0; LAYOUT_WORDS];
         for (index, word) in words.iter_mut().enumerate() {
@@ -243,24 +242,24 @@ impl Layout {
     }
 }
 
-/// Offset of the first slot's page within its ring: after the heads of all slots.
+/// Offset of the first slot's page in its ring: after the heads of all slots.
 pub(crate) fn slot_pages_at(slots: usize) -> usize {
     (pages::SLOTS + slots * slot::BYTES).next_multiple_of(ALIGN)
 }
 
-/// A header that declares no layout.
+/// Why a header has no valid layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// Another version of this format.
     #[error("unknown version {0} of the format")]
     Version(u64),
-    /// A mode that is none.
+    /// An unknown mode.
     #[error("unknown mode {0}")]
     Mode(u64),
     /// Sizes out of bounds, or larger than the memory.
     #[error(transparent)]
     Sizes(#[from] RegionPlanError),
-    /// Offsets that don't follow from the sizes.
+    /// Offsets that do not match the sizes.
     #[error("offsets and sizes contradict each other")]
     Offsets,
 }

@@ -1,5 +1,4 @@
-//! Rings of pages and of bytes in memory that a guest and its host share: plain loads and stores, no
-//! doorbell, no exit.
+//! Rings of pages and of bytes in memory that a guest and its host share: plain loads and stores, no doorbell, no exit.
 //!
 //! ```text
 //!  guest: GuestSide::create                    host: HostSide::attach
@@ -9,14 +8,13 @@
 //!    pulse       Pulse ───────── header ─────▶ Watch         watch
 //! ```
 //!
-//! The guest finds the memory with [`shared_memory_devices`], the host has it as a file. Neither side
-//! waits for the other. The host believes nothing: the layout is checked once and kept apart from the
-//! shared memory, positions are checked each time, and what a guest scribbles over the region makes
-//! pages missing or their bytes wrong. What comes out of a page is as untrusted as ever.
+//! The guest finds the memory with [`shared_memory_devices`], the host has it as a file. Neither side waits for the
+//! other. The host trusts nothing: the layout is checked once and kept outside the shared memory, positions are checked
+//! each time, and arbitrary writes of the guest can only make pages missing or their bytes wrong. The content of a page
+//! stays untrusted.
 //!
-//! docs/formats/shared-memory.md describes the region byte by byte. After it,
-//! in the same memory, are what a host reports to its guest about the guest's vCPUs ([`spans`]), and frames of
-//! a kernel module ([`frame_rings`]).
+//! docs/formats/shared-memory.md specifies the region byte by byte. The same memory also has, after the region, a
+//! host's reports to its guest about the guest's vCPUs ([`spans`]), and frames of a kernel module ([`frame_rings`]).
 
 #![forbid(unsafe_code)]
 

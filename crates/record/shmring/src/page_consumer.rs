@@ -1,9 +1,9 @@
-//! The host's end of a page ring: takes pages out, and believes nothing.
+//! The host's end of a page ring: reads pages without trusting the guest.
 //!
-//! The consumer's position is its own; the one in the region is written for the producer and for the
-//! next consumer, and read only when a consumer begins. The producer's position is checked each time
-//! it is read. No slot's words are used before its sequence number was the expected one, and what was
-//! copied counts only if the number is still the same afterwards.
+//! The consumer keeps its own position; the one in the region is written for the producer and the next consumer, and
+//! read only when a consumer begins. The producer's position is checked at each load. A slot's words are used only
+//! after its sequence number had the expected value, and copied bytes count only if the number is still the same
+//! afterwards.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -14,73 +14,73 @@ use sys::SharedMap;
 use crate::layout::{Layout, Mode, header, pages, slot};
 use crate::slots::{MAX_POSITION, Slots, complete};
 
-/// Slots looked at in one call, when one after the other is overwritten or damaged meanwhile.
+/// Max slots to read per call, if slots are overwritten or damaged meanwhile.
 const ATTEMPTS: u64 = 8;
 
-/// Where a consumer begins.
+/// A consumer's first page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Begin {
-    /// Where the last consumer stood. What was overwritten since is counted as missed.
+    /// Where the last consumer ended. Pages overwritten since then count as missed.
     WhereLeft,
-    /// At the oldest page that is still there, taken before or not: to read a flight recorder.
+    /// The oldest page that still exists, read before or not: for a flight recorder.
     Oldest,
 }
 
-/// A page that was taken, and what happened since the one before.
+/// A page, and what happened since the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakenPage {
-    /// Its place in the order of all pages of this CPU.
+    /// Its index among all pages of this CPU.
     pub position: u64,
     /// The agent's start in which it was filled.
     pub epoch: u64,
     /// Its length.
     pub len_bytes: usize,
-    /// Pages directly before it that were overwritten before they were taken. Exact, unless
-    /// `damage_before` is not zero.
+    /// Number of pages directly before it that were overwritten before they were read. Exact, unless `damage_before` is
+    /// not zero.
     pub missed_pages: u64,
-    /// Faults found since the page before; an unknown number of pages is missing then.
+    /// Faults since the previous page; an unknown number of pages is missing then.
     pub damage_before: u64,
 }
 
-/// What came of writing a page to a file.
+/// The result of writing a page to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
     /// There is no page.
     Nothing,
-    /// The page is in the file, whole.
+    /// The complete page is in the file.
     Page(TakenPage),
-    /// The page was overwritten while it was written: the last bytes of the file are to be cut off.
+    /// The page was overwritten during the write: the last bytes of the file must be cut off.
     Overtaken {
-        /// How many.
+        /// Number of these bytes.
         len_bytes: usize,
     },
 }
 
-/// Sums over all a consumer did.
+/// A consumer's totals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     pub taken_pages: u64,
-    /// Pages overwritten before they were taken.
+    /// Pages overwritten before they were read.
     pub missed_pages: u64,
-    /// Times the ring held what no producer writes.
+    /// Number of states that no producer leaves.
     pub damage: u64,
 }
 
-/// Pages and bytes that the producer says it could not put into the ring. From the guest, unchecked.
+/// Pages and bytes that the producer dropped, as the guest reports them, unchecked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProducerLosses {
     pub pages: u64,
     pub bytes: u64,
 }
 
-/// A page that is there, as far as the first look says.
+/// A page that seems to be present.
 #[derive(Clone, Copy, Debug)]
 struct PendingPage {
     epoch: u64,
     len_bytes: usize,
 }
 
-/// The one consumer of a CPU's pages.
+/// The only consumer of a CPU's pages.
 #[derive(Debug)]
 pub struct PageConsumer {
     map: Arc<SharedMap>,
@@ -88,9 +88,9 @@ pub struct PageConsumer {
     mode: Mode,
     cpu: usize,
     generation: u64,
-    /// Position of the next page to take.
+    /// Position of the next page.
     tail: u64,
-    /// The producer's position as last seen: it only grows.
+    /// The producer's last seen position, which never decreases.
     seen_head: u64,
     missed_pages: u64,
     damage: u64,
@@ -134,7 +134,7 @@ impl PageConsumer {
         consumer
     }
 
-    /// The oldest slot may be one that was being filled when the producer ended.
+    /// The oldest slot may have been in use when the producer ended.
     fn begin_at_oldest(&mut self, head: u64) {
         self.tail = head.saturating_sub(self.slots.count());
         let sequence = self.map.load(self.slots.word(self.tail, slot::SEQUENCE));
@@ -143,33 +143,33 @@ impl PageConsumer {
         }
     }
 
-    /// Whether the memory still reaches the other side.
+    /// Whether the memory still reaches the peer.
     ///
     /// # Errors
-    /// When its file was cut while it was mapped.
+    /// When its file was truncated while it was mapped.
     pub fn check(&self) -> io::Result<()> {
         self.map.check()
     }
 
-    /// The CPU whose ring this is.
+    /// The ring's CPU.
     #[must_use]
     pub fn cpu(&self) -> usize {
         self.cpu
     }
 
-    /// Position of the next page to take.
+    /// Position of the next page.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.tail
     }
 
-    /// Sums over all that was done.
+    /// The totals so far.
     #[must_use]
     pub fn totals(&self) -> Totals {
         self.totals
     }
 
-    /// What the producer says it lost.
+    /// The producer's own count of losses.
     #[must_use]
     pub fn producer_losses(&self) -> ProducerLosses {
         ProducerLosses {
@@ -178,14 +178,14 @@ impl PageConsumer {
         }
     }
 
-    /// Bytes of the largest page.
+    /// Max size of a page.
     #[must_use]
     pub fn page_bytes(&self) -> usize {
         self.slots.page_bytes()
     }
 
-    /// Copies the next page to the front of `into`, which has room for [`PageConsumer::page_bytes`]
-    /// (a longer page is cut). None where there is no page; never waits.
+    /// Copies the next page to the front of `into`, which has room for [`PageConsumer::page_bytes`] (a longer page is
+    /// cut). `None` if there is no page; never waits.
     pub fn next_into(&mut self, into: &mut [u8]) -> Option<TakenPage> {
         for _ in 0..ATTEMPTS {
             let found = self.find()?;
@@ -200,10 +200,10 @@ impl PageConsumer {
         None
     }
 
-    /// Writes the next page from the shared memory straight to a file, at its current place.
+    /// Writes the next page from the shared memory directly to a file, at its current position.
     ///
     /// # Errors
-    /// What write(2) says. The page is not taken then, and part of it may be in the file.
+    /// The error of write(2). The page is not consumed then, and part of it may be in the file.
     pub fn next_to(&mut self, file: BorrowedFd<'_>) -> io::Result<Written> {
         let Some(found) = self.find() else { return Ok(Written::Nothing) };
         self.map.write_to(file, self.slots.page(self.tail), found.len_bytes)?;
@@ -211,7 +211,7 @@ impl PageConsumer {
         Ok(self.take(found).map_or(overtaken, Written::Page))
     }
 
-    /// Looks for the next page. Ends after a bounded number of slots, whatever is in the region.
+    /// Finds the next page. Ends after a bounded number of slots, whatever is in the region.
     fn find(&mut self) -> Option<PendingPage> {
         for attempt in 0..ATTEMPTS {
             if self.is_replaced() {
@@ -243,8 +243,8 @@ impl PageConsumer {
         None
     }
 
-    /// A producer's position is one that it can have reached: not before what was seen, and further
-    /// than the ring is long only where pages are overwritten and the newest slot agrees.
+    /// Whether the producer can have reached this position: not before the last seen one, and further than the ring's
+    /// length only if pages are overwritten and the newest slot agrees.
     fn is_plausible(&self, head: u64) -> bool {
         if head < self.seen_head || head >= MAX_POSITION {
             return false;
@@ -255,8 +255,8 @@ impl PageConsumer {
                 && self.map.load(self.slots.word(newest, slot::SEQUENCE)) >= complete(newest)
     }
 
-    /// Leaves out what must have been overwritten, and some more at each attempt, so that a fast
-    /// producer does not win every time.
+    /// Skips pages that must have been overwritten, and more at each attempt, so that a fast producer does not win
+    /// every time.
     fn skip_overwritten(&mut self, head: u64, attempt: u64) {
         let spare = self.slots.count() * attempt / ATTEMPTS;
         let oldest = head.saturating_sub(self.slots.count() - spare);
@@ -265,8 +265,8 @@ impl PageConsumer {
         }
     }
 
-    /// The words of the next slot, which has the right sequence number. A length that no producer
-    /// writes makes the page a damaged one, which is left out.
+    /// Reads the words of the next slot, whose sequence number is right. An impossible length makes the page a damaged
+    /// one, which is skipped.
     fn look(&mut self) -> Option<PendingPage> {
         let word = |offset| self.map.load(self.slots.word(self.tail, offset));
         let (len_bytes, epoch) = (word(slot::LEN), word(slot::EPOCH));
@@ -283,7 +283,7 @@ impl PageConsumer {
         None
     }
 
-    /// Ends the taking of a page that was found and copied; none if it was overwritten meanwhile.
+    /// Finishes reading a copied page; `None` if it was overwritten meanwhile.
     fn take(&mut self, found: PendingPage) -> Option<TakenPage> {
         if !self.is_intact() {
             self.miss(1);
@@ -301,14 +301,14 @@ impl PageConsumer {
         Some(taken_page)
     }
 
-    /// Whether all that was loaded since the sequence number was the right one belongs to it.
+    /// Whether everything loaded since the check of the sequence number belongs to it.
     fn is_intact(&self) -> bool {
         SharedMap::settle();
         let sequence = self.map.load(self.slots.word(self.tail, slot::SEQUENCE));
         sequence == complete(self.tail) && !self.is_replaced()
     }
 
-    /// Whether an agent has laid the region out again: then nothing here is where it was.
+    /// Whether an agent has laid the region out again: all positions are invalid then.
     fn is_replaced(&self) -> bool {
         self.map.load(header::GENERATION) != self.generation
     }
@@ -332,8 +332,8 @@ impl PageConsumer {
         self.map.store(self.slots.ring(pages::DAMAGE), self.totals.damage);
     }
 
-    /// Begins again at the producer's position, whatever that is: after an absurd one, the next sane
-    /// one is a step back, and begun at in turn. No page is taken twice.
+    /// Continues at the producer's position, whatever it is: after an absurd position, the next valid one is a step
+    /// back, and accepted in turn. No page is read twice.
     fn resynchronise(&mut self, head: u64) {
         self.count_damage();
         (self.tail, self.seen_head) = (head, head);

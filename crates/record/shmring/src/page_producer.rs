@@ -1,4 +1,4 @@
-//! The guest's end of a page ring: fills slots, one after the other.
+//! The guest's end of a page ring: fills one slot after another.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -9,23 +9,22 @@ use sys::SharedMap;
 use crate::layout::{Layout, Mode, pages, slot};
 use crate::slots::{MAX_POSITION, Slots, complete, filling};
 
-/// What came of filling a slot.
+/// The result of filling a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filled {
-    /// A page of that many bytes can be taken now.
+    /// A page of this size is ready for the consumer.
     Page {
-        /// Its place in the order of all pages of this CPU.
+        /// Its index among all pages of this CPU.
         position: u64,
-        /// Its length.
         len_bytes: usize,
     },
-    /// There was nothing to put in; the slot is still the next one.
+    /// There was nothing to add; the slot stays the next one.
     Nothing,
-    /// The ring keeps what was not taken yet, and has no room; the caller's closure was not called.
+    /// The ring keeps unread pages, and is full; the caller's closure was not called.
     Full,
 }
 
-/// The one producer of a CPU's pages.
+/// The only producer of a CPU's pages.
 #[derive(Debug)]
 pub struct PageProducer {
     map: Arc<SharedMap>,
@@ -35,25 +34,25 @@ pub struct PageProducer {
     epoch: u64,
     /// Position of the next page.
     head: u64,
-    /// The consumer's position as last loaded: the real one is this or later.
+    /// The consumer's last loaded position: the real one is this or later.
     tail: u64,
     lost_pages: u64,
     lost_bytes: u64,
 }
 
 impl PageProducer {
-    /// Goes on where the ring's last producer stopped, which is the start for a new ring.
+    /// Continues where the ring's last producer stopped; a new ring starts at 0.
     pub(crate) fn new(map: Arc<SharedMap>, layout: &Layout, cpu: usize, epoch: u64) -> Self {
         let slots = Slots::new(layout, cpu);
         let mut head = map.load(slots.ring(pages::HEAD));
         if map.load(slots.word(head, slot::SEQUENCE)) == complete(head) {
-            // The last producer ended between finishing a page and saying so.
+            // The last producer ended between finishing a page and advancing its position.
             head += 1;
             map.store(slots.ring(pages::HEAD), head);
         }
         let mut tail = map.load(slots.ring(pages::TAIL));
         if layout.plan.mode == Mode::Keep && head.wrapping_sub(tail) > slots.count() {
-            // Not a position that a consumer can have: no page would ever be free.
+            // A consumer can't have this position, with which no page would ever be free.
             tail = head;
             map.store(slots.ring(pages::TAIL), tail);
         }
@@ -63,44 +62,44 @@ impl PageProducer {
         Self { map, slots, mode, cpu: cpu as u64, epoch, head, tail, lost_pages, lost_bytes }
     }
 
-    /// Whether the positions that a former producer left can be gone on from.
+    /// Whether an earlier producer's positions are valid.
     pub(crate) fn can_go_on(map: &SharedMap, layout: &Layout, cpu: usize) -> bool {
         map.load(Slots::new(layout, cpu).ring(pages::HEAD)) < MAX_POSITION
     }
 
-    /// The CPU whose ring this is.
+    /// The ring's CPU.
     #[must_use]
     pub fn cpu(&self) -> usize {
         usize::try_from(self.cpu).unwrap_or(usize::MAX)
     }
 
-    /// Position of the next page: how many were filled since the region was laid out.
+    /// Position of the next page: the number of pages filled since the region was laid out.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.head
     }
 
-    /// Whether there is no room, as it stands now. A ring that overwrites is never full.
+    /// Whether the ring is full now. A ring that overwrites is never full.
     pub fn is_full(&mut self) -> bool {
         if self.mode == Mode::Overwrite {
             return false;
         }
-        // The consumer's position is only loaded when the last known one leaves no room: its cache
-        // line moves between CPUs once a round of the ring.
+        // Loads the consumer's position only if the last known one leaves no room: its cache line moves between CPUs
+        // once per round of the ring.
         if self.head.wrapping_sub(self.tail) >= self.slots.count() {
             self.tail = self.map.load(self.slots.ring(pages::TAIL));
         }
         self.head.wrapping_sub(self.tail) >= self.slots.count()
     }
 
-    /// Lets `fill` put bytes into the next slot; it returns how many, zero for none. Never blocks by
-    /// itself, and needs no system call.
+    /// Lets `fill` write bytes to the next slot and return their number, zero for none. Never blocks by itself, and
+    /// needs no system call.
     ///
-    /// From the moment `fill` is called the page that was in the slot is gone: a ring that overwrites
-    /// holds its last `slots - 1` pages for sure.
+    /// The page in the slot is lost as soon as `fill` is called: a ring that overwrites always has its last `slots - 1`
+    /// pages.
     ///
     /// # Errors
-    /// What `fill` returned; the slot is still the next one.
+    /// The error of `fill`; the slot stays the next one.
     pub fn fill(
         &mut self,
         fill: impl FnOnce(&Slot<'_>) -> io::Result<usize>,
@@ -132,11 +131,11 @@ impl PageProducer {
         Ok(Filled::Page { position, len_bytes })
     }
 
-    /// Fills the next slot with what one read(2) of `source` gives: a page of `trace_pipe_raw` goes
-    /// from the kernel's buffer to the shared memory in one copy.
+    /// Fills the next slot with one read(2) of `source`: a page of `trace_pipe_raw` goes from the kernel's buffer to
+    /// the shared memory in one copy.
     ///
     /// # Errors
-    /// What read(2) says; `WouldBlock` where there is no page yet.
+    /// The error of read(2); `WouldBlock` if there is no page yet.
     pub fn read_from(&mut self, source: BorrowedFd<'_>) -> io::Result<Filled> {
         self.fill(|slot| slot.read_from(source))
     }
@@ -159,21 +158,21 @@ pub struct Slot<'a> {
 }
 
 impl Slot<'_> {
-    /// Bytes it has room for.
+    /// Size of the slot.
     #[must_use]
     pub fn len_bytes(&self) -> usize {
         self.len_bytes
     }
 
-    /// Has the kernel read into the slot, from its start; how many bytes.
+    /// Reads from a file to the slot's start; returns the number of bytes.
     ///
     /// # Errors
-    /// What read(2) says.
+    /// The error of read(2).
     pub fn read_from(&self, source: BorrowedFd<'_>) -> io::Result<usize> {
         self.map.read_from(source, self.at, self.len_bytes)
     }
 
-    /// Copies bytes into the slot, from its start, as far as it has room; how many.
+    /// Copies bytes to the slot's start, as many as fit; returns their number.
     pub fn copy_from(&self, bytes: &[u8]) -> usize {
         let len_bytes = bytes.len().min(self.len_bytes);
         self.map.copy_in(self.at, bytes.get(..len_bytes).unwrap_or_default());

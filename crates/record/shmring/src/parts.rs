@@ -4,21 +4,21 @@
 //!  0                      ⅝        ¾                  1
 //!  │ the agent's region   │ spans  │ a module's frames │
 //! ```
-//! A part is left alone by all others, whether its owner is there or not.
+//! Each part is reserved for its owner, even if that is not present.
 
 use crate::layout::ALIGN;
 
-/// The spans' part of the memory: an eighth, but so large at least and at most.
+/// The spans' part of the memory: an eighth, within a min and a max.
 const SPANS_PART: usize = 8;
 const SPANS_BYTES: (usize, usize) = (64 << 10, 16 << 20);
 
-/// Bytes from the beginning that belong to an agent.
+/// Size of the agent's part, at the beginning.
 #[must_use]
 pub fn agent_bytes(memory_bytes: usize) -> usize {
     spans_part(memory_bytes).map_or_else(|| frames_at(memory_bytes), |(at, _)| at)
 }
 
-/// Where spans of vCPUs are, and how many bytes are theirs; `None`: the memory is too small for any.
+/// Offset and size of the spans' part; `None` if the memory is too small.
 #[must_use]
 pub fn spans_part(memory_bytes: usize) -> Option<(usize, usize)> {
     let (min, max) = SPANS_BYTES;
@@ -30,7 +30,7 @@ pub fn spans_part(memory_bytes: usize) -> Option<(usize, usize)> {
     Some((at, bytes))
 }
 
-/// Where frames of a kernel module begin, which go to the end. `kmod/hyperscope_guest/memory.c` has it, too.
+/// Offset of a kernel module's frames, which extend to the end. `kmod/hyperscope_guest/memory.c` computes the same.
 pub(crate) fn frames_at(memory_bytes: usize) -> usize {
     memory_bytes / 4 * 3
 }

@@ -1,23 +1,23 @@
-//! How long a host waits before it looks again: not at all while there is work, ever longer without.
+//! Pauses between a host's polls: none while there is work, increasing without.
 
 use std::time::Duration;
 
-/// Looks without a pause after the last page: a few microseconds.
+/// Polls without a pause after the last page: a few microseconds.
 const SPINS: u32 = 64;
-/// The first pause, about what the kernel's timer slack adds to any.
+/// The first pause, about the kernel's timer slack, which is added to any pause.
 const SHORTEST_US: u64 = 50;
-/// The longest: what a page may wait for when the guest was idle.
+/// The max pause: the latency of a page after the guest was idle.
 const LONGEST_US: u64 = 20_000;
 
-/// What to do before the next look.
+/// What to do before the next poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
-    /// Look again at once.
+    /// Poll again at once.
     Spin,
     Sleep(Duration),
 }
 
-/// Decides on pauses by what the looks before found, and counts both.
+/// Chooses pauses by the results of earlier polls, and counts both.
 #[derive(Clone, Debug)]
 pub struct Poller {
     spins_left: u32,
@@ -33,7 +33,7 @@ impl Default for Poller {
 }
 
 impl Poller {
-    /// Counts a look and says what comes before the next one.
+    /// Counts a poll, and returns the pause before the next one.
     pub fn looked(&mut self, found: bool) -> Pause {
         self.polls += 1;
         if found {
@@ -50,7 +50,7 @@ impl Poller {
         Pause::Sleep(pause)
     }
 
-    /// As [`Poller::looked`], and pauses.
+    /// [`Poller::looked`], and pauses.
     pub fn pause(&mut self, found: bool) {
         match self.looked(found) {
             Pause::Spin => std::hint::spin_loop(),
@@ -58,13 +58,13 @@ impl Poller {
         }
     }
 
-    /// Looks so far.
+    /// Number of polls.
     #[must_use]
     pub fn polls(&self) -> u64 {
         self.polls
     }
 
-    /// Sleeps so far.
+    /// Number of sleeps.
     #[must_use]
     pub fn sleeps(&self) -> u64 {
         self.sleeps

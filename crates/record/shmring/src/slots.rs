@@ -1,26 +1,25 @@
-//! The slots of a page ring: where they are, and what their sequence numbers mean.
+//! The slots of a page ring: their places, and the meaning of their sequence numbers.
 //!
-//! Positions count the pages of a CPU from 0 and never start again, not even when the agent does.
-//! The page at position `p` is in slot `p % slots`.
+//! Positions count the pages of a CPU from 0 and never restart, not even with the agent. The page at position `p` is in
+//! slot `p % slots`.
 
 use crate::layout::{Layout, pages, slot, slot_pages_at};
 
-/// Positions stay below this, so that sequence numbers fit a word. At a page a nanosecond it takes
-/// over a hundred years.
+/// Limit of positions, so that sequence numbers fit in a word. At a page per nanosecond they last over a hundred years.
 pub(crate) const MAX_POSITION: u64 = 1 << 62;
 
-/// Sequence number of a slot while the page at a position is put in.
+/// Sequence number of a slot while the page at a position is being written.
 pub(crate) fn filling(position: u64) -> u64 {
     position.wrapping_mul(2).wrapping_add(1)
 }
 
-/// Sequence number of a slot that holds the page at a position. Larger than [`filling`] of it, less
-/// than that of any later page.
+/// Sequence number of a slot with the complete page at a position. Larger than its [`filling`], less than that of any
+/// later page.
 pub(crate) fn complete(position: u64) -> u64 {
     position.wrapping_mul(2).wrapping_add(2)
 }
 
-/// Where the slots of a ring are. Private to each side, so no offset depends on shared memory.
+/// The places of a ring's slots. Private to each side, so no offset depends on shared memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slots {
     ring_at: usize,

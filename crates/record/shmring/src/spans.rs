@@ -1,9 +1,9 @@
-//! The second half of shared memory: what a host reports to a guest about its own vCPUs. The host writes, the
-//! guest reads, and neither waits for the other.
+//! Spans in shared memory: a host's reports to a guest about the guest's vCPUs. The host writes, the guest reads, and
+//! neither waits for the other.
 //!
-//! It lies after the part of the memory in which an agent lays out a region, and is laid out by the host
-//! alone. The guest's side maps it for reading; so several programs in the guest can read it
-//! at a time. docs/formats/spans.md describes it byte by byte.
+//! The area follows the part of the memory in which an agent lays out a region. Only the host lays it out. The guest
+//! maps it read-only, so several programs in the guest can read it at a time. docs/formats/spans.md specifies it byte
+//! by byte.
 
 mod area;
 mod reader;

@@ -1,21 +1,21 @@
-//! The longest times that a vCPU was away though it had something to do.
+//! The longest times that a vCPU was away while it had work.
 
 use shmring::spans::{Activity, Span};
 
 use crate::exits::{ExitKey, Exits};
 
-/// How many are kept of an interval.
+/// Max absences per interval.
 pub(crate) const MOST: usize = 5;
 
-/// From one entry to the guest to the next: an exit, with all that happened meanwhile.
+/// From one entry to the guest to the next: an exit, with everything that happened meanwhile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Absence {
     /// The vCPU.
     pub vcpu: u32,
-    /// Its beginning, on the guest's TSC.
+    /// Its begin, on the guest's TSC.
     pub start_tsc: u64,
     pub end_tsc: u64,
-    /// What the vCPU's thread did.
+    /// Activities of the vCPU's thread.
     pub parts: Exits,
     /// The exit: level, `isa` and code.
     pub exit: Option<ExitKey>,
@@ -37,8 +37,8 @@ impl Absence {
         }
     }
 
-    /// Ticks that the guest may have missed: sleeping is what it wanted, and what is unknown may have
-    /// been time in the guest.
+    /// Ticks that the guest may have missed: without sleep, which the guest requested, and without unknown time, which
+    /// may have been guest time.
     #[must_use]
     pub fn missed(&self) -> u64 {
         let idle = self
@@ -49,16 +49,16 @@ impl Absence {
     }
 }
 
-/// Follows one vCPU's absences.
+/// Tracks a vCPU's absences.
 #[derive(Debug, Default)]
 pub(crate) struct Absences {
     open: Option<Absence>,
 }
 
 impl Absences {
-    /// Takes the next span; an absence that ended before it goes to `longest`.
+    /// Adds the next span; an absence that ended before it goes to `longest`.
     pub(crate) fn take(&mut self, vcpu: u32, span: &Span, longest: &mut Vec<Absence>) {
-        // The host may be seen at work before the exit is published.
+        // The host's work may begin before the exit is published.
         let is_its = |open: &Absence| !span.begins_exit || open.exit.is_none();
         let goes_on = |open: &Absence| open.end_tsc == span.start_tsc && is_its(open);
         if !self.open.as_ref().is_some_and(goes_on) {
@@ -67,7 +67,7 @@ impl Absences {
         self.open.get_or_insert_with(|| Absence::begin(vcpu, span)).add(span);
     }
 
-    /// The vCPU is known to have run since.
+    /// Ends an absence before `known_to`: the vCPU has run since.
     pub(crate) fn until(&mut self, known_to: u64, longest: &mut Vec<Absence>) {
         if self.open.as_ref().is_some_and(|open| open.end_tsc < known_to) {
             self.close(longest);
@@ -83,7 +83,7 @@ impl Absences {
     }
 }
 
-/// Leaves the longest few, in that order.
+/// Keeps only the longest few, sorted.
 pub(crate) fn keep_longest(longest: &mut Vec<Absence>) {
     longest.sort_by_key(|absence| (std::cmp::Reverse(absence.missed()), absence.start_tsc));
     longest.truncate(MOST);

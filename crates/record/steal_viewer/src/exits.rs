@@ -1,4 +1,4 @@
-//! Exits of one reason, and the ticks that they took by what the vCPU's thread did.
+//! Exits of one reason, and their ticks by activity.
 
 use shmring::spans::Activity;
 
@@ -9,25 +9,25 @@ pub(crate) fn place(activity: Activity) -> Option<usize> {
 /// Exits of one reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exits {
-    /// How many began.
+    /// Number of exits.
     pub count: u64,
-    /// Ticks by what the vCPU's thread did, in the order of [`Activity::ALL`].
+    /// Ticks by activity of the vCPU's thread, in the order of [`Activity::ALL`].
     pub ticks: [u64; Activity::ALL.len()],
 }
 
 impl Exits {
-    /// Ticks of one kind.
+    /// Ticks of one activity.
     #[must_use]
     pub fn ticks_of(&self, activity: Activity) -> u64 {
         place(activity).map_or(0, |at| self.ticks.get(at).copied().unwrap_or(0))
     }
 
-    /// All ticks of these exits.
+    /// Total ticks of these exits.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.ticks.iter().fold(0, |sum, ticks| sum.saturating_add(*ticks))
     }
 }
 
-/// What tells exits apart: level, `isa` and code; none for time away that no exit began.
+/// Identifies exits: level, `isa` and code; `None` for an absence that no exit began.
 pub(crate) type ExitKey = (u8, u8, u32);

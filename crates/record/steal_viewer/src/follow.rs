@@ -1,27 +1,27 @@
-//! Follows what the host publishes, and cuts it into intervals without gaps or overlaps.
+//! Follows the published spans, and cuts them into intervals without gaps or overlaps.
 
 use shmring::spans::{Activity, By, News, Span, SpanReader};
 
 use crate::absences::{Absence, Absences, keep_longest};
 use crate::shares::{Interval, VcpuShares};
 
-/// Spans that may wait until all of them is published. A host has no more than those of an interval.
+/// Max spans to hold back until they are complete. A host has at most those of an interval.
 const MAX_WAITING: usize = 1 << 18;
 
-/// One vCPU.
+/// State of a vCPU.
 #[derive(Debug, Default)]
 struct FollowedVcpu {
     shares: VcpuShares,
-    /// All before this has been given out or added up; 0: nothing was published yet.
+    /// Time up to which everything was processed; 0: nothing was published yet.
     known_to: u64,
-    /// Spans that reach beyond what is published in full.
+    /// Spans that extend beyond the complete time.
     waiting: Vec<Span>,
-    /// The host's count when it was last seen.
+    /// The host's count of lost events at the last read.
     lost_events: u64,
     absences: Absences,
 }
 
-/// Everything that is followed.
+/// State of all vCPUs.
 #[derive(Debug)]
 pub struct Follower {
     vcpus: Vec<FollowedVcpu>,
@@ -29,7 +29,7 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Begins to follow what a reader reads from now on.
+    /// Follows a reader from now on.
     #[must_use]
     pub fn new(reader: &SpanReader) -> Self {
         let followed = |vcpu| {
@@ -39,8 +39,8 @@ impl Follower {
         Self { vcpus: reader.vcpus().map(followed).collect(), longest: Vec::new() }
     }
 
-    /// Takes what is new; each span that is certain goes to `seen`, too, in order per vCPU, with the
-    /// index of the vCPU. What is not known is a span of its own.
+    /// Reads new spans. Calls `seen` with each complete span and the index of its vCPU, in order per vCPU. Unknown time
+    /// is a span of its own.
     pub fn look(&mut self, reader: &mut SpanReader, seen: &mut impl FnMut(usize, &Span)) {
         for (index, vcpu) in self.vcpus.iter_mut().enumerate() {
             let news = reader.read(index);
@@ -48,12 +48,12 @@ impl Follower {
         }
     }
 
-    /// Numbers of the vCPUs, and up to when all is known of each; 0 where nothing is.
+    /// Numbers of the vCPUs, and the time up to which each is known; 0 if nothing is known.
     pub fn known(&self) -> impl Iterator<Item = (u32, u64)> {
         self.vcpus.iter().map(|followed_vcpu| (followed_vcpu.shares.vcpu, followed_vcpu.known_to))
     }
 
-    /// What was added up since the last time; it starts from zero.
+    /// The sums since the last call, which restart at zero.
     pub fn interval(&mut self) -> Interval {
         let next = |followed_vcpu: &mut FollowedVcpu| {
             let (vcpu, known_to) = (followed_vcpu.shares.vcpu, followed_vcpu.known_to);
@@ -79,7 +79,7 @@ impl FollowedVcpu {
             self.shares.damage += 1;
             self.waiting.clear();
         }
-        // Positions of the ring go on also while nothing more is published: what was missed then counts.
+        // The ring's positions advance even while coverage does not: missed spans count now.
         self.shares.missed = self.shares.missed.saturating_add(news.missed);
         self.shares.damage = self.shares.damage.saturating_add(news.damage);
         let lost = news.coverage.lost_events.saturating_sub(self.lost_events);
@@ -88,7 +88,8 @@ impl FollowedVcpu {
         let from = self.known_to;
         let mut spans = std::mem::take(&mut self.waiting);
         if news.missed > 0 || news.damage > 0 {
-            // Where what is missing was, nobody knows: up to the first span after it, if none was damaged.
+            // The place of missing spans is unknown: it may be anywhere up to the first span after the gap, if no slot
+            // was damaged.
             let reached = spans.last().map_or(from, Span::end_tsc);
             let first = news.spans.first().filter(|_| news.damage == 0);
             let until = first.map_or(known_to_tsc, |span| span.start_tsc).max(reached);
@@ -114,7 +115,7 @@ impl FollowedVcpu {
         self.shares.to_tsc = known_to_tsc;
     }
 
-    /// The first time that something is published: intervals begin there.
+    /// The first coverage: intervals begin there.
     fn begin(&mut self, news: &News) {
         let coverage = news.coverage;
         self.lost_events = coverage.lost_events;
@@ -141,7 +142,7 @@ fn unknown(from: u64, to: u64) -> Span {
     }
 }
 
-/// The part of a span between two moments, and what is left of it after the second.
+/// The part of a span between two times, and its rest after the second.
 fn cut(span: &Span, from: u64, to: u64) -> (Option<Span>, Option<Span>) {
     let part = |start: u64, end: u64, begins_exit| {
         (start < end).then(|| Span { start_tsc: start, ticks: end - start, begins_exit, ..*span })
@@ -196,7 +197,7 @@ mod tests {
         assert_eq!(shares.preempted_by, [0, 0, 0, 40]);
         assert_eq!((shares.away.count, shares.away.ticks_of(Activity::Kernel)), (2, 15));
         assert_eq!(seen.len(), 4, "{seen:?}");
-        // The cut does not make two absences of one.
+        // The cut does not split an absence in two.
         assert_eq!((longest[0].start_tsc, longest[0].end_tsc, longest.len()), (120, 170, 2));
     }
 
@@ -216,7 +217,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is published, parts add up to the interval, and what is seen is in order.
+        /// For any published spans, parts add up to the interval, and the seen spans are in order.
         #[test]
         fn parts_add_up(coverage in prop::collection::vec((
             prop::collection::vec((0..2000_u64, 0..300_u64, 0..6_usize, any::<bool>()), 0..8),

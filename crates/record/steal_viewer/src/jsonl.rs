@@ -1,5 +1,5 @@
-//! An interval as one line of JSON: docs/formats/steal.schema.json. Names are made of letters, digits and
-//! a few signs (`shmring::spans` lets no other through), so nothing needs escaping.
+//! An interval as one line of JSON: docs/formats/steal.schema.json. Names have only letters, digits and a few
+//! punctuation characters (`shmring::spans` filters all others), so nothing needs escaping.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use crate::exits::Exits;
 use crate::shares::{Interval, VcpuShares};
 use crate::table::{TableContext, reason};
 
-/// The line, without its end.
+/// The line, without a newline.
 pub(crate) fn line(interval: &Interval, context: &TableContext<'_>) -> String {
     let mut out = String::from("{\"schema\":\"hyperscope.steal/1\",\"vcpus\":[");
     joined(&mut out, &interval.vcpus, |out, shares| vcpu(out, shares, context));
@@ -35,7 +35,7 @@ fn joined<T>(out: &mut String, all: &[T], write_entry: impl Fn(&mut String, &T))
     }
 }
 
-/// The parts of some time; they and the time in the guest add up to the interval, as those of ticks do.
+/// Writes the parts of a time. Together with the guest's time they add up to the interval, in nanoseconds as in ticks.
 fn parts(out: &mut String, exits: &Exits, context: &TableContext<'_>) {
     for activity in Activity::ALL {
         let _ = write!(

@@ -1,9 +1,9 @@
-//! In a guest: what its host does with its vCPUs, as the host publishes it in shared memory
-//! (`shmring::spans`). Shares of time by vCPU, exits by reason, the longest absences, and a recording
-//! that is read together with the guest's own.
+//! Shows in a guest what its host does with its vCPUs, from the host's spans in shared memory (`shmring::spans`):
+//! shares of time by vCPU, exits by reason, the longest absences, and a recording to read together with the guest's
+//! own.
 //!
-//! It is part of the agent as well as of `hyperscope`, so it is small: tables and JSON lines are
-//! written here, without the crates that make reports.
+//! The agent links it as well as `hyperscope`, so it is small: it writes tables and JSON lines without the report
+//! crates.
 
 #![forbid(unsafe_code)]
 

@@ -1,15 +1,14 @@
-//! What this machine's own kernel says was stolen: `/proc/stat`.
+//! Steal according to this machine's own kernel: `/proc/stat`.
 
 use std::collections::BTreeMap;
 use std::fs;
 
-/// Ticks of `/proc/stat` in a second: `USER_HZ`, which is 100 on all architectures that KVM has but for
-/// Alpha and IA-64, which it has not any more.
+/// Ticks of `/proc/stat` per second: `USER_HZ`, which is 100 on all architectures with KVM.
 const USER_HZ: u64 = 100;
-/// Place of the steal time after the CPU's name.
+/// Index of the steal time after the CPU's name.
 const STEAL: usize = 7;
 
-/// By CPU, nanoseconds stolen since the kernel booted.
+/// Nanoseconds of steal since boot, by CPU.
 pub(crate) fn stolen_ns() -> BTreeMap<u32, u64> {
     parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
 }

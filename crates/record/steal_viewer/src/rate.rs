@@ -1,13 +1,13 @@
-//! Ticks of the TSC to nanoseconds.
+//! Converts TSC ticks to nanoseconds.
 
-/// How fast the guest's TSC counts.
+/// Frequency of the guest's TSC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rate {
     per_second: u64,
 }
 
 impl Rate {
-    /// By what the host says, else by what this kernel does.
+    /// The host's value, otherwise this kernel's.
     pub(crate) fn new(published_by_host: Option<u64>) -> Option<Self> {
         let per_second = published_by_host.or_else(|| {
             let (mult, shift, _) = sys::tsc_conversion()?;
@@ -22,8 +22,7 @@ impl Rate {
         u64::try_from(ns).unwrap_or(u64::MAX)
     }
 
-    /// Multiplier for a shift of 32 bits to the right; none for a counter slower than a tick a
-    /// nanosecond's billionth, which there is not.
+    /// Multiplier for a right shift of 32 bits; limited to 32 bits.
     pub(crate) fn mult_of_shift_32(self) -> u32 {
         let mult = (1_000_000_000_u128 << 32) / u128::from(self.per_second.max(1));
         u32::try_from(mult).unwrap_or(u32::MAX)

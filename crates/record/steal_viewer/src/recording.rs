@@ -1,7 +1,6 @@
-//! Writes what the host publishes as a trace.dat on the guest's TSC, to be read together with the
-//! guest's own recording: each vCPU is a thread on a CPU of its number, which exits, goes to user space
-//! and is taken off its CPU. Events have the kernel's names and shapes as far as the host publishes
-//! their contents; nothing else is in them.
+//! Writes the published spans as a trace.dat on the guest's TSC, to read together with the guest's own recording: each
+//! vCPU is a thread on the CPU of its number, which exits, goes to user space and is switched out. Events have the
+//! kernel's names and formats, with the fields that the host publishes.
 
 mod events;
 #[cfg(test)]
@@ -26,10 +25,10 @@ use crate::rate::Rate;
 use crate::table::Names;
 
 const PAGE_BYTES: u32 = 4096;
-/// What the machine is called that the vCPUs run on.
+/// Name of the machine that runs the vCPUs.
 const CALLED: &str = "this";
 
-/// A recording that goes on: the pages of each vCPU are in a file next to it until it ends.
+/// A running recording: until it ends, the pages of each vCPU are in a file next to it.
 #[derive(Debug)]
 pub(crate) struct Recording {
     path: PathBuf,
@@ -38,7 +37,7 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// Begins to write.
+    /// Starts writing.
     pub(crate) fn begin(path: &Path, reader: &SpanReader, rate: Rate) -> Result<Self> {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -59,13 +58,13 @@ impl Recording {
         Ok(Self { path: path.to_owned(), rate, vcpus })
     }
 
-    /// Takes the next span of the vCPU at `index`.
+    /// Adds the next span of the vCPU at `index`.
     pub(crate) fn span(&mut self, index: usize, span: &Span) -> Result<()> {
         let Some((_, path, pages)) = self.vcpus.get_mut(index) else { return Ok(()) };
         pages.span(span).map_err(|source| StealError::Recording { path: path.clone(), source })
     }
 
-    /// All before these moments is known, by vCPU.
+    /// Notes the time up to which everything is known, by vCPU.
     pub(crate) fn known(&mut self, known: impl Iterator<Item = (u32, u64)>) -> Result<()> {
         for ((_, path, pages), (_, known_to)) in self.vcpus.iter_mut().zip(known) {
             let failed = |source| StealError::Recording { path: path.clone(), source };
@@ -110,7 +109,7 @@ fn contents(rate: Rate, vcpus: &[u32], names: &Names) -> Contents {
         trace_id: 1,
         vcpus: vcpus.iter().map(|&cpu| GuestCpu { cpu, pid: thread(cpu) }).collect(),
     };
-    // The kernel's own conversion is what its other recordings are read with.
+    // The same conversion as in recordings of this kernel.
     let tsc = match sys::tsc_conversion() {
         Some((mult, shift, offset)) => Tsc2Nsec { mult, shift: shift.into(), offset },
         None => Tsc2Nsec { mult: rate.mult_of_shift_32(), shift: 32, offset: 0 },

@@ -1,4 +1,4 @@
-//! Sums over an interval: where each vCPU's time went, and by which exits.
+//! Sums over an interval: each vCPU's time by activity and by exit.
 
 use std::collections::BTreeMap;
 
@@ -7,43 +7,43 @@ use shmring::spans::{Activity, By, Span};
 use crate::absences::Absence;
 use crate::exits::{ExitKey, Exits, place};
 
-/// Where the time of one vCPU went. All but `running` add up with it to the interval.
+/// A vCPU's time by activity. Together with `running` it adds up to the interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VcpuShares {
     /// The vCPU's number.
     pub vcpu: u32,
-    /// The interval, on the guest's TSC; both are the same where the host published nothing of it.
+    /// The interval's begin, on the guest's TSC; equal to the end if the host published nothing.
     pub from_tsc: u64,
     /// Its end.
     pub to_tsc: u64,
-    /// Ticks by what the vCPU's thread did while it was not in the guest.
+    /// Ticks outside the guest, by activity.
     pub away: Exits,
-    /// Of the time it was preempted, by who ran in its place: in the order of [`By::ALL`].
+    /// Preempted ticks, by what ran instead: in the order of [`By::ALL`].
     pub preempted_by: [u64; By::ALL.len()],
     /// By level, `isa` and code of the exit.
     pub exits: BTreeMap<ExitKey, Exits>,
-    /// Events that the host lost: the time is in [`Activity::Unknown`].
+    /// Number of events that the host lost: their time is in [`Activity::Unknown`].
     pub lost_events: u64,
-    /// Spans that were overwritten before they were read: the time is there, too.
+    /// Number of spans that were overwritten before they were read: their time is unknown as well.
     pub missed: u64,
-    /// Slots that held what no host writes: as well.
+    /// Number of invalid slots: their time is unknown as well.
     pub damage: u64,
 }
 
 impl VcpuShares {
-    /// Ticks that the interval has.
+    /// Length of the interval in ticks.
     #[must_use]
     pub fn ticks(&self) -> u64 {
         self.to_tsc.saturating_sub(self.from_tsc)
     }
 
-    /// Ticks that the vCPU ran its guest.
+    /// Ticks in the guest.
     #[must_use]
     pub fn running(&self) -> u64 {
         self.ticks().saturating_sub(self.away.total())
     }
 
-    /// Ticks that it wanted to run and did not.
+    /// Ticks of steal.
     #[must_use]
     pub fn stolen(&self) -> u64 {
         Activity::ALL
@@ -53,7 +53,7 @@ impl VcpuShares {
             .sum()
     }
 
-    /// Adds a span, which lies within the interval.
+    /// Adds a span inside the interval.
     pub(crate) fn add(&mut self, span: &Span) {
         add(&mut self.away, span, span.begins_exit);
         if span.activity == Activity::Preempted {
@@ -79,6 +79,6 @@ fn add(exits: &mut Exits, span: &Span, begins: bool) {
 pub struct Interval {
     /// By vCPU.
     pub vcpus: Vec<VcpuShares>,
-    /// The longest absences that ended in it, the longest first.
+    /// The longest absences that ended in the interval, longest first.
     pub longest: Vec<Absence>,
 }

@@ -1,4 +1,4 @@
-//! An interval as a table, for people: as wide as it needs to be, cut where a terminal is narrower.
+//! An interval as a text table, cut to the terminal's width.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,10 +14,10 @@ use crate::shares::{Interval, VcpuShares};
 /// Names of exits by `isa` and code.
 pub(crate) type Names = BTreeMap<(u8, u32), String>;
 
-/// Reasons that a table has room for.
+/// Max reasons in the table.
 const MAX_REASONS: usize = 12;
 
-/// The kernel's name of an exit, else its code; none for time away that no exit began.
+/// The kernel's name of an exit, or its code; `-` for an absence that no exit began.
 pub(crate) fn reason(names: &Names, key: Option<ExitKey>) -> String {
     let Some((level, isa, code)) = key else { return "-".into() };
     let name = names.get(&(isa, code)).filter(|name| !name.is_empty());
@@ -25,14 +25,14 @@ pub(crate) fn reason(names: &Names, key: Option<ExitKey>) -> String {
     if level > 1 { format!("{name} (level {level})") } else { name }
 }
 
-/// What is shown with the shares.
+/// Additional data of the table.
 #[derive(Debug)]
 pub(crate) struct TableContext<'a> {
     pub(crate) rate: Rate,
     pub(crate) names: &'a Names,
-    /// By CPU, nanoseconds that this kernel says were stolen in the interval.
+    /// Nanoseconds of steal in the interval according to this kernel, by CPU.
     pub(crate) own_steal_ns: &'a BTreeMap<u32, u64>,
-    /// What is wrong with the host, if something is.
+    /// A problem of the host, if any.
     pub(crate) warning: Option<&'a str>,
 }
 
@@ -86,7 +86,7 @@ fn vcpu(shares: &VcpuShares, context: &TableContext<'_>) -> String {
     line
 }
 
-/// All vCPUs' exits by reason, those first that took most besides sleep.
+/// All vCPUs' exits by reason, sorted by descending time without sleep.
 fn reasons(interval: &Interval, context: &TableContext<'_>) -> Vec<String> {
     let mut all: BTreeMap<ExitKey, Exits> = BTreeMap::new();
     for (key, exits) in interval.vcpus.iter().flat_map(|shares| &shares.exits) {
@@ -128,7 +128,7 @@ fn reasons(interval: &Interval, context: &TableContext<'_>) -> Vec<String> {
     lines
 }
 
-/// Who ran in place of vCPUs, in one line.
+/// A line with what ran instead of vCPUs.
 fn replaced(interval: &Interval, context: &TableContext<'_>) -> Option<String> {
     let sum = |by: By| -> u64 {
         let ticks = interval.vcpus.iter().filter_map(|shares| shares.preempted_by.get(by as usize));
@@ -190,7 +190,7 @@ fn per_second(count: u64, ns: u64) -> String {
     rate.to_string()
 }
 
-/// A time with three digits or so.
+/// A time with about three digits.
 #[allow(clippy::cast_precision_loss, reason = "shown with one decimal")]
 fn time(ns: u64) -> String {
     match ns {

@@ -1,4 +1,4 @@
-//! Looks again and again, and shows each interval.
+//! Polls the spans, and shows each interval.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
@@ -17,40 +17,40 @@ use crate::recording::Recording;
 use crate::table::{Names, TableContext};
 use crate::{jsonl, table};
 
-/// How an interval is written.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Tables for people; on a terminal one, which is redrawn.
+    /// Text tables; on a terminal, a table that is redrawn.
     Table,
-    /// A JSON object a line.
+    /// One JSON object per line.
     Jsonl,
 }
 
-/// What is shown, and how.
+/// What to show, and how.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The PCI address of the shared memory, or a file; unset: the first device that there is.
+    /// The PCI address of the shared memory, or a file; `None`: the first device.
     pub at: Option<String>,
-    /// Time between two outputs, ten milliseconds at least.
+    /// Interval, at least ten milliseconds.
     pub interval: Duration,
-    /// Ends after so long.
+    /// Max time to run.
     pub time: Option<Duration>,
-    /// How it is written.
+    /// The output format.
     pub format: Format,
-    /// A trace.dat to write, too.
+    /// A trace.dat to write as well.
     pub record: Option<PathBuf>,
 }
 
-/// The memory is looked at as often, whatever the interval: a ring holds so much.
+/// Poll interval, independent of the output interval: a ring must not overflow between two polls.
 const LOOK: Duration = Duration::from_millis(100);
-/// Outputs come no closer, and no further apart.
+/// Min and max interval.
 const SHORTEST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
-/// A host that gives no sign of life for this many of its intervals, and a second, has stopped.
+/// A host without a heartbeat for this many of its intervals, and a second, has stopped.
 const SILENT_INTERVALS: u32 = 10;
 
-/// Shows what the host publishes until the time is over, or `leave` returns true: it is given the time
-/// to wait, and says whether to go.
+/// Shows the published spans until the time is over, or `leave` returns true: it gets the time to wait, and returns
+/// whether to end.
 ///
 /// # Errors
 /// When the host publishes nothing, or the output can't be written.
@@ -109,7 +109,7 @@ struct Watched {
     recording: Option<Recording>,
     names: Names,
     own_ns: BTreeMap<u32, u64>,
-    /// The host's last sign of life, and when it came.
+    /// The host's last heartbeat, and when it was seen.
     alive: (u64, Instant),
     warning: Option<&'static str>,
 }
@@ -144,7 +144,7 @@ impl Watched {
 
     fn look(&mut self) -> Result<()> {
         let looked = self.look_at_memory();
-        // What was cut holds zeros, which read as a host that has ended.
+        // Truncated memory reads as zeros, which looks like a host that has ended.
         self.map.check().map_err(StealError::Memory)?;
         looked
     }
@@ -157,7 +157,7 @@ impl Watched {
                     (self.follower, self.reader) = (Follower::new(&reader), reader);
                     self.alive = (0, Instant::now());
                 }
-                // It may be at it.
+                // A new host may just be laying the area out.
                 Err(_) => return Ok(()),
             }
         }
@@ -215,12 +215,12 @@ impl Watched {
     }
 }
 
-/// Draws lines over what was there, as far as the terminal has room.
+/// Draws lines over the previous ones, as far as the terminal has room.
 fn draw(lines: &[String], out: &mut impl Write) -> std::io::Result<()> {
     let size = rustix::termios::tcgetwinsize(std::io::stdout());
     let (columns, rows) = size.map_or((80, 24), |size| (size.ws_col, size.ws_row));
     let lines = lines.iter().flat_map(|line| line.split('\n'));
-    // From the top left corner; each line is cleared after its end, and the screen below the last.
+    // From the top left corner; clears each line after its end, and the screen below the last one.
     let mut text = String::from("\u{1b}[H");
     for line in lines.take(usize::from(rows).saturating_sub(1).max(1)) {
         text.extend(line.chars().take(usize::from(columns).max(1)));

@@ -1,4 +1,4 @@
-//! Where everything is in the area: worked out from the memory's size and the number of vCPUs.
+//! The layout of the area, computed from the memory's size and the number of vCPUs.
 
 use sys::SharedMap;
 
@@ -9,9 +9,9 @@ pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"HSCSPANS");
 /// Changes with the meaning of any byte.
 pub(super) const VERSION: u64 = 1;
 
-/// Most vCPUs of an area.
+/// Max vCPUs of an area.
 pub const MAX_VCPUS: usize = 4096;
-/// Fewer slots would be overwritten between two looks of a reader.
+/// Min slots per vCPU: fewer would be overwritten between two reads.
 const FEWEST_SLOTS: usize = 128;
 
 /// Offsets of words in the area.
@@ -28,7 +28,7 @@ pub(super) mod head {
     pub(in super::super) const NAMES: usize = 192;
 }
 
-/// Names of exits: a count, and for each a word with the code and `isa`, and its text.
+/// Names of exit reasons: a count, and for each a word with the code and `isa`, and its text.
 pub(super) mod names {
     pub(in super::super) const AT: usize = 4096;
     pub(in super::super) const MOST: usize = 256;
@@ -59,34 +59,34 @@ pub(super) mod slot {
     pub(in super::super) const BYTES: usize = 32;
 }
 
-/// Memory without spans.
+/// Why there are no spans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpansError {
-    /// There is no room for an area, or for rings of this many vCPUs.
+    /// The memory is too small for an area, or for rings of this many vCPUs.
     #[error("{memory_bytes} bytes of shared memory are too few for {vcpus} vCPUs")]
     TooSmall {
-        /// Bytes there are.
+        /// Size of the memory.
         memory_bytes: usize,
-        /// vCPUs that were to be in the area.
+        /// Requested number of vCPUs.
         vcpus: usize,
     },
-    /// An agent has laid out a region that needs the memory to its end.
+    /// An agent's region uses the memory up to its end.
     #[error("an older agent in the guest uses all of the memory; start one of this version")]
     InUse,
-    /// Nobody has laid the area out.
+    /// No host has laid the area out.
     #[error(
         "the host publishes nothing about the vCPUs of this machine: run hyperscope publish there"
     )]
     NotThere,
-    /// The area is of another version of this format.
+    /// The area has another version of this format.
     #[error("the host publishes in version {0} of the format, which this program does not know")]
     Version(u64),
-    /// Sizes that no host writes.
+    /// No host writes these sizes.
     #[error("the shared memory contains impossible sizes")]
     Sizes,
 }
 
-/// The place of everything. No offset is read from the memory.
+/// All offsets. None is read from the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Area {
     pub(super) at: usize,
@@ -111,7 +111,7 @@ impl Area {
         Ok(Self { at, bytes, vcpus, ring_bytes, slots })
     }
 
-    /// What the memory declares, if it is what follows from its size.
+    /// The memory's area, if its sizes match the size of the memory.
     pub(super) fn load(map: &SharedMap) -> Result<Self, SpansError> {
         let (at, bytes) = spans_part(map.len_bytes()).ok_or(SpansError::NotThere)?;
         let word = |offset: usize| map.load(at + offset);

@@ -1,4 +1,4 @@
-//! The guest's side: reads spans, and writes nothing. It survives whatever is in the memory.
+//! The guest's side: reads spans, and writes nothing. It tolerates any content of the memory.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::span::Span;
 use super::writer::{Coverage, RUNNING};
 use crate::slots::complete;
 
-/// One reader; there may be any number.
+/// A reader; there may be any number.
 #[derive(Debug)]
 pub struct SpanReader {
     map: Arc<SharedMap>,
@@ -18,7 +18,7 @@ pub struct SpanReader {
     vcpus: Vec<Vcpu>,
 }
 
-/// What was read of a vCPU.
+/// Read state of a vCPU.
 #[derive(Clone, Copy, Debug, Default)]
 struct Vcpu {
     number: u32,
@@ -26,24 +26,24 @@ struct Vcpu {
     position: u64,
 }
 
-/// What there was to read of a vCPU.
+/// New spans of a vCPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct News {
-    /// Spans in order. Those from [`Coverage::to_tsc`] on may not be all there are.
+    /// Spans in order. From [`Coverage::to_tsc`] on they may be incomplete.
     pub spans: Vec<Span>,
-    /// How far the host has come.
+    /// The time that the host has covered.
     pub coverage: Coverage,
     /// Spans directly before the first one that were overwritten before they were read.
     pub missed: u64,
-    /// Slots that held what no host writes.
+    /// Number of slots with invalid content.
     pub damage: u64,
 }
 
 impl SpanReader {
-    /// Begins with spans that are announced from now on; with all that are still there if `from_oldest`.
+    /// Starts with the next announced spans, or with all existing ones if `from_oldest`.
     ///
     /// # Errors
-    /// When the memory holds no area that can be read.
+    /// When the memory has no valid area.
     pub fn attach(map: Arc<SharedMap>, from_oldest: bool) -> Result<Self, SpansError> {
         let area = Area::load(&map)?;
         let epoch = map.load(area.head(head::EPOCH));
@@ -62,14 +62,14 @@ impl SpanReader {
         self.vcpus.iter().map(|vcpu| vcpu.number)
     }
 
-    /// Ticks of the guest's TSC in a second; `None` where the host doesn't know.
+    /// Frequency of the guest's TSC; `None` if the host does not know it.
     #[must_use]
     pub fn ticks_per_second(&self) -> Option<u64> {
         let ticks = self.map.load(self.area.head(head::TICKS_PER_SECOND));
         (ticks > 0).then_some(ticks)
     }
 
-    /// How long spans may take to arrive, in nanoseconds.
+    /// Max time for spans to arrive, in nanoseconds.
     #[must_use]
     pub fn interval_ns(&self) -> u64 {
         self.map.load(self.area.head(head::INTERVAL_NS))
@@ -82,26 +82,26 @@ impl SpanReader {
             || Area::load(&self.map).as_ref() != Ok(&self.area)
     }
 
-    /// Signs of life of the host, as a count; `None` once it has ended in order.
+    /// The host's heartbeat count; `None` once it has ended in order.
     #[must_use]
     pub fn beats(&self) -> Option<u64> {
         let is_running = self.map.load(self.area.head(head::STATE)) == RUNNING;
         is_running.then(|| self.map.load(self.area.head(head::BEATS)))
     }
 
-    /// What is new of the vCPU at `index`. Reads each slot of its ring once at most.
+    /// Reads new spans of the vCPU at `index`. Reads each slot of its ring at most once.
     pub fn read(&mut self, index: usize) -> News {
         let mut news = News::default();
         let Some(vcpu) = self.vcpus.get_mut(index) else { return news };
         let load = |offset| self.map.load(self.area.ring(index, offset));
-        // Spans are there before the position, and that before this.
+        // The writer stores spans before the position, and the position before these words.
         news.coverage.to_tsc = load(ring::KNOWN_TO);
         SharedMap::settle();
         news.coverage.from_tsc = load(ring::KNOWN_FROM);
         news.coverage.lost_events = load(ring::LOST_EVENTS);
         let position = load(ring::POSITION);
         if position < vcpu.position {
-            // No writer goes back.
+            // A writer never goes back.
             news.damage += 1;
             vcpu.position = position;
         }
@@ -113,7 +113,7 @@ impl SpanReader {
         while vcpu.position < position {
             match slot(&self.map, &self.area, index, vcpu.position) {
                 SlotRead::Span(span) => news.spans.push(span),
-                // What was read before it is too old, too.
+                // Spans before it are too old as well.
                 SlotRead::Overwritten => {
                     news.missed += 1 + news.spans.len() as u64;
                     news.spans.clear();
@@ -125,7 +125,7 @@ impl SpanReader {
         news
     }
 
-    /// Names of exits by `isa` and code, as far as the host has sent any.
+    /// The exit names that the host has sent, by `isa` and code.
     #[must_use]
     pub fn names(&self) -> Vec<((u8, u32), String)> {
         let count = usize::try_from(self.map.load(self.area.head(head::NAMES)));
@@ -138,7 +138,7 @@ impl SpanReader {
         let key = self.map.load(at);
         let words = (names::TEXT..names::BYTES).step_by(8).map(|word| self.map.load(at + word));
         let text: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
-        // Names go to terminals and into files: nothing but what names are made of.
+        // Names go to terminals and files: allows only characters of real names.
         let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-:. ".contains(byte);
         let text = text.iter().copied().take_while(is_plain).map(char::from).collect();
         (((key >> 32) as u8, key as u32), text)

@@ -1,6 +1,6 @@
-//! One span: an interval in which a vCPU was not in its guest, in two words.
+//! A span: an interval in which a vCPU was not in its guest, in three words.
 
-/// What a vCPU's thread did.
+/// The activity of a vCPU's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Activity {
@@ -8,9 +8,9 @@ pub enum Activity {
     Kernel = 1,
     /// It handled an exit in the VMM.
     User = 2,
-    /// It was taken off its CPU, though it could have run on.
+    /// It was preempted.
     Preempted = 3,
-    /// It had been woken, and was in run-queue wait.
+    /// Run-queue wait after a wake-up.
     Waiting = 4,
     /// It slept: the guest had halted, or the VMM waited for something.
     Asleep = 5,
@@ -23,7 +23,7 @@ impl Activity {
     pub const ALL: [Self; 6] =
         [Self::Kernel, Self::User, Self::Preempted, Self::Waiting, Self::Asleep, Self::Unknown];
 
-    /// The name that scripts see.
+    /// The name in the output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -36,7 +36,7 @@ impl Activity {
         }
     }
 
-    /// Whether the vCPU wanted to run and did not: what a guest's kernel calls stolen.
+    /// Whether it counts as steal in the guest's kernel.
     #[must_use]
     pub const fn is_stolen(self) -> bool {
         matches!(self, Self::Preempted | Self::Waiting)
@@ -47,18 +47,18 @@ impl Activity {
     }
 }
 
-/// Who ran in place of a vCPU that was taken off its CPU. A guest never learns more about others.
+/// What ran instead of a preempted vCPU. A guest never learns more about others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum By {
-    /// It is not known, or nobody did.
+    /// Unknown, or nothing ran.
     #[default]
     Unknown = 0,
     /// Another vCPU of the same VM.
     OwnVcpu = 1,
     /// Another thread of its VMM.
     OwnVmm = 2,
-    /// Somebody else.
+    /// Anything else.
     Others = 3,
 }
 
@@ -66,7 +66,7 @@ impl By {
     /// All, in the order of their numbers.
     pub const ALL: [Self; 4] = [Self::Unknown, Self::OwnVcpu, Self::OwnVmm, Self::Others];
 
-    /// The name that scripts see.
+    /// The name in the output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -81,21 +81,21 @@ impl By {
 /// An interval in which a vCPU did not run its guest. Between two spans it did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Its beginning, on the guest's TSC.
+    /// Its begin, on the guest's TSC.
     pub start_tsc: u64,
     /// Its length, in ticks of the guest's TSC.
     pub ticks: u64,
-    /// What the vCPU's thread did.
+    /// The activity of the vCPU's thread.
     pub activity: Activity,
-    /// Who ran in its place, while it was preempted.
+    /// What ran instead, if it was preempted.
     pub by: By,
-    /// An exit begins with it. Those after it, without a gap, belong to that exit.
+    /// Whether an exit begins with it. Spans that follow without a gap belong to the same exit.
     pub begins_exit: bool,
-    /// The raw code of the exit that it belongs to, if it belongs to one.
+    /// The raw code of its exit, if it belongs to one.
     pub code: Option<u32>,
     /// The `isa` field of x86 exits (1 VMX, 2 SVM), else 0.
     pub isa: u8,
-    /// 1: the guest has exited; 2: a guest in it has.
+    /// 1: an exit of the guest; 2: an exit of a nested guest.
     pub level: u8,
 }
 
@@ -109,7 +109,7 @@ impl Span {
         self.start_tsc.saturating_add(self.ticks)
     }
 
-    /// The word that says all but the times.
+    /// The word with everything but the times.
     pub(super) fn word(&self) -> u64 {
         let flags = if self.begins_exit { BEGINS_EXIT } else { 0 }
             | if self.code.is_some() { IN_EXIT } else { 0 };
@@ -121,7 +121,7 @@ impl Span {
             | u64::from(self.by as u8) << 56
     }
 
-    /// The span that three words say, if they say one.
+    /// The span in three words, if they are valid.
     pub(super) fn of_words(start_tsc: u64, ticks: u64, word: u64) -> Option<Self> {
         start_tsc.checked_add(ticks)?;
         let byte = |shift: u32| (word >> shift) as u8;

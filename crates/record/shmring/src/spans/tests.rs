@@ -1,4 +1,4 @@
-//! Both sides against each other, and the reader against whatever may be in the memory.
+//! Tests of both sides together, and of the reader with arbitrary memory content.
 
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ fn what_is_written_is_read_once_it_is_announced() {
     assert_eq!(reader.read(1), News { coverage, ..News::default() });
     assert_eq!(reader.read(0), News::default());
     assert_eq!(reader.read(9), News::default());
-    // Another reader begins after what was announced, or with all of it.
+    // Another reader starts after the announced spans, or with all of them.
     let mut late = SpanReader::attach(Arc::clone(&map), false).unwrap();
     assert!(late.read(1).spans.is_empty());
     let mut all = SpanReader::attach(Arc::clone(&map), true).unwrap();
@@ -96,7 +96,7 @@ fn a_slow_reader_learns_what_it_missed() {
     assert_eq!((news.missed, news.damage), (10, 0));
     assert_eq!(news.spans.len() as u64, slots);
     assert_eq!(news.spans[0], span(10, 1));
-    // The writer continues meanwhile: what is half overwritten is left out.
+    // The writer continues meanwhile: partially overwritten spans are skipped.
     for start in 0..slots {
         writer.push(0, &span(start, 1));
     }
@@ -140,7 +140,7 @@ fn an_agents_region_and_the_area_do_not_meet() {
         mode: Mode::Keep,
         control_bytes: 4096,
     };
-    // One that takes all there is, as agents did before there were spans.
+    // A region that takes all the memory, as agents did before there were spans.
     let full_plan = plan.filling(MEMORY).unwrap();
     let side = GuestSide::create(Arc::clone(&map), &full_plan, [0; 16]).unwrap();
     let refused = SpanWriter::lay_out(Arc::clone(&map), &[0], 0, 0).map(|_| ());
@@ -178,7 +178,7 @@ proptest! {
         prop_assert_eq!(back, Some(Span { code, ..span }));
     }
 
-    /// Whatever is in the memory, a reader ends, and gives no more than there are slots.
+    /// With any memory content, a reader ends, and returns at most one span per slot.
     #[test]
     fn garbage_is_survived(
         vcpus in prop_oneof![0..5_u64, any::<u64>()],

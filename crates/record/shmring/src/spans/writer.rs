@@ -1,5 +1,4 @@
-//! The host's side: lays the area out, and writes spans. It reads two words of what a guest can write,
-//! and believes neither.
+//! The host's side: lays the area out, and writes spans. It reads two words that a guest can write, and trusts neither.
 
 use std::io;
 use std::sync::Arc;
@@ -18,29 +17,29 @@ pub(super) const ENDED: u64 = 2;
 /// The time range in which a vCPU's spans are complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// All spans that begin from here on are in the ring, on the guest's TSC.
+    /// The ring has all spans from this time on, on the guest's TSC.
     pub from_tsc: u64,
-    /// All before this are.
+    /// The ring has all spans up to this time.
     pub to_tsc: u64,
-    /// Events that the host has lost so far; what happened meanwhile is unknown.
+    /// Number of events that the host has lost so far; the time of a loss is unknown.
     pub lost_events: u64,
 }
 
-/// The one writer of an area.
+/// The only writer of an area.
 #[derive(Debug)]
 pub struct SpanWriter {
     map: Arc<SharedMap>,
     area: Area,
     epoch: u64,
     beats: u64,
-    /// By vCPU: the position of the next span.
+    /// The position of each vCPU's next span.
     positions: Vec<u64>,
     names: usize,
 }
 
 impl SpanWriter {
-    /// Lays the area out for vCPUs of these numbers. `ticks_per_second` is the guest's TSC's, 0 where
-    /// nobody knows; `interval_ns` is how long spans may take to arrive.
+    /// Lays the area out for vCPUs with these numbers. `ticks_per_second` is the frequency of the guest's TSC, 0 if
+    /// unknown; `interval_ns` is the max time for spans to arrive.
     ///
     /// # Errors
     /// When the memory is too small, or an agent's region reaches into the area.
@@ -86,8 +85,8 @@ impl SpanWriter {
         Ok(Self { map, area, epoch, beats: 0, positions, names: 0 })
     }
 
-    /// Adds a span of the vCPU at `index` of those laid out; the oldest one goes. Readers see it with
-    /// the next [`SpanWriter::announce`].
+    /// Adds a span of the vCPU at `index`, replacing the oldest one. Readers see it after the next
+    /// [`SpanWriter::announce`].
     pub fn push(&mut self, index: usize, span: &Span) {
         let Some(position) = self.positions.get_mut(index) else { return };
         let word = |offset| self.area.slot(index, *position, offset);
@@ -101,7 +100,7 @@ impl SpanWriter {
         *position += 1;
     }
 
-    /// Announces up to when a vCPU's spans are complete.
+    /// Announces the time up to which a vCPU's spans are complete.
     pub fn announce(&self, index: usize, coverage: Coverage) {
         let Some(position) = self.positions.get(index) else { return };
         let store = |offset, word| self.map.store(self.area.ring(index, offset), word);
@@ -113,7 +112,7 @@ impl SpanWriter {
         store(ring::KNOWN_TO, coverage.to_tsc);
     }
 
-    /// Adds the name of an exit, as far as there is room for it.
+    /// Adds the name of an exit, if there is room.
     pub fn name(&mut self, isa: u8, code: u32, name: &str) {
         if self.names >= names::MOST {
             return;
@@ -131,8 +130,8 @@ impl SpanWriter {
         self.map.store(self.area.head(head::NAMES), self.names as u64);
     }
 
-    /// Says that this side lives. False where another writer has laid the area out meanwhile, or the
-    /// guest has scribbled over it: this one must stop.
+    /// Increments the heartbeat. False if another writer has laid the area out meanwhile, or the guest has overwritten
+    /// it: this one must stop.
     #[must_use]
     pub fn beat(&mut self) -> bool {
         self.beats += 1;
@@ -143,12 +142,12 @@ impl SpanWriter {
     /// Whether the memory still reaches the guest.
     ///
     /// # Errors
-    /// When its file was cut while it was mapped.
+    /// When its file was truncated while it was mapped.
     pub fn check(&self) -> io::Result<()> {
         self.map.check()
     }
 
-    /// Says that nothing more will come.
+    /// Announces the end.
     pub fn end(self) {
         if self.map.load(self.area.head(head::EPOCH)) == self.epoch {
             SharedMap::publish();

@@ -7,7 +7,7 @@ use tracedat::{EventFormat, Formats};
 
 use crate::table::Names;
 
-/// Ids of events. What they are is the writer's choice: the formats name them.
+/// Event ids. The writer may choose them: the formats name them.
 const EXIT: u16 = 1;
 const ENTRY: u16 = 2;
 const USER_EXIT: u16 = 3;
@@ -15,17 +15,17 @@ const FPU: u16 = 4;
 const SWITCH: u16 = 5;
 const WAKING: u16 = 6;
 
-/// Threads that ran in place of a vCPU, of which nothing else is known.
+/// Threads that stand for whatever ran instead of a vCPU.
 const STAND_INS: [(By, u32, &str); 3] =
     [(By::OwnVcpu, 2, "own-vcpu"), (By::OwnVmm, 3, "own-vmm"), (By::Others, 4, "others")];
-/// vCPU N is the thread of this number and N.
+/// The thread id of vCPU 0; others follow.
 const FIRST_THREAD: u32 = 1000;
-/// Bytes of a thread's name.
+/// Size of a thread's name.
 const COMM_BYTES: usize = 16;
-/// The scheduler's number for usual priority.
+/// The kernel's number of the default priority.
 const DEFAULT_PRIORITY: i32 = 120;
 
-/// The thread that a vCPU is in the recording.
+/// The thread id of a vCPU in the recording.
 pub(super) fn thread(vcpu: u32) -> u32 {
     FIRST_THREAD.saturating_add(vcpu)
 }
@@ -51,7 +51,7 @@ pub(super) fn cmdlines(vcpus: &[u32]) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// An event's bytes: type, flags and the thread that ran come first.
+/// The first bytes of an event: type, flags and the thread that ran.
 fn event(id: u16, thread: u32) -> Vec<u8> {
     let mut bytes = id.to_le_bytes().to_vec();
     bytes.extend([0, 0]);
@@ -84,13 +84,13 @@ pub(super) fn back(vcpu: u32) -> Vec<u8> {
     bytes
 }
 
-/// The vCPU's thread leaves its CPU to another, to sleep or not.
+/// The vCPU's thread is switched out, asleep or not.
 pub(super) fn goes(vcpu: u32, by: By, sleeps: bool) -> Vec<u8> {
     let (other, name) = stand_in(by);
     switch((thread(vcpu), &name_of(vcpu)), (other, name), u64::from(sleeps))
 }
 
-/// It comes back.
+/// The vCPU's thread is switched in.
 pub(super) fn comes(vcpu: u32, by: By) -> Vec<u8> {
     let (other, name) = stand_in(by);
     switch((other, name), (thread(vcpu), &name_of(vcpu)), 0)
@@ -108,7 +108,7 @@ fn switch(prev: (u32, &str), next: (u32, &str), prev_state: u64) -> Vec<u8> {
     bytes
 }
 
-/// Somebody wakes the vCPU's thread.
+/// The vCPU's thread is woken.
 pub(super) fn waking(vcpu: u32) -> Vec<u8> {
     let mut bytes = event(WAKING, 0);
     comm(&mut bytes, &name_of(vcpu));

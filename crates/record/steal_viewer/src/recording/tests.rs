@@ -9,7 +9,7 @@ use tracedat::TraceDat;
 
 use super::*;
 
-/// Ids of events, as the formats name them.
+/// Event ids and names in the formats.
 fn names(dat: &TraceDat) -> Vec<(u16, String)> {
     let name = |text: &str| {
         let after = |key: &str| text.split(key).nth(1).unwrap().lines().next().unwrap().to_owned();
@@ -44,10 +44,10 @@ fn a_recording_has_the_events_that_spans_are_made_of() {
         exit(500, 510, Activity::Kernel, true),
         exit(510, 600, Activity::User, false),
         exit(600, 650, Activity::Kernel, false),
-        // Another exit at once, which is cut where something is unknown.
+        // Another exit follows at once, and is cut where its activity is unknown.
         exit(650, 660, Activity::Kernel, true),
         Span { code: None, ..exit(660, 800, Activity::Unknown, false) },
-        // The host is seen at work before the exit.
+        // The host's work begins before the exit.
         Span { code: None, ..exit(840, 850, Activity::Kernel, false) },
         exit(850, 860, Activity::Kernel, true),
         exit(860, 900, Activity::Asleep, false),

@@ -10,13 +10,13 @@ use shmring::spans::{Activity, By, Span};
 use super::PAGE_BYTES;
 use super::events;
 
-/// Bytes that are written at once.
+/// Buffered bytes that trigger a write.
 const ENOUGH: usize = 64 << 10;
 
-/// Where the vCPU's thread is.
+/// The state of the vCPU's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum VcpuLocation {
-    /// Nothing says where.
+    /// Unknown.
     Unknown,
     Guest,
     Kernel,
@@ -30,9 +30,9 @@ pub(super) struct VcpuPages {
     writer: PageWriter,
     ready: Vec<u8>,
     place: VcpuLocation,
-    /// It is off its CPU, in place of whom, and asleep.
+    /// If it is off its CPU: what runs instead, and whether it sleeps.
     off: Option<(By, bool)>,
-    /// All before is written.
+    /// Time up to which everything is written.
     reached: u64,
 }
 
@@ -54,7 +54,7 @@ impl VcpuPages {
         }
     }
 
-    /// Takes the next span.
+    /// Adds the next span.
     pub(super) fn span(&mut self, span: &Span) -> io::Result<()> {
         let at = span.start_tsc;
         if at > self.reached || span.begins_exit {
@@ -73,7 +73,7 @@ impl VcpuPages {
             self.place = VcpuLocation::Kernel;
         }
         match span.activity {
-            // The hardware has left the guest, and the exit is yet to come.
+            // The hardware has left the guest, and the exit event follows.
             Activity::Kernel | Activity::User if span.code.is_none() => self.on_cpu(at)?,
             Activity::Kernel => {
                 self.on_cpu(at)?;
@@ -98,7 +98,7 @@ impl VcpuPages {
         Ok(())
     }
 
-    /// All before a moment is known: a vCPU that was away until then has entered its guest.
+    /// Notes the time up to which everything is known: a vCPU that was away before it has entered its guest.
     pub(super) fn known(&mut self, known_to: u64) -> io::Result<()> {
         if self.reached < known_to {
             self.enter(self.reached)?;
@@ -110,7 +110,7 @@ impl VcpuPages {
         Ok(())
     }
 
-    /// Writes what is left.
+    /// Writes the rest.
     pub(super) fn end(mut self) -> io::Result<File> {
         self.writer.flush(&mut self.ready);
         self.file.write_all(&self.ready)?;
