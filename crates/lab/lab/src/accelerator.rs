@@ -1,4 +1,4 @@
-//! Whether this machine's KVM can carry the lab, found out by booting something in it.
+//! Tests whether this machine's KVM can run the lab, by booting a kernel in it.
 
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ use crate::cache::{self, ACCELERATOR, Cache};
 use crate::error::{LabError, Result};
 use crate::machine::Accelerator;
 
-/// How long a kernel may take to boot in hardware. Where KVM itself is emulated it never does.
+/// Max time for a kernel to boot on hardware. If KVM itself is emulated, the boot takes longer.
 pub(crate) const TRIAL: Duration = Duration::from_secs(15);
 
-/// What running this kernel's KVM with this QEMU was found to be.
+/// Results of earlier trials of this kernel's KVM with this QEMU.
 pub(crate) struct Trials {
     file: PathBuf,
     key: String,
 }
 
 impl Trials {
-    /// Trials on this system, since it was booted.
+    /// Trials on this system since boot.
     pub(crate) fn on(cache: &Cache, arch: Arch, qemu: &Path) -> Result<Self> {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let boot = read("/proc/sys/kernel/random/boot_id") + &read("/proc/version");
@@ -28,7 +28,7 @@ impl Trials {
         Ok(Self { file: cache.folder("")?.join(format!("{ACCELERATOR}{arch}")), key })
     }
 
-    /// What an earlier trial found.
+    /// The result of an earlier trial.
     pub(crate) fn found(&self) -> Option<Accelerator> {
         let text = fs::read_to_string(&self.file).ok()?;
         match text.trim().strip_prefix(&self.key)?.trim() {
@@ -38,7 +38,7 @@ impl Trials {
         }
     }
 
-    /// Keeps what a trial found.
+    /// Saves the result of a trial.
     pub(crate) fn keep(&self, found: Accelerator) -> Result<()> {
         let word = if found == Accelerator::Kvm { "kvm" } else { "tcg" };
         let text = format!("{} {word}\n", self.key);
@@ -46,14 +46,14 @@ impl Trials {
     }
 }
 
-/// Whether a trial is worth its time.
+/// Whether a trial makes sense.
 pub(crate) fn may_have_kvm(arch: Arch, levels: u8) -> bool {
     arch == Arch::native()
         && OpenOptions::new().read(true).write(true).open("/dev/kvm").is_ok()
         && (levels == 1 || may_nest(arch))
 }
 
-/// Whether the processor's virtualization is given on to guests.
+/// Whether KVM supports nested virtualization.
 fn may_nest(arch: Arch) -> bool {
     let says_yes = |module: &str| {
         let value = fs::read_to_string(format!("/sys/module/{module}/parameters/nested"));

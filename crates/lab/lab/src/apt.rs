@@ -1,7 +1,7 @@
-//! apt on folders of its own, and from where it takes QEMU.
+//! Runs apt with its own folders, and chooses the source of QEMU.
 //!
-//! An empty status file makes it fetch all that a package needs, and another architecture is only
-//! another word in its configuration. No root is needed.
+//! With an empty status file, apt fetches all dependencies of a package, and another architecture needs only another
+//! line in its configuration. Root is not needed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,16 +11,16 @@ use crate::cache::Cache;
 use crate::error::{LabError, Result};
 use crate::packages::{ProgressFn, run, write};
 
-/// The release whose QEMU (7.2) can go on executing an instruction that another processor has replaced;
-/// its backports have one (10.0) with which that was not seen (docs/lab.md, "When a machine hangs").
+/// The release whose QEMU (7.2) may keep executing an instruction that another CPU has replaced. Its backports have
+/// QEMU 10.0, which was not seen to do so (docs/lab.md, "When a machine hangs").
 const RELEASE: &str = "bookworm";
 const BACKPORTS: &str = "bookworm-backports";
 const MEND: &str = "the lab needs apt for its kernel and programs: run it on Debian or Ubuntu, or use --kernel and --root";
 
-/// apt with folders of its own.
+/// apt with its own folders.
 pub(crate) struct Apt {
     folder: PathBuf,
-    /// What its configuration says at first.
+    /// Its initial configuration.
     configuration: String,
 }
 
@@ -47,8 +47,8 @@ impl Apt {
         &self.folder
     }
 
-    /// Reads the lists of packages; on Debian 12 also those of its backports, for a later QEMU. A mirror
-    /// without backports is said, and no error.
+    /// Reads the package lists; on Debian 12 also those of backports, for a later QEMU. A mirror without backports only
+    /// causes a message.
     pub(crate) fn update(&self, progress: ProgressFn<'_>) -> Result<()> {
         self.run(&["update", "-qq"])?;
         let Some(mirror) = self.mirror()? else {
@@ -64,7 +64,7 @@ impl Apt {
         Ok(())
     }
 
-    /// Where this system takes the packages of Debian 12 from; none where it is another system.
+    /// The system's mirror of Debian 12; `None` on other systems.
     fn mirror(&self) -> Result<Option<String>> {
         let format = "$(CODENAME) $(ORIGIN) $(COMPONENT) $(REPO_URI)";
         let targets = self.run(&["indextargets", "--format", format, "Created-By: Packages"])?;
@@ -72,7 +72,7 @@ impl Apt {
         Ok(targets.lines().find_map(|line| line.strip_prefix(&wanted)).map(str::to_owned))
     }
 
-    /// Has QEMU and its firmware come from backports, all else from where the system has it.
+    /// Configures QEMU and its firmware to come from backports, everything else from the system's source.
     fn add_backports(&self, mirror: &str) -> Result<()> {
         let systems = fs::read_to_string("/etc/apt/sources.list").unwrap_or_default();
         let sources = self.folder.join("sources.list");
@@ -90,14 +90,14 @@ impl Apt {
         write(&self.folder.join("apt.conf"), &format!("{}{more}", self.configuration))
     }
 
-    /// Runs apt-get, for what it prints.
+    /// Runs apt-get, and returns its output.
     pub(crate) fn run(&self, arguments: &[&str]) -> Result<String> {
         let mut command = Command::new("apt-get");
         command.args(arguments).env("APT_CONFIG", self.folder.join("apt.conf")).env("LC_ALL", "C");
         run(&mut command, MEND)
     }
 
-    /// The packages' files that it has downloaded, in order.
+    /// The package files that it has downloaded, in order.
     pub(crate) fn downloaded(&self) -> Result<Vec<PathBuf>> {
         let folder = self.folder.join("cache/archives");
         let entries = fs::read_dir(&folder).map_err(LabError::io("cannot read", &folder))?;

@@ -1,4 +1,4 @@
-//! What differs between the architectures a lab can have.
+//! Differences between the lab's architectures.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arch {
-    /// x86-64, nested virtualization by SVM or VMX.
+    /// x86-64, with nested virtualization by SVM or VMX.
     #[serde(rename = "x86_64")]
     X86_64,
-    /// 64-bit Arm, virtualization at EL2.
+    /// arm64, with virtualization at EL2.
     Aarch64,
 }
 
@@ -30,7 +30,7 @@ impl Arch {
         }
     }
 
-    /// The folder of libraries, below /lib and /usr/lib.
+    /// The subfolder of libraries in /lib and /usr/lib.
     pub(crate) fn triplet(self) -> &'static str {
         match self {
             Self::X86_64 => "x86_64-linux-gnu",
@@ -38,7 +38,7 @@ impl Arch {
         }
     }
 
-    /// QEMU's program that emulates it.
+    /// The QEMU program that emulates it.
     pub(crate) fn qemu(self) -> &'static str {
         match self {
             Self::X86_64 => "qemu-system-x86_64",
@@ -46,7 +46,7 @@ impl Arch {
         }
     }
 
-    /// Debian's package with that program.
+    /// Debian's package of that program.
     pub(crate) fn qemu_package(self) -> &'static str {
         match self {
             Self::X86_64 => "qemu-system-x86",
@@ -54,7 +54,7 @@ impl Arch {
         }
     }
 
-    /// Debian's package with a kernel for virtual machines.
+    /// Debian's package of a kernel for virtual machines.
     pub(crate) fn kernel_package(self) -> &'static str {
         match self {
             Self::X86_64 => "linux-image-cloud-amd64",
@@ -70,8 +70,8 @@ impl Arch {
         }
     }
 
-    /// Files of QEMU's data folders that a machine with KVM needs to start a guest; of each the first
-    /// that is there. Where QEMU has no firmware of its own for the board microvm, SeaBIOS has.
+    /// QEMU data files that a machine with KVM needs to start a guest; each entry lists alternatives, the first
+    /// existing one is used. If QEMU has no firmware for the microvm board, SeaBIOS's package has.
     pub(crate) fn firmware(self) -> &'static [&'static [&'static str]] {
         match self {
             Self::X86_64 => &[
@@ -85,7 +85,7 @@ impl Arch {
         }
     }
 
-    /// KVM's modules: those always needed, and those of which one fits the processor.
+    /// KVM modules: those always needed, and those of which one fits the processor.
     pub(crate) fn kvm_modules(self) -> (&'static [&'static str], &'static [&'static str]) {
         match self {
             Self::X86_64 => (&["kvm"], &["kvm_amd", "kvm_intel"]),
@@ -95,7 +95,7 @@ impl Arch {
 }
 
 impl Arch {
-    /// Modules of guests with which a program makes exits of its own.
+    /// Guest modules for programs that cause exits.
     pub(crate) fn guest_modules(self) -> &'static [&'static str] {
         match self {
             Self::X86_64 => &["msr"],

@@ -1,4 +1,4 @@
-//! Everything that is needed to start a lab's machines: programs, kernel, images, an accelerator.
+//! Everything that the lab's machines need to start: programs, kernel, images, an accelerator.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,9 +19,9 @@ use crate::start::guest;
 use crate::tool::{Tool, ToolFile};
 use crate::up::{ProgressFn, Step, UpOptions};
 
-/// Everything that is needed to start machines.
+/// Everything that machines need to start.
 pub(crate) struct BootArtifacts {
-    /// Where this system's QEMU is from.
+    /// The file tree of this system's QEMU.
     pub(crate) host: Root,
     qemu: PathBuf,
     image: Image,
@@ -29,7 +29,7 @@ pub(crate) struct BootArtifacts {
 }
 
 impl BootArtifacts {
-    /// Fetches and makes what is missing.
+    /// Fetches and builds what is missing.
     pub(crate) fn collect(
         cache: &Cache,
         wanted: &Description,
@@ -37,7 +37,7 @@ impl BootArtifacts {
         report: ProgressFn<'_>,
     ) -> Result<Self> {
         let progress = |text: &str| report(Step { text: text.to_owned(), usual: None });
-        // If this is missing, the user should know before hundreds of megabytes are fetched.
+        // Reports a missing program before hundreds of megabytes are fetched.
         let labguest = machine_programs::find(wanted.arch)?;
         let (host, root) = roots(cache, wanted, options, &progress)?;
         let (kernel, guest_kernel) = kernels(wanted, &root)?;
@@ -60,7 +60,7 @@ impl BootArtifacts {
         Ok(Self { host, qemu, image, arch: wanted.arch })
     }
 
-    /// Those of the guests' tools that can't be had, and why; what can is fetched.
+    /// Requested guest tools that are not available, and why; fetches the others.
     pub(crate) fn missing_tools(
         cache: &Cache,
         wanted: &Description,
@@ -96,7 +96,7 @@ impl BootArtifacts {
         Ok(release(&kernel))
     }
 
-    /// What runs the first machine: what was asked for, else hardware where a kernel boots in it.
+    /// The accelerator of the first machine: the requested one, or KVM if a kernel boots in it.
     pub(crate) fn accelerator(
         &self,
         cache: &Cache,
@@ -132,7 +132,7 @@ impl BootArtifacts {
         let machine = self.first(&lab, &description, Memory::Own, false)?;
         let up = lab.start(self, &machine).and_then(|mut child| {
             let up = lab.wait_for_first(&mut child, accelerator::TRIAL).map(drop);
-            // Not left to be a zombie.
+            // Avoids a zombie.
             let _ = child.kill();
             let _ = child.wait();
             up
@@ -178,7 +178,7 @@ impl BootArtifacts {
         })
     }
 
-    /// Changes with everything a snapshot depends on, and not with the lab's name.
+    /// Depends on everything that affects a snapshot, except for the lab's name.
     pub(crate) fn snapshot_key(&self, lab: &Lab, description: &Description) -> Result<String> {
         let machine = self.first(lab, description, Memory::Own, true)?;
         let words = machine.command().join("\n").replace(&lab.run_text(), "RUN");
@@ -208,7 +208,7 @@ fn kernels(wanted: &Description, root: &Root) -> Result<(Kernel, Kernel)> {
     Ok((kernel, guests))
 }
 
-/// The files of a tool, from the machines' own file tree where that was named.
+/// The files of a tool, from the user's file tree if there is one.
 fn tool_files(
     tool: Tool,
     cache: &Cache,
@@ -226,12 +226,12 @@ fn tool_files(
     tool.files(&root, wanted.arch, &release(kernel))
 }
 
-/// A kernel's release, which its folder of modules is called after.
+/// A kernel's release, which is the name of its folder of modules.
 fn release(kernel: &Kernel) -> String {
     kernel.modules.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Changes when a program is replaced by another one.
+/// Changes when the program is replaced.
 fn size_and_time(program: &Path) -> Vec<u8> {
     let file = fs::metadata(program);
     let time = file.as_ref().ok().and_then(|file| file.modified().ok());
@@ -240,7 +240,7 @@ fn size_and_time(program: &Path) -> Vec<u8> {
     [size.to_le_bytes().as_slice(), &time.map_or(0, |time| time.as_nanos()).to_le_bytes()].concat()
 }
 
-/// The file trees for this system's QEMU and for the machines' programs.
+/// The file trees of this system's QEMU and of the machines' programs.
 fn roots(
     cache: &Cache,
     wanted: &Description,

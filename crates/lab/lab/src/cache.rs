@@ -1,4 +1,4 @@
-//! The lab's folder: everything it keeps between runs, and the running labs.
+//! The lab's folder: cached files, and running labs.
 //!
 //! ```text
 //! packages/KEY/     unpacked Debian packages
@@ -16,9 +16,9 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{LabError, Result};
 
-/// All folders that the lab makes in its own.
+/// All subfolders that the lab makes.
 const FOLDERS: [&str; 7] = ["apt", "images", "locks", "packages", "run", "snapshots", "times"];
-/// What the names of files begin with that keep what a trial of KVM found.
+/// Prefix of files with results of KVM trials.
 pub(crate) const ACCELERATOR: &str = "accelerator-";
 
 /// The lab's folder.
@@ -27,18 +27,18 @@ pub struct Cache {
     root: PathBuf,
 }
 
-/// Held while a lab, or something kept, is changed; other processes wait or get an error.
+/// Held while a lab or a cache entry is modified; other processes wait or get an error.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
 }
 
 impl Cache {
-    /// The folder at a path, or where the user's caches are: `HYPERSCOPE_LAB_DIR`, else
-    /// `$XDG_CACHE_HOME/hyperscope/lab`, else `~/.cache/hyperscope/lab`.
+    /// The folder at a path, or the default: `HYPERSCOPE_LAB_DIR`, else `$XDG_CACHE_HOME/hyperscope/lab`, else
+    /// `~/.cache/hyperscope/lab`.
     ///
     /// # Errors
-    /// When no folder is named and there is no home.
+    /// When no folder is given and there is no home.
     pub fn locate(path: Option<PathBuf>) -> Result<Self> {
         let named =
             |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -58,20 +58,19 @@ impl Cache {
         &self.root
     }
 
-    /// A folder in it, made if need be.
+    /// A subfolder; made if it does not exist.
     pub(crate) fn folder(&self, name: &str) -> Result<PathBuf> {
         let path = self.root.join(name);
         fs::create_dir_all(&path).map_err(LabError::io("cannot make", &path))?;
         Ok(path)
     }
 
-    /// The folder of a running lab; it may not be there.
+    /// The folder of a running lab; it may not exist.
     pub(crate) fn run_folder(&self, name: &str) -> PathBuf {
         self.root.join("run").join(name)
     }
 
-    /// Removes only what the lab created in it: a user may have chosen a folder that has more in
-    /// it.
+    /// Removes only what the lab created: a user may have chosen a folder with other files.
     pub(crate) fn clear(&self) -> Result<()> {
         for name in FOLDERS {
             let path = self.root.join(name);
@@ -84,7 +83,7 @@ impl Cache {
         for file in files {
             gone(fs::remove_file(file.path()), &file.path())?;
         }
-        // Stays when there is something else in it.
+        // Fails if the folder has other files.
         let _ = fs::remove_dir(&self.root);
         Ok(())
     }
@@ -109,7 +108,7 @@ impl Cache {
         }
     }
 
-    /// Checks that so much can be written.
+    /// Checks that enough disk space is free.
     pub(crate) fn need_room(&self, bytes: u64) -> Result<()> {
         let root = &self.root;
         fs::create_dir_all(root).map_err(LabError::io("cannot make", root))?;
@@ -128,7 +127,7 @@ impl Cache {
     }
 }
 
-/// That a file or folder was not there is as well as that it was removed.
+/// Treats a missing file or folder like a removed one.
 fn gone(removed: std::io::Result<()>, path: &Path) -> Result<()> {
     match removed {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -138,24 +137,24 @@ fn gone(removed: std::io::Result<()>, path: &Path) -> Result<()> {
     }
 }
 
-/// Marks a file as used just now.
+/// Marks a file as just used.
 pub(crate) fn used(path: &Path) {
-    // It is removed sooner if that fails.
+    // After a failure the file is removed sooner.
     let _ = File::options()
         .append(true)
         .open(path)
         .and_then(|file| file.set_modified(SystemTime::now()));
 }
 
-/// Removes the least recently used entries beyond a number. `mark` is the file in each
-/// entry that says when it was used; empty: the entry itself.
+/// Removes the least recently used entries beyond a number. `mark` is the file in each entry whose time shows the last
+/// use; empty: the entry itself.
 pub(crate) fn keep_newest(folder: &Path, mark: &str, count: usize) -> Result<()> {
     let entries = fs::read_dir(folder).map_err(LabError::io("cannot read", folder))?;
     let mut entries: Vec<(SystemTime, PathBuf)> = entries
         .filter_map(|entry| {
             let path = entry.ok()?.path();
             let marked = if mark.is_empty() { path.clone() } else { path.join(mark) };
-            // What has no mark is being made.
+            // An entry without a mark is being made.
             Some((fs::metadata(marked).ok()?.modified().ok()?, path))
         })
         .collect();
@@ -167,7 +166,7 @@ pub(crate) fn keep_newest(folder: &Path, mark: &str, count: usize) -> Result<()>
     })
 }
 
-/// A name for something that is what these parts are.
+/// A hash of the parts, as a name for what they define.
 pub(crate) fn key<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut hash = Sha256::new();
     for part in parts {

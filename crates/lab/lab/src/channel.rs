@@ -1,5 +1,5 @@
-//! Byte streams to control ports and monitors: a Unix socket here, or one inside a machine, reached
-//! through a session with that machine.
+//! Byte streams to control ports and monitors: a local Unix socket, or one inside a machine, through a session with
+//! that machine.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,36 +13,35 @@ use crate::cache::Lock;
 use crate::watch::Watch;
 use labguest::wire::{FrameError, MAX_PAYLOAD_BYTES, Message};
 
-/// Both directions of a stream, and how long its reader waits.
+/// Both directions of a stream, and its read timeout.
 pub(crate) struct Channel {
     pub(crate) reader: Box<dyn Read + Send>,
     pub(crate) writer: Box<dyn Write + Send>,
     pub(crate) patience: Patience,
     pub(crate) watched: Watched,
-    /// Kept from others as long as the stream is open.
+    /// Held while the stream is open.
     pub(crate) lock: Option<Lock>,
 }
 
-/// Until when a reader waits; shared by all streams that run through one socket.
+/// Deadline of reads; shared by all streams through one socket.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Patience {
     until: Arc<Mutex<Option<Instant>>>,
 }
 
-/// Who looks after a silent machine for the reader that waits for it, once somebody does; shared as
-/// [`Patience`] is.
+/// Checks a silent machine for a waiting reader, once it is set; shared like [`Patience`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watched {
     watch: Arc<Mutex<Option<Watch>>>,
 }
 
 impl Watched {
-    /// Has the machines watched from now on.
+    /// Starts watching the machines.
     pub(crate) fn set(&self, watch: Watch) {
         *self.watch.lock() = Some(watch);
     }
 
-    /// An error once one of them stands still.
+    /// Fails once a machine hangs.
     fn check(&self, silence: Duration) -> io::Result<()> {
         let mut watch = self.watch.lock();
         let found = watch.as_mut().and_then(|watch| watch.look(silence));
@@ -50,11 +49,11 @@ impl Watched {
     }
 }
 
-/// How often a waiting reader looks at the clock.
+/// Interval at which a waiting reader checks the time.
 const LOOK: Duration = Duration::from_millis(100);
 
 impl Patience {
-    /// Wait this long from now, or for ever.
+    /// Sets the timeout from now; `None`: no timeout.
     pub(crate) fn set(&self, time: Option<Duration>) {
         *self.until.lock() = time.map(|time| Instant::now() + time);
     }
@@ -65,7 +64,7 @@ impl Patience {
 }
 
 impl Channel {
-    /// Connects to a socket of this system.
+    /// Connects to a local socket.
     pub(crate) fn connect(path: &Path) -> io::Result<Self> {
         let socket = UnixStream::connect(path)?;
         socket.set_read_timeout(Some(LOOK))?;
@@ -79,7 +78,7 @@ impl Channel {
         Ok(Self { reader, writer, patience, watched, lock: None })
     }
 
-    /// The stream that a session carries, after its machine has connected to a socket.
+    /// The stream inside a session, after its machine has connected to a socket.
     pub(crate) fn through(outer: Self) -> Self {
         let reader = Unwrap { outer: outer.reader, rest: Vec::new(), position: 0 };
         let writer = Wrap { outer: outer.writer };
@@ -92,13 +91,13 @@ impl Channel {
         }
     }
 
-    /// The same, with a lock that is held as long as it is open.
+    /// Holds a lock while the stream is open.
     pub(crate) fn holding(self, lock: Lock) -> Self {
         Self { lock: Some(lock), ..self }
     }
 }
 
-/// Reads from a socket until patience is over, or a machine stands still.
+/// Reads from a socket until the deadline, or until a machine hangs.
 struct Patient {
     socket: UnixStream,
     patience: Patience,
@@ -122,7 +121,7 @@ impl Read for Patient {
     }
 }
 
-/// Takes the bytes out of `Data` messages.
+/// Unwraps bytes from `Data` messages.
 struct Unwrap {
     outer: Box<dyn Read + Send>,
     rest: Vec<u8>,
@@ -150,7 +149,7 @@ impl Read for Unwrap {
     }
 }
 
-/// Puts bytes into `Data` messages.
+/// Wraps bytes in `Data` messages.
 struct Wrap {
     outer: Box<dyn Write + Send>,
 }

@@ -1,4 +1,4 @@
-//! What a lab is: asked for on the command line, kept with a running lab.
+//! The description of a lab: requested on the command line, and saved with a running lab.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::tool::Tool;
 
 /// The schema of the file in a running lab's folder.
 const SCHEMA: &str = "hyperscope.lab/1";
-/// The longest that QEMU lets an instruction take: `MAX_ICOUNT_SHIFT` of its `softmmu/icount.c`.
+/// QEMU's max time of an instruction: `MAX_ICOUNT_SHIFT` in its `softmmu/icount.c`.
 const MAX_INSTRUCTION_NS: u32 = 1 << 10;
 
 /// A lab's machines.
@@ -20,36 +20,37 @@ const MAX_INSTRUCTION_NS: u32 = 1 << 10;
 pub struct Description {
     /// `hyperscope.lab/1`.
     pub(crate) schema: String,
-    /// All machines' architecture.
+    /// Architecture of all machines.
     pub arch: Arch,
-    /// How many machines there can be, one inside the other.
+    /// Number of machines, one inside the other.
     pub levels: u8,
-    /// How many of them are started.
+    /// Number of machines to start.
     pub started: u8,
-    /// Processors of the first machine.
+    /// CPUs of the first machine.
     pub cpus: u32,
     /// Memory of the first machine.
     pub memory_mib: u32,
-    /// What stands on the first machine's kernel's command line beyond the usual.
+    /// Extra kernel command line arguments of the first machine.
     #[serde(default)]
     pub append: String,
-    /// What the first machine's emulated processor has beyond the usual, or less (`-npt`), by QEMU's names, with commas.
+    /// Extra CPU features of the first machine, or removed ones (`-npt`), by QEMU's names, separated by commas. Only
+    /// for emulation.
     #[serde(default)]
     pub processor: String,
-    /// The machine that is the guest of the first; nested ones are like it, less its devices.
+    /// The first machine's guest; nested ones are like it, without its devices.
     pub guest: Guest,
     /// A folder of this system that the first machine can mount.
     pub share: Option<PathBuf>,
-    /// A kernel of one's own, and its folder of modules.
+    /// The user's kernel, and its folder of modules.
     pub kernel: Option<(PathBuf, PathBuf)>,
-    /// The same for the guests, where theirs is another one.
+    /// The guests' kernel, if it differs.
     #[serde(default)]
     pub guest_kernel: Option<(PathBuf, PathBuf)>,
-    /// A file tree with the programs, in place of packages.
+    /// The user's file tree with programs, instead of packages.
     pub root: Option<PathBuf>,
-    /// What runs the first machine; unset: hardware where it works.
+    /// Accelerator of the first machine; `None`: KVM if it works.
     pub accelerator: Option<Accelerator>,
-    /// How much of its time an instruction takes; unset: as long as it does.
+    /// Virtual time per instruction; `None`: real time.
     #[serde(default)]
     pub instruction_ns: Option<u32>,
 }
@@ -58,33 +59,33 @@ pub struct Description {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Guest {
     pub board: Board,
-    /// Its processors.
+    /// Number of CPUs.
     pub cpus: u32,
     pub memory_mib: u32,
     /// Its network device.
     pub net: Option<Net>,
-    /// The size of its disk.
+    /// Size of its disk.
     pub disk_mib: Option<u32>,
-    /// The size of the memory that it shares with the machine below, for recording.
+    /// Size of the memory that it shares with the machine below, for recording.
     #[serde(default)]
     pub shm_mib: Option<u32>,
-    /// What stands on its kernel's command line beyond the usual.
+    /// Extra kernel command line arguments.
     #[serde(default)]
     pub append: String,
-    /// Options of its QEMU beyond the usual, with a blank between each two.
+    /// Extra QEMU options, separated by blanks.
     #[serde(default)]
     pub qemu: String,
-    /// Its programs in addition to the usual ones; nested guests have them, too.
+    /// Additional programs; nested guests have them, too.
     #[serde(default)]
     pub tools: Vec<Tool>,
 }
 
 impl Description {
-    /// A lab of this many machines; everything else has its default.
+    /// A lab with this number of machines, and defaults otherwise.
     #[must_use]
     pub fn new(arch: Arch, levels: u8) -> Self {
         let board = if arch == Arch::X86_64 { Board::Microvm } else { Board::Virt };
-        // A machine holds its guest's memory, and that one's guest's; QEMU and images take the rest.
+        // A machine's memory includes its guest's, and that one's guest's; QEMU and images need the rest.
         let memory_mib = if levels > 2 { 4096 } else { 2048 };
         let guest_mib = if levels > 2 { 1024 } else { 256 };
         Self {
@@ -116,7 +117,7 @@ impl Description {
         }
     }
 
-    /// Whether a scenario that wants a lab like `wanted` can run in this one.
+    /// Whether a scenario that needs the lab `wanted` can run in this one.
     #[must_use]
     pub fn fits(&self, wanted: &Self) -> bool {
         let shape = |lab: &Self| (lab.arch, lab.levels, lab.started);
@@ -135,8 +136,7 @@ impl Description {
             && wanted.guest.tools.iter().all(has)
     }
 
-    /// The guests' board: memory is shared through a PCI device, which not every board has a place
-    /// for.
+    /// The guests' board: shared memory needs a board with PCI.
     pub(crate) fn guest_board(&self) -> Board {
         match (self.guest.shm_mib, self.guest.board) {
             (Some(_), Board::Microvm) => Board::Pc,
@@ -144,7 +144,7 @@ impl Description {
         }
     }
 
-    /// Reads the description of a running lab; none when there is no such lab.
+    /// Reads the description of a running lab; `None` if there is no such lab.
     pub(crate) fn read(run: &Path) -> Result<Option<Self>> {
         let path = run.join("lab.json");
         let text = match fs::read_to_string(&path) {
@@ -162,12 +162,12 @@ impl Description {
         fs::write(&path, self.text()).map_err(LabError::io("cannot write", &path))
     }
 
-    /// As JSON.
+    /// The description as JSON.
     pub(crate) fn text(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default()
     }
 
-    /// Checks what can't be.
+    /// Refuses impossible combinations.
     pub(crate) fn check(&self) -> Result<()> {
         let refuse = |text: &str| Err(LabError::Usage(text.to_owned()));
         if !(1..=3).contains(&self.levels) {

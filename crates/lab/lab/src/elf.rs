@@ -1,4 +1,4 @@
-//! What an ELF file needs to run: its loader and its libraries, read from the file itself.
+//! Dependencies of an ELF file: its loader and its libraries, read from the file itself.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use object::{Endianness, StringTable};
 
 use crate::error::{LabError, Result};
 
-/// What a program or library asks for.
+/// Dependencies of a program or library.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Needs {
     /// The loader's path; libraries have none.
@@ -19,10 +19,10 @@ pub(crate) struct Needs {
     pub(crate) folders: Vec<String>,
 }
 
-/// Reads what the file at `path`, with these bytes, asks for.
+/// Reads the dependencies of the file at `path`, which contains `bytes`.
 ///
 /// # Errors
-/// When it is not a sound 64-bit ELF file.
+/// When it is not a valid 64-bit ELF file.
 pub(crate) fn needs(path: &Path, bytes: &[u8]) -> Result<Needs> {
     read(bytes).map_err(|error| {
         let source = std::io::Error::new(std::io::ErrorKind::InvalidData, error);

@@ -1,5 +1,5 @@
-//! Takes two faults out of the copy of QEMU's x86 emulator that the lab has unpacked for itself. Both let
-//! machines die that run guests; how they were found is in docs/lab.md, "When a machine hangs".
+//! Patches two bugs in the lab's own copy of QEMU's x86 emulator. Both crash machines that run guests; docs/lab.md,
+//! "When a machine hangs", tells how they were found.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -7,13 +7,13 @@ use std::path::Path;
 
 use crate::error::{LabError, Result};
 
-/// A byte of machine code; `None`: whatever stands there, as offsets differ from version to version.
+/// A byte of machine code; `None`: any byte, since offsets differ between versions.
 type Byte = Option<u8>;
 
-/// A piece of QEMU's machine code whose first instruction does harm.
+/// A sequence of QEMU's machine code whose first instruction is wrong.
 struct Fault {
     code: &'static [Byte],
-    /// An instruction of the same length that does nothing.
+    /// A NOP of the same length.
     nothing: &'static [u8],
 }
 
@@ -21,17 +21,16 @@ const fn is(byte: u8) -> Byte {
     Some(byte)
 }
 
-/// `andl $~HF2_IGNNE_MASK, hflags2(%rax)` in `cpu_clear_ignne`: whichever processor restores the state of its
-/// FPU does this to the first processor, which changes the same word meanwhile, and may lose that change
-/// (that it runs a guest, or does so no more). The flag is one of DOS's time: no kernel of 64 bits has it
-/// set.
+/// `andl $~HF2_IGNNE_MASK, hflags2(%rax)` in `cpu_clear_ignne`: any CPU that restores its FPU state does this to the
+/// first CPU. The first CPU may change the same word meanwhile, and lose that change (that it has entered or left a
+/// guest). The flag exists for DOS: no 64-bit kernel sets it.
 const RACE: Fault = Fault {
     code: &[is(0x81), is(0xa0), None, None, None, None, is(0x7f), is(0xff), is(0xff), is(0xff)],
     nothing: &[0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0],
 };
 
-/// `cs->exception_index = vector` in `helper_vmrun`, before it delivers the interrupt itself: it is delivered
-/// a second time where the processor's loop is left before the next exit.
+/// `cs->exception_index = vector` in `helper_vmrun`, before it delivers the interrupt itself: the interrupt is
+/// delivered a second time if the CPU loop is left before the next exit.
 const TWICE: Fault = Fault {
     code: &[
         is(0x89),
@@ -65,8 +64,8 @@ const TWICE: Fault = Fault {
     nothing: &[0x66, 0x0f, 0x1f, 0x44, 0, 0],
 };
 
-/// Leaves the faults out of a QEMU, where exactly one place has the code of each. Its code may differ on another
-/// system: then it stays as it is. How many were not found.
+/// Patches the bugs in a QEMU, if exactly one place has the code of each. Other builds may have other code, which stays
+/// unchanged. Returns the number of bugs not found.
 pub(crate) fn leave_out(qemu: &Path) -> Result<usize> {
     let code = fs::read(qemu).map_err(LabError::io("cannot read", qemu))?;
     let file = File::options().write(true).open(qemu);
@@ -83,7 +82,7 @@ pub(crate) fn leave_out(qemu: &Path) -> Result<usize> {
     Ok(left_in)
 }
 
-/// Where `wanted` is, if that is in one place alone.
+/// Position of `wanted`, if there is exactly one.
 fn only_place(code: &[u8], wanted: &[Byte]) -> Option<usize> {
     let is_there = |bytes: &[u8]| {
         bytes.iter().zip(wanted).all(|(byte, wanted)| wanted.is_none_or(|wanted| wanted == *byte))
@@ -97,7 +96,7 @@ fn only_place(code: &[u8], wanted: &[Byte]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// As QEMU 10.0.2 of Debian has them.
+    /// Code of Debian's QEMU 10.0.2.
     const RACE_CODE: [u8; 10] = [0x81, 0xa0, 0x74, 0x2c, 0, 0, 0x7f, 0xff, 0xff, 0xff];
     const TWICE_CODE: [u8; 27] = [
         0x89, 0xb3, 0x10, 0xd7, 0xff, 0xff, 0xc7, 0x83, 0xe4, 0x33, 0, 0, 0, 0, 0, 0, 0x48, 0xc7,
@@ -125,7 +124,7 @@ mod tests {
         ]
         .concat();
         assert_eq!(patched_code, harmless);
-        // And once is enough.
+        // A second run changes nothing.
         assert_eq!(left_out(&patched_code), (2, patched_code.clone()));
     }
 

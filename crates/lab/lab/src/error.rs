@@ -1,4 +1,4 @@
-//! Why the lab can't do what was asked, and what would mend it.
+//! Errors of the lab, and how to fix them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,60 +10,60 @@ use crate::watch::StandsStill;
 /// The lab's errors. Their texts end with what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// A file or folder of the lab's own failed.
+    /// An operation on a file or folder failed.
     #[error("{what} {}", path.display())]
     Io {
-        /// What was tried: "cannot write".
+        /// The operation: "cannot write".
         what: &'static str,
-        /// With which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Something the lab needs is not there.
+    /// Something that the lab needs is missing.
     #[error("{what} is missing; {mend}")]
     Missing {
-        /// What.
+        /// Its name.
         what: String,
-        /// The command that would mend it.
+        /// A command that fixes it.
         mend: String,
     },
-    /// There is too little of something.
+    /// There is not enough memory or disk space.
     #[error("too little {what}: {available_mib} MiB are free, {needed_mib} MiB are needed; {mend}")]
     TooLittle {
-        /// Of what, and where.
+        /// The resource, and its place.
         what: String,
-        /// What there is.
+        /// Available amount.
         available_mib: u64,
-        /// What there must be.
+        /// Required amount.
         needed_mib: u64,
-        /// What would mend it.
+        /// How to fix it.
         mend: &'static str,
     },
-    /// A program the lab runs failed.
+    /// A program that the lab runs failed.
     #[error("`{command}` failed{}", tail(output))]
     Command {
         /// The program and its arguments.
         command: String,
-        /// The end of what it said.
+        /// The end of its output.
         output: String,
     },
-    /// A machine did not come up, or stopped answering.
+    /// A machine did not boot, or stopped answering.
     #[error("level {level} {what}{}", tail(console))]
     Machine {
-        /// Which.
+        /// The machine's level.
         level: u8,
-        /// What happened to it.
+        /// What happened.
         what: String,
         /// The end of its console.
         console: String,
     },
-    /// A guest stands still, as emulated ones do now and then, or is gone: docs/lab.md.
+    /// A guest hangs, as emulated ones sometimes do, or has ended: docs/lab.md.
     #[error("level {level} {what}{}", tail(console))]
     Hangs {
-        /// Which.
+        /// The guest's level.
         level: u8,
-        /// How.
+        /// What happened.
         what: String,
         /// The end of its console.
         console: String,
@@ -71,38 +71,37 @@ pub enum LabError {
     /// The session with a machine broke.
     #[error("level {level} does not answer")]
     Channel {
-        /// Which.
+        /// The machine's level.
         level: u8,
-        /// How.
+        /// The error.
         source: labguest::wire::FrameError,
     },
     /// A machine refused a request.
     #[error("level {level}: {text}")]
     Refused {
-        /// Which.
+        /// The machine's level.
         level: u8,
-        /// Why, in its words.
+        /// The machine's reason.
         text: String,
     },
-    /// A request that makes no sense in this state.
+    /// The request is invalid in this state.
     #[error("{0}")]
     Usage(String),
-    /// QEMU's monitor refused a command, or broke.
+    /// QEMU's monitor refused a command, or its connection broke.
     #[error("QEMU's monitor: {0}")]
     Monitor(String),
 }
 
-/// The lab's results.
 pub type Result<T> = std::result::Result<T, LabError>;
 
 impl LabError {
-    /// Whether a guest hangs: what was done may go well in one that is begun again.
+    /// Whether a guest hangs: a retry with a new guest may succeed.
     #[must_use]
     pub fn is_hang(&self) -> bool {
         matches!(self, Self::Hangs { .. })
     }
 
-    /// Why the session with a machine broke.
+    /// The error of a broken session.
     pub(crate) fn of_channel(level: u8, source: FrameError) -> Self {
         let FrameError::Io(error) = &source else { return Self::Channel { level, source } };
         let found = error.get_ref().and_then(|error| error.downcast_ref::<StandsStill>());
@@ -120,13 +119,13 @@ impl LabError {
         move |source| Self::Io { what, path, source }
     }
 
-    /// Something is missing, and what would mend it.
+    /// Something is missing; `mend` tells how to fix it.
     pub(crate) fn missing(what: impl Into<String>, mend: impl Into<String>) -> Self {
         Self::Missing { what: what.into(), mend: mend.into() }
     }
 }
 
-/// Text that follows a message on lines of its own.
+/// Text that follows a message on separate lines.
 fn tail(text: &str) -> String {
     if text.is_empty() {
         String::new()

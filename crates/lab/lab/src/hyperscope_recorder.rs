@@ -1,5 +1,4 @@
-//! Records level 1 by `hyperscope record`, and its guest by `hyperscope-agent`,
-//! both put there first.
+//! Records level 1 with `hyperscope record`, and its guest with `hyperscope-agent`; copies both programs there first.
 
 use std::fs::File;
 use std::path::Path;
@@ -16,36 +15,36 @@ use crate::scenario::{PROBES, Record};
 use crate::session::{Outputs, Session, command};
 use crate::start;
 
-/// Where the program goes.
+/// Path of the program in level 1.
 const PROGRAM: &str = "/bin/hyperscope";
-/// Where its session goes.
+/// Path of its session.
 const FOLDER: &str = "/tmp/record.hscope";
-/// What it says once it records.
+/// Its message once it records.
 const BEGUN: &str = "hyperscope: recording";
-/// What it says once a guest that it waited for is recorded.
+/// Its message once a guest that it waited for is recorded.
 const TAKEN: &str = "is recorded";
-/// How long it waits for its guest after the end: one that is emulated in an emulated machine is slow.
+/// Time that it waits for its guest after the end: an emulated guest in an emulated machine is slow.
 const GUEST_WAIT: &str = "180s";
-/// What it says of a guest that is gone.
+/// Its message about a guest that has ended.
 const WENT_DOWN: &str = "its VM has ended";
 /// The signal that ends it (SIGINT).
 const INTERRUPT: i32 = 2;
-/// How long it may take to begin, and to write what it recorded.
+/// Max time for it to begin, and to write the recording.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Where the agent goes, in the guest.
+/// Path of the agent in the guest.
 const AGENT: &str = "/bin/hyperscope-agent";
-/// Ends one that runs; its file can't be written before that.
+/// Ends a running agent; its file can't be written before that.
 const END_AGENT: &str = "while killall hyperscope-agent 2>/dev/null; do sleep 0.05; done";
-/// What the agent says once it waits.
+/// Waits for the agent's message that it is ready.
 const WAITING: &str = "until grep -q 'waiting on' /tmp/agent.log; do sleep 0.1; done";
 
-/// Prints where threads of recorders and of QEMU are in the kernel, and how long they have run.
+/// Prints the kernel stacks of recorders' and QEMU's threads, and their run times.
 const WHERE: &str = "for task in $(pidof hyperscope qemu-system-x86_64 | tr ' ' '\\n' | \
     while read pid; do echo /proc/$pid/task/*; done); do
         echo \"$(cat $task/comm): $(sed 's/.*) //' $task/stat | cut -d' ' -f1,12,13) $(head -n 4 $task/stack | tr '\\n' ' ')\"
     done; cat /proc/loadavg";
-/// How long level 1 may take to say so.
+/// Max time for level 1 to answer that.
 const ASKED: Duration = Duration::from_secs(30);
 
 /// A running recording.
@@ -59,8 +58,8 @@ pub(crate) struct HyperscopeRecording {
     has_guest_samples: bool,
 }
 
-/// Whether hyperscope runs in level 1: it was built for the lab's architecture, and needs a C library
-/// that is not older than this system's. For a guest the agent must have been built, too.
+/// Whether hyperscope runs in level 1: it was built for the lab's architecture, and level 1's C library is not older
+/// than this system's. To record a guest, the agent must have been built, too.
 pub(crate) fn can_run(lab: &Lab, arch: Arch, record: &Record) -> Result<bool> {
     let has_agent = !record.has_guest() || machine_programs::agent(arch).is_some();
     // Scenarios name probes as trace-cmd does: `kprobes:FUNCTION`.
@@ -75,11 +74,11 @@ pub(crate) fn can_run(lab: &Lab, arch: Arch, record: &Record) -> Result<bool> {
 }
 
 impl HyperscopeRecording {
-    /// Begins to record level 1 of a lab in which hyperscope runs.
+    /// Starts recording level 1 of a lab in which hyperscope runs.
     pub(crate) fn begin(lab: &Lab, record: &Record) -> Result<Self> {
         let has_guest = record.has_guest();
         let has_module = record.guest_module;
-        // One that boots is recorded by its kernel until it has an agent.
+        // The kernel of a booting guest records it until it has an agent.
         if has_guest && !record.guest_boot {
             start_agent(lab)?;
         }
@@ -89,7 +88,7 @@ impl HyperscopeRecording {
         let words = words(record, memory.as_deref());
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let mut exec = command(&words, PATIENCE);
-        // It ends when it gets a signal.
+        // It ends on a signal.
         exec.timeout_ms = None;
         session.start(&exec)?;
         let (has_hypercalls, has_samples) = (record.hypercalls, record.sample_hz.is_some());
@@ -106,14 +105,13 @@ impl HyperscopeRecording {
         Ok(recording)
     }
 
-    /// Has the guest that booted meanwhile recorded, too: what its kernel recorded by itself, and what
-    /// comes.
+    /// Also records the guest that booted meanwhile: its boot recording, and its further events.
     pub(crate) fn take_guest(&mut self, lab: &Lab) -> Result<()> {
         start_agent(lab)?;
         self.wait_for(TAKEN, lab)
     }
 
-    /// Waits until it says something.
+    /// Waits for a word in its output.
     fn wait_for(&mut self, word: &str, lab: &Lab) -> Result<()> {
         self.session.limit();
         while !self.output.contains(word) {
@@ -145,7 +143,7 @@ impl HyperscopeRecording {
                 Err(error) => return Err(error),
             }
         };
-        // A guest that a scenario shuts down is recorded to its end.
+        // The recording of a guest that a scenario shuts down ends with the guest.
         let went_down = self.has_guest && self.output.contains(WENT_DOWN);
         if ended != Ended::Exit(0) && !went_down {
             return Err(self.failed(ended));
@@ -175,7 +173,7 @@ impl HyperscopeRecording {
         session.attend(&mut outputs)
     }
 
-    /// What it has printed so far, and where in the kernel it and its guests' vCPUs are.
+    /// The error of a hang: its output so far, and where it and the guests' vCPUs are in the kernel.
     fn stands_still(&self, how: &str, lab: &Lab) -> LabError {
         let answer =
             lab.session(1).and_then(|mut session| session.check(&["sh", "-c", WHERE], ASKED));
@@ -199,7 +197,7 @@ fn put(session: &mut Session, from: &Path, to: &str) -> Result<()> {
     session.put(&Put { path: to.into(), mode: 0o755 }, &mut file)
 }
 
-/// The agent in the guest, on a channel that needs nothing.
+/// Starts the agent in the guest, on a channel that needs no setup.
 fn start_agent(lab: &Lab) -> Result<()> {
     let arch = lab.description()?.arch;
     let none = || LabError::missing("hyperscope-agent", "build it with `make agent`");
@@ -214,7 +212,7 @@ fn start_agent(lab: &Lab) -> Result<()> {
     session.check(&["timeout", "30", "sh", "-c", WAITING], PATIENCE).map(drop)
 }
 
-/// The file that a guest's shared memory is, where it has some.
+/// The file of a guest's shared memory, if it has some.
 fn memory(lab: &Lab) -> Result<Option<String>> {
     let guest = start::guest(&lab.description()?, 2);
     Ok(guest.shared_memory.map(|memory| memory.path))

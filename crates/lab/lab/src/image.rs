@@ -1,4 +1,4 @@
-//! What is in each machine's initial RAM filesystem.
+//! The content of each machine's initial RAM filesystem.
 
 use std::path::{Path, PathBuf};
 
@@ -12,37 +12,37 @@ use crate::kernel_modules::KernelModules;
 use crate::root::{Kernel, Root};
 use crate::tool::ToolFile;
 
-/// Where a machine that hosts a guest has that guest's kernel.
+/// Path of a guest's kernel in the machine that hosts it.
 pub(crate) const GUEST_KERNEL: &str = "/lab/guest/vmlinuz";
-/// Where it has that guest's initial RAM filesystem.
+/// Path of a guest's initial RAM filesystem in the machine that hosts it.
 pub(crate) const GUEST_INITRD: &str = "/lab/guest/initrd";
 
-/// How many images are kept.
+/// Max images to keep.
 const KEPT: usize = 12;
 
 /// Programs of every machine, in addition to busybox.
 const PROGRAMS: [&str; 2] = ["trace-cmd", "iperf3"];
 
-/// Modules of every machine. Those of buses a board hasn't got load and do nothing.
+/// Modules of every machine. Those of buses that a board lacks load without effect.
 const MODULES: [&str; 4] = ["virtio_pci", "virtio_mmio", "virtio_console", "virtio_blk"];
 /// Modules of machines that host a guest.
 const HOST_MODULES: [&str; 3] = ["vhost_vsock", "tun", "vhost_net"];
-/// Modules of machines that are guests of one in the lab.
+/// Modules of machines that are guests of another one in the lab.
 const GUEST_MODULES: [&str; 2] = ["vmw_vsock_virtio_transport", "virtio_net"];
 /// Modules of the lab's first machine.
 const FIRST_MODULES: [&str; 1] = ["virtiofs"];
 
-/// What images are made from.
+/// Sources of images.
 #[derive(Debug)]
 pub(crate) struct Ingredients {
     pub(crate) arch: Arch,
-    /// Where programs come from.
+    /// The file tree of programs.
     pub(crate) root: Root,
     pub(crate) kernel: Kernel,
     pub(crate) guest_kernel: Kernel,
-    /// The first process and command server.
+    /// The init process and command server.
     pub(crate) labguest: PathBuf,
-    /// What guests have in addition to the usual programs.
+    /// Guests' additional programs.
     pub(crate) tools: Vec<ToolFile>,
 }
 
@@ -51,12 +51,12 @@ pub(crate) struct Ingredients {
 pub(crate) struct Image {
     pub(crate) kernel: PathBuf,
     pub(crate) initrd: PathBuf,
-    /// Changes when the image does.
+    /// Changes with the image.
     pub(crate) key: String,
 }
 
 impl Ingredients {
-    /// The image of the first machine of a lab with this many levels; made unless it is there.
+    /// The image of the first machine of a lab with this many levels; built unless it exists.
     pub(crate) fn image(&self, cache: &Cache, levels: u8) -> Result<Image> {
         let _lock = cache.lock("images")?;
         let image = self.image_of(cache, 1, levels)?;
@@ -97,10 +97,10 @@ impl Ingredients {
                 add_libraries(&mut content, root, &tool.file)?;
             }
         }
-        // glibc opens it when a thread ends, by its name.
+        // glibc loads it by name when a thread ends.
         let unwinder = format!("/lib/{}/libgcc_s.so.1", self.arch.triplet());
         content.copy(&unwinder, &self.root.library("libgcc_s.so.1", &[])?, true);
-        // iperf3 and trace-cmd look their user up.
+        // iperf3 and trace-cmd look up their user.
         content.text("/etc/passwd", "root::0:0:root:/root:/bin/sh\n".into());
         content.text("/etc/group", "root:x:0:\n".into());
         content.text("/etc/hosts", "127.0.0.1 localhost\n".into());
@@ -117,7 +117,7 @@ impl Ingredients {
         add_libraries(content, &self.root, &path)
     }
 
-    /// QEMU, and what it starts.
+    /// Adds QEMU and its guest's files.
     fn add_guest(&self, content: &mut Initramfs, guest: &Image) -> Result<()> {
         self.add_program(content, self.arch.qemu())?;
         for names in self.arch.firmware() {
@@ -140,7 +140,7 @@ impl Ingredients {
         }
         let all = KernelModules::list(&self.kernel_of(level).modules)?;
         let module_files = all.in_order(&names)?;
-        // At hand where no guest is hosted, if the kernel has them.
+        // Available even without a guest, if the kernel has them.
         let can_be = |name: &&str| hosts || all.in_order(&[*name]).is_ok();
         let host_names: Vec<&str> =
             HOST_MODULES.iter().chain(kvm).chain(kvm_one_of).copied().filter(can_be).collect();
@@ -164,7 +164,7 @@ impl Ingredients {
     }
 }
 
-/// Where machines have a module's file.
+/// Path of a module's file in machines.
 fn place(file: &Path) -> String {
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
     format!("/lab/modules/{}", name.unwrap_or_default())

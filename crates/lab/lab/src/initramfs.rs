@@ -1,4 +1,4 @@
-//! Initial RAM filesystems: a list of what goes in, written as a cpio archive ("newc").
+//! Initial RAM filesystems: a list of entries, written as a cpio archive ("newc").
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,41 +15,41 @@ const FILE: u32 = 0o100_000;
 const LINK: u32 = 0o120_777;
 const CHARACTER_DEVICE: u32 = 0o020_600;
 
-/// What one path in the archive is.
+/// The type of an archive entry.
 #[derive(Clone, Debug)]
 enum Entry {
-    /// A file with what another file holds, and its permissions.
+    /// A copy of a file, with these permissions.
     Copy(PathBuf, u32),
-    /// A file with this text, and its permissions.
+    /// A file with this text, with these permissions.
     Text(String, u32),
     /// A symbolic link.
     Link(String),
 }
 
-/// What goes into an archive. Folders are made as needed.
+/// Entries of an archive. Folders are added as needed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Initramfs {
     entries: BTreeMap<String, Entry>,
 }
 
 impl Initramfs {
-    /// A copy of the file at `from`, executable or not.
+    /// Adds a copy of the file at `from`.
     pub(crate) fn copy(&mut self, to: &str, from: &Path, executable: bool) {
         let mode = if executable { 0o755 } else { 0o644 };
         self.entries.insert(relative(to), Entry::Copy(from.to_owned(), mode));
     }
 
-    /// A file with this text.
+    /// Adds a file with this text.
     pub(crate) fn text(&mut self, to: &str, text: String) {
         self.entries.insert(relative(to), Entry::Text(text, 0o644));
     }
 
-    /// A symbolic link at `to`.
+    /// Adds a symbolic link at `to`.
     pub(crate) fn link(&mut self, to: &str, target: &str) {
         self.entries.insert(relative(to), Entry::Link(target.to_owned()));
     }
 
-    /// A name that changes when anything in the archive would.
+    /// A name that changes with any content of the archive.
     pub(crate) fn key(&self) -> Result<String> {
         let mut parts = Vec::new();
         for (name, entry) in &self.entries {
@@ -65,7 +65,7 @@ impl Initramfs {
         Ok(cache::key(parts.iter().map(Vec::as_slice)))
     }
 
-    /// Writes the archive to a file; it appears there when it is complete.
+    /// Writes the archive to a file, atomically.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
         let unfinished = path.with_extension("new");
         let file =
@@ -89,7 +89,7 @@ impl Initramfs {
         for folder in self.folders() {
             put(builder(&folder, FOLDER), &[], to).map_err(failed(&folder))?;
         }
-        // The kernel opens it for the first process.
+        // The kernel opens it for init.
         let console = builder("dev/console", CHARACTER_DEVICE).rdev_major(5).rdev_minor(1);
         put(console, &[], to).map_err(failed("dev/console"))?;
         for (name, entry) in &self.entries {
@@ -106,7 +106,7 @@ impl Initramfs {
         Ok(())
     }
 
-    /// All folders, each after the one it is in.
+    /// All folders, parents first.
     fn folders(&self) -> Vec<String> {
         let mut folders: Vec<String> =
             ["dev", "proc", "sys", "tmp", "run", "root", "bin"].map(str::to_owned).into();

@@ -1,4 +1,4 @@
-//! Kernel modules: where they are, and in which order they load.
+//! Kernel modules: their files, and their load order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,15 +14,15 @@ use crate::error::{LabError, Result};
 pub(crate) struct KernelModules {
     /// Files by the module's name, with underscores.
     files: BTreeMap<String, PathBuf>,
-    /// Names of what is in the kernel image itself.
+    /// Names of built-in modules.
     built_in: BTreeSet<String>,
-    /// Names of files that would have to be unpacked first (`NAME.ko.xz`).
+    /// Names of compressed modules (`NAME.ko.xz`), which can't be used.
     packed: BTreeSet<String>,
     folder: PathBuf,
 }
 
 impl KernelModules {
-    /// Looks at the folder /lib/modules/RELEASE.
+    /// Lists the folder /lib/modules/RELEASE.
     pub(crate) fn list(folder: &Path) -> Result<Self> {
         let (mut files, mut packed) = (BTreeMap::new(), BTreeSet::new());
         let mut open = vec![folder.to_owned()];
@@ -42,15 +42,14 @@ impl KernelModules {
                 }
             }
         }
-        // A kernel of one's own may have no such file.
+        // A user's own kernel may lack this file.
         let list = fs::read_to_string(folder.join("modules.builtin")).unwrap_or_default();
         let name = |line: &str| Some(normal(line.rsplit('/').next()?.strip_suffix(".ko")?));
         let built_in = list.lines().filter_map(name).collect();
         Ok(Self { files, built_in, packed, folder: folder.to_owned() })
     }
 
-    /// The files of these modules and all they need, each after what it needs. What is built into
-    /// the kernel is left out.
+    /// The files of these modules and their dependencies, dependencies first. Skips built-in modules.
     pub(crate) fn in_order(&self, names: &[&str]) -> Result<Vec<PathBuf>> {
         let mut order = Vec::new();
         let mut seen = BTreeSet::new();
@@ -81,12 +80,12 @@ impl KernelModules {
     }
 }
 
-/// Module names have dashes and underscores alike.
+/// Module names may have dashes or underscores.
 fn normal(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// What a module says it needs: `depends=a,b` in its section `.modinfo`.
+/// A module's dependencies: `depends=a,b` in its section `.modinfo`.
 fn depends(file: &Path) -> Result<Vec<String>> {
     let bytes = fs::read(file).map_err(LabError::io("cannot read", file))?;
     let section = modinfo(&bytes).map_err(|error| {

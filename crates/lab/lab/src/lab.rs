@@ -16,7 +16,7 @@ use crate::processes;
 use crate::session::Session;
 use crate::watch::Watch;
 
-/// A lab that is up, or was.
+/// A lab, running or not.
 #[derive(Clone, Debug)]
 pub struct Lab {
     cache: Cache,
@@ -24,34 +24,34 @@ pub struct Lab {
     run: PathBuf,
 }
 
-/// What `lab status` shows of a lab.
+/// The data of `lab status`.
 #[derive(Clone, Debug)]
 pub struct Status {
     pub name: String,
-    /// Its machines; unknown when it was never up.
+    /// Its machines; `None` if it was never up.
     pub description: Option<Description>,
-    /// The process that is its first machine; none when that has ended.
+    /// The process of its first machine; `None` if it has ended.
     pub pid: Option<i32>,
     /// When it came up.
     pub since: Option<SystemTime>,
 }
 
-/// How long QEMU may take to end by itself.
+/// Max time for QEMU to end by itself.
 const QUITTING: Duration = Duration::from_secs(3);
-/// How long a machine that is up may take to answer.
+/// Max time for a running machine to answer.
 const ANSWER: Duration = Duration::from_secs(30);
-/// The same for one that is asked for its guest's counters.
+/// Max time for a machine to read its guest's counters.
 const WATCHING: Duration = Duration::from_secs(10);
-/// How often a session is tried.
+/// Max attempts to open a session.
 const TRIES: u32 = 4;
-/// Lines of a console that an error shows.
+/// Console lines shown in an error.
 const CONSOLE_LINES: usize = 12;
 
 impl Lab {
     /// The lab of this name; it need not be up.
     ///
     /// # Errors
-    /// When the name can't be that of a folder.
+    /// When the name can't be a folder's name.
     pub fn named(cache: &Cache, name: &str) -> Result<Self> {
         let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if name.is_empty() || name.starts_with('.') || !name.chars().all(fits) {
@@ -59,7 +59,7 @@ impl Lab {
             return Err(LabError::Usage(text));
         }
         let run = cache.run_folder(name);
-        // A socket's path has 108 bytes in the kernel.
+        // The kernel limits a socket's path to 108 bytes.
         let longest = machine::control_socket(&run.display().to_string(), 0);
         if longest.len() > 100 {
             let text = format!(
@@ -71,7 +71,7 @@ impl Lab {
         Ok(Self { cache: cache.clone(), name: name.to_owned(), run })
     }
 
-    /// All labs that are up, or were up and left something.
+    /// All labs that are up, or have left files.
     ///
     /// # Errors
     /// When the lab's folder can't be read.
@@ -89,7 +89,7 @@ impl Lab {
         &self.name
     }
 
-    /// Where its sockets and consoles are.
+    /// The folder of its sockets and consoles.
     #[must_use]
     pub fn run_folder(&self) -> &Path {
         &self.run
@@ -103,16 +103,16 @@ impl Lab {
         self.run.display().to_string()
     }
 
-    /// Whether its first machine is there.
+    /// Whether its first machine runs.
     #[must_use]
     pub fn is_up(&self) -> bool {
         self.run.join("lab.json").exists() && !processes::of_run(&self.run).is_empty()
     }
 
-    /// Its machines, when it is up.
+    /// Its machines.
     ///
     /// # Errors
-    /// When it isn't.
+    /// When the lab is not up.
     pub fn description(&self) -> Result<Description> {
         let down = || {
             let name = if self.name == "default" {
@@ -144,7 +144,7 @@ impl Lab {
     /// Opens a session with a machine.
     ///
     /// # Errors
-    /// When the lab is down, has no such machine, or that doesn't answer.
+    /// When the lab is down, has no such machine, or the machine does not answer.
     pub fn session(&self, level: u8) -> Result<Session> {
         let description = self.description()?;
         if level == 0 || level > description.started {
@@ -162,7 +162,7 @@ impl Lab {
         loop {
             tries.next();
             match self.try_session(level, wait) {
-                // A server that has yet to see its last client leave may take this one for that.
+                // A server that has not yet noticed the end of its last client may close the new connection instead.
                 Err(LabError::Channel { source: FrameError::Closed, .. })
                     if !tries.is_empty() && !processes::of_run(&self.run).is_empty() => {}
                 Err(error) => return Err(self.explain("doesn't answer", error)),
@@ -180,7 +180,7 @@ impl Lab {
         self.through(port, level, wait)
     }
 
-    /// A session to look after a machine's guest; none while all ports are in use.
+    /// A session for watching a machine's guest; `None` while all ports are in use.
     pub(crate) fn watching_session(&self, level: u8) -> Result<Option<Session>> {
         let port = self.free_port()?;
         port.map(|port| self.through(port, level, WATCHING)).transpose()
@@ -200,7 +200,7 @@ impl Lab {
         Ok(session)
     }
 
-    /// A free control port; none while all are in use.
+    /// A free control port; `None` while all are in use.
     fn free_port(&self) -> Result<Option<(usize, Channel)>> {
         for at in 0..labguest::wire::PORTS {
             if let Some(lock) = self.cache.try_lock(&self.port_lock(at))? {
@@ -210,7 +210,7 @@ impl Lab {
         Ok(None)
     }
 
-    /// The first control port, once it is free.
+    /// Waits for the first control port.
     fn first_port(&self) -> Result<(usize, Channel)> {
         let lock = self.cache.lock(&self.port_lock(0))?;
         Ok((0, self.port(0)?.holding(lock)))
@@ -225,7 +225,7 @@ impl Lab {
         Channel::connect(&path).map_err(LabError::io("cannot connect to", &path))
     }
 
-    /// Has the QEMU of a machine do a command of its monitor (QMP); what it answers.
+    /// Runs a monitor command (QMP) in a machine's QEMU; returns the answer.
     ///
     /// # Errors
     /// When there is no such machine or command, or it fails.
@@ -249,7 +249,7 @@ impl Lab {
         Monitor::open(channel)
     }
 
-    /// What a machine's console has said so far.
+    /// A machine's console output so far.
     ///
     /// # Errors
     /// When it can't be read.
@@ -264,7 +264,7 @@ impl Lab {
         Ok(text)
     }
 
-    /// Adds what the console said last to an error.
+    /// Adds the last console output to an error.
     pub(crate) fn explain(&self, what: &str, error: LabError) -> LabError {
         let (level, what) = match error {
             LabError::Channel { source, level } => (level, Err(format!("{what} ({source})"))),
@@ -281,7 +281,7 @@ impl Lab {
         }
     }
 
-    /// Ends all its processes and removes its folder. Nothing to do is fine.
+    /// Ends all its processes and removes its folder. Succeeds if there is nothing to do.
     ///
     /// # Errors
     /// When the folder can't be removed.
@@ -290,8 +290,7 @@ impl Lab {
         self.end()
     }
 
-    /// As [`Lab::down`], for a program that is about to end while it brings the lab up: it holds
-    /// the lab's lock itself.
+    /// [`Lab::down`] for a program that ends while it brings the lab up: it holds the lab's lock itself.
     ///
     /// # Errors
     /// When the folder can't be removed.
@@ -300,7 +299,7 @@ impl Lab {
         self.end()
     }
 
-    /// As [`Lab::down`], for who holds the lab's lock.
+    /// [`Lab::down`] for a caller that holds the lab's lock.
     pub(crate) fn end(&self) -> Result<()> {
         let pids = processes::of_run(&self.run);
         if !pids.is_empty() {
@@ -316,15 +315,15 @@ impl Lab {
     }
 }
 
-/// Where the sockets of a guest are, on the machine below it.
+/// The folder of a guest's sockets, on the machine below it.
 pub(crate) fn guest_run(level: u8) -> String {
     format!("/run/lab/l{level}")
 }
 
-/// Removes what is kept between runs. Labs that are up keep running on the files that they have open.
+/// Removes everything that is cached between runs.
 ///
 /// # Errors
-/// When a lab is up, or something can't be removed.
+/// When a lab is up, or a file can't be removed.
 pub fn clean(cache: &Cache) -> Result<()> {
     if let Some(lab) = Lab::all(cache)?.iter().find(|lab| lab.is_up()) {
         let text =

@@ -1,13 +1,14 @@
-//! Virtual hosts, guests and nested guests by one command.
+//! Starts virtual hosts, guests and nested guests with one command.
 //!
-//! A lab is a machine that hosts a guest by KVM, which may host one itself. The first machine runs
-//! on this system's KVM where a kernel really boots in it, else in QEMU's emulator, which has the
-//! virtualization extensions that KVM needs.
+//! A lab is a machine that hosts a guest with KVM, which may itself host one. The first machine runs on this system's
+//! KVM if a kernel really boots in it, otherwise in QEMU's emulator, which emulates the virtualization extensions that
+//! KVM needs.
 //!
-//! A machine is one struct (`machine`), and its QEMU command line is made from it alone, here and inside the lab: the lab starts a
-//! guest's QEMU as a command in the machine below. A session with level 2 is a session with level 1 that carries the bytes of
-//! another one. Ending a lab needs no saved state: its processes are found by the folder on their command lines. `labguest` runs
-//! inside the machines and speaks `labguest::wire` over virtio-serial. A scenario's maker reports what must be seen (`labguest::wire::Truth`), and
+//! One struct (`machine`) describes a machine and generates its QEMU command line, for machines started here and inside
+//! the lab: the lab starts a guest's QEMU as a command in the machine below. A session with level 2 is a session with
+//! level 1 that carries the bytes of another one. Ending a lab needs no saved state: its processes are found by the
+//! folder on their command lines. `labguest` runs inside the machines and implements `labguest::wire` over
+//! virtio-serial. A program that generates events reports what a recording must contain (`labguest::wire::Truth`), and
 //! `cli`, which knows both sides, compares.
 
 #![forbid(unsafe_code)]

@@ -1,27 +1,27 @@
-//! A virtual machine as data, and the QEMU command line that makes it. The same description serves
-//! for the lab's first machine, started here, and for the guests started inside it.
+//! A virtual machine as data, and its QEMU command line. The same description is used for the lab's first machine,
+//! started here, and for the guests started inside it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::arch::Arch;
 
-/// What executes the machine's instructions.
+/// The machine's accelerator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Accelerator {
-    /// The processor, by KVM.
+    /// KVM on the processor.
     Kvm,
     /// QEMU's emulator.
     Tcg,
 }
 
-/// The machine's board: what devices hang on.
+/// The machine's board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Board {
     /// An x86 PC with PCI.
     Pc,
-    /// x86 with virtio-mmio and nothing else: boots fastest.
+    /// x86 with only virtio-mmio: boots fastest.
     Microvm,
     /// Arm's board for virtual machines, with PCI.
     Virt,
@@ -40,37 +40,35 @@ pub enum Net {
 /// The machine's memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Memory {
-    /// Its process's own.
+    /// Private memory of its process.
     Own,
-    /// Its process's own, and in reach of the program that serves a shared folder.
+    /// Memory of its process that the server of a shared folder can access.
     Shared,
-    /// A file, which holds what the machine writes.
+    /// A file, which the machine modifies.
     File(String),
-    /// What a file holds, unchanged by what the machine writes.
+    /// A copy-on-write mapping of a file.
     CopyOf(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Disk {
-    /// The file with what is on it, on the machine below.
+    /// The file of its content, on the machine below.
     pub(crate) path: String,
-    /// Its size.
     pub(crate) mib: u32,
 }
 
 /// Memory that a machine shares with the one below.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SharedMemory {
-    /// The file that it is, on the machine below.
+    /// Its file, on the machine below.
     pub(crate) path: String,
-    /// Its size.
     pub(crate) mib: u32,
 }
 
-/// Where a guest has its shared memory on the PCI bus.
+/// PCI slot of a guest's shared memory.
 const SHARED_MEMORY_SLOT: u8 = 0x10;
 
-/// The file that a guest's shared memory is inside it: what that one hands on to a guest of its own.
+/// The file of a guest's shared memory inside the guest, which shares it with its own guest.
 pub(crate) fn shared_memory_resource() -> String {
     format!("/sys/bus/pci/devices/0000:00:{SHARED_MEMORY_SLOT:02x}.0/resource2")
 }
@@ -78,7 +76,7 @@ pub(crate) fn shared_memory_resource() -> String {
 /// A virtual machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LabMachine {
-    /// The lab's number of it: 1 is started on this system.
+    /// Its level in the lab: level 1 is started on this system.
     pub(crate) level: u8,
     pub(crate) arch: Arch,
     pub(crate) accelerator: Accelerator,
@@ -86,36 +84,36 @@ pub(crate) struct LabMachine {
     pub(crate) cpus: u32,
     pub(crate) memory_mib: u32,
     pub(crate) memory: Memory,
-    /// How QEMU is started: a program, perhaps with a loader before it.
+    /// The command that starts QEMU: a program, possibly with a loader before it.
     pub(crate) qemu: Vec<String>,
-    /// Where QEMU finds firmware.
+    /// QEMU's firmware folders.
     pub(crate) data_folders: Vec<String>,
     pub(crate) kernel: String,
     pub(crate) initrd: String,
-    /// What stands on the kernel's command line beyond the usual.
+    /// Extra kernel command line arguments.
     pub(crate) append: String,
-    /// Options of QEMU beyond the usual.
+    /// Extra QEMU options.
     pub(crate) options: Vec<String>,
-    /// Where sockets and logs are.
+    /// The folder of sockets and logs.
     pub(crate) run: String,
-    /// Its address for vsock, from the machine below.
+    /// Its vsock CID on the machine below.
     pub(crate) vsock_cid: Option<u32>,
     pub(crate) net: Option<Net>,
     /// A disk image on the machine below.
     pub(crate) disk: Option<Disk>,
     pub(crate) shared_memory: Option<SharedMemory>,
-    /// Whether it can mount a folder of the machine below, by virtiofs under the tag `share`.
+    /// Whether it can mount a folder of the machine below, by virtiofs with the tag `share`.
     pub(crate) share: bool,
-    /// Wait for the state of a snapshot in place of booting.
+    /// Wait for the state of a snapshot instead of booting.
     pub(crate) incoming: bool,
-    /// A power of two: how much of the machine's time each instruction takes. Its processors then
-    /// take turns, and its clock goes by what they execute.
+    /// Virtual time per instruction, a power of two. The CPUs then take turns, and the clock follows the executed
+    /// instructions.
     pub(crate) instruction_ns: Option<u32>,
-    /// What its emulated processor has beyond the usual, or less (`-npt`), by QEMU's names, with commas between them.
+    /// Extra CPU features for emulation, or removed ones (`-npt`), by QEMU's names, separated by commas.
     pub(crate) features: String,
 }
 
-/// The socket of control port `at` of the machine whose sockets are in `run`.
+/// The socket of control port `at` of the machine with its sockets in `run`.
 pub(crate) fn control_socket(run: &str, at: usize) -> String {
     format!("{run}/control-{at}.sock")
 }
@@ -125,17 +123,17 @@ pub(crate) fn monitor_socket(run: &str) -> String {
     format!("{run}/qmp.sock")
 }
 
-/// The socket of the program that serves a shared folder.
+/// The socket of the server of a shared folder.
 pub(crate) fn share_socket(run: &str) -> String {
     format!("{run}/share.sock")
 }
 
-/// What the machine's serial console has said.
+/// The log of the machine's serial console.
 pub(crate) fn console_log(run: &str) -> String {
     format!("{run}/console.log")
 }
 
-/// A guest's address for vsock, from the machine below: 2 is that machine's own.
+/// A guest's vsock CID on the machine below: 2 is that machine's own.
 pub(crate) fn vsock_cid(level: u8) -> u32 {
     u32::from(level) + 1
 }
@@ -144,7 +142,7 @@ pub(crate) fn vsock_cid(level: u8) -> u32 {
 pub(crate) const TAP: &str = "tap0";
 
 impl LabMachine {
-    /// QEMU with all its arguments.
+    /// The QEMU command line.
     pub(crate) fn command(&self) -> Vec<String> {
         let mut words = self.qemu.clone();
         words.extend(self.base());
@@ -163,7 +161,7 @@ impl LabMachine {
     fn base(&self) -> Vec<String> {
         let mut words =
             strings(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]);
-        // Threads get names, by which a recording knows the vCPUs.
+        // Names the threads, so that recordings identify vCPUs.
         words.extend(["-name".into(), format!("l{},debug-threads=on", self.level)]);
         for folder in &self.data_folders {
             words.extend(["-L".into(), folder.clone()]);
@@ -175,7 +173,7 @@ impl LabMachine {
         let model = match (self.accelerator, self.arch) {
             (Accelerator::Kvm, _) => "host",
             (Accelerator::Tcg, Arch::X86_64) => "qemu64,+svm,+npt",
-            // One with EL2 in VHE mode, as servers have.
+            // A processor with EL2 in VHE mode, as servers have.
             (Accelerator::Tcg, Arch::Aarch64) => "cortex-a76",
         };
         let accelerator = match (self.accelerator, self.instruction_ns) {
@@ -192,14 +190,14 @@ impl LabMachine {
         let model = features.fold(model.to_owned(), |model, name| model + &feature(name));
         let mut words = strings(["-accel", accelerator, "-cpu", &model, "-smp", &cpus]);
         if self.board == Board::Pc && self.accelerator == Accelerator::Kvm {
-            // With it QEMU writes the task register back as KVM shows it, of the type "busy". Its own emulator, where
-            // that runs this guest's host, then refuses the guest's programs all ports (helper_check_io wants the
-            // type "available"): they die by SIGSEGV.
+            // With vapic, QEMU writes back the task register as KVM shows it, with type "busy". If QEMU's emulator runs
+            // this guest's host, it then refuses the guest's programs all I/O ports (helper_check_io expects type
+            // "available"), and they die of SIGSEGV.
             words.extend(strings(["-global", "apic-common.vapic=off"]));
         }
         if let Some(ns) = self.instruction_ns {
-            // While nothing is executed, time goes by as everywhere: else it would run away from
-            // whoever works with the machine from outside.
+            // While no instruction is executed, time follows the real clock: otherwise it would run ahead of programs
+            // outside of the machine.
             words.extend(strings(["-icount", &format!("shift={},sleep=on", ns.ilog2())]));
         }
         words
@@ -236,21 +234,21 @@ impl LabMachine {
     }
 
     fn boot(&self) -> Vec<String> {
-        // A console that talks makes port I/O exits by the thousand: "quiet".
+        // Without "quiet", console output causes thousands of port I/O exits.
         let mut line = format!("console={} quiet panic=-1", self.arch.console());
         if self.arch == Arch::X86_64 {
             line.push_str(" reboot=t");
         }
         if self.arch == Arch::X86_64 && self.accelerator == Accelerator::Tcg {
-            // The emulator's counter is one for all processors and never stops, but doesn't say so.
-            // Without it the kernel reads a device for the time, and its guests' clocks suffer.
+            // The emulator's TSC is the same on all CPUs and never stops, but CPUID does not say so. Without this
+            // option the kernel reads a device for the time, and its guests' clocks suffer.
             line.push_str(" tsc=reliable");
-            // It waits for a number of ticks in a loop of fixed length, and panics where the emulator got no
-            // processor meanwhile: "IO-APIC + timer doesn't work".
+            // The timer check waits for a number of ticks in a loop of fixed length, and panics if the emulator gets no
+            // CPU time meanwhile: "IO-APIC + timer doesn't work".
             line.push_str(" no_timer_check");
         }
         if self.board == Board::Microvm {
-            // It has no CMOS clock (rtc=off), and the kernel waits for one for half of its boot.
+            // The board has no CMOS clock (rtc=off), but the kernel waits for one for half of its boot.
             line.push_str(" initcall_blacklist=cmos_init");
         }
         if !self.append.is_empty() {
@@ -288,7 +286,7 @@ impl LabMachine {
         words
     }
 
-    /// A guest's ports for an agent that records it: one for control, one for each processor.
+    /// A guest's ports for its agent: one for control, one per CPU.
     fn recording_ports(&self) -> Vec<String> {
         if self.level == 1 {
             return Vec::new();
@@ -318,7 +316,7 @@ impl LabMachine {
         if let Some(net) = self.net {
             let vhost = if net == Net::Vhost { "on" } else { "off" };
             let tap = format!("tap,id=net,ifname={TAP},script=no,downscript=no,vhost={vhost}");
-            // Without romfile= the firmware would look for a boot ROM that isn't there.
+            // Without romfile= the firmware looks for a boot ROM that does not exist.
             let rom = if self.board == Board::Microvm { "" } else { ",romfile=" };
             let device = format!("{},netdev=net{rom}", self.virtio("virtio-net"));
             words.extend(["-netdev".into(), tap, "-device".into(), device]);
@@ -331,7 +329,7 @@ impl LabMachine {
         if let Some(SharedMemory { path, mib }) = &self.shared_memory {
             let path = escape(path);
             let memory = format!("memory-backend-file,id=shm,share=on,mem-path={path},size={mib}M");
-            // Its master may be migrated.
+            // QEMU can migrate a machine only with master=on.
             let device = format!("ivshmem-plain,memdev=shm,master=on,addr={SHARED_MEMORY_SLOT:#x}");
             words.extend(["-object".into(), memory, "-device".into(), device]);
         }
@@ -343,7 +341,7 @@ impl LabMachine {
         words
     }
 
-    /// A virtio device in the form that the board has a bus for.
+    /// A virtio device in the variant for the board's bus.
     fn virtio(&self, name: &str) -> String {
         let bus = if self.board == Board::Microvm { "device" } else { "pci" };
         format!("{name}-{bus}")
@@ -354,7 +352,7 @@ fn strings<const N: usize>(words: [&str; N]) -> Vec<String> {
     words.map(str::to_owned).into()
 }
 
-/// A comma ends a value in QEMU's options; two are one comma in it.
+/// A comma separates QEMU's options; two commas escape one.
 fn escape(value: &str) -> String {
     value.replace(',', ",,")
 }

@@ -1,22 +1,22 @@
-//! Finds the programs that run inside machines: built with this one, and found next to it.
+//! Finds the programs that run inside machines: they are built with this one, and located next to it.
 
 use std::path::{Path, PathBuf};
 
 use crate::arch::Arch;
 use crate::error::{LabError, Result};
 
-/// Names the program's file, when it is elsewhere.
+/// Overrides the path of the program.
 const VARIABLE: &str = "HYPERSCOPE_LABGUEST";
 
 const NAME: &str = "hyperscope-labguest";
 /// Records a host.
 const HYPERSCOPE: &str = "hyperscope";
-/// Records a machine on behalf of the one below.
+/// Records a machine for the one below.
 const AGENT: &str = "hyperscope-agent";
 /// The module that reports a guest kernel's events by hypercall.
 const MODULE: &str = "hyperscope_guest.ko";
 
-/// The file for an architecture.
+/// The program for an architecture.
 pub(crate) fn find(arch: Arch) -> Result<PathBuf> {
     if let Some(named) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         return Ok(named.into());
@@ -43,7 +43,7 @@ pub(crate) fn agent(arch: Arch) -> Option<PathBuf> {
     next_to(&std::env::current_exe().ok()?, AGENT, arch)
 }
 
-/// The module that sends a guest's events to its host, for a kernel it was built for.
+/// The module that sends a guest's events to its host, if it was built for this kernel.
 pub(crate) fn kernel_module(release: &str) -> Result<PathBuf> {
     built_module(release).ok_or_else(|| {
         let what = format!("the module hyperscope_guest for the kernel {release}");
@@ -59,7 +59,7 @@ fn built_module(release: &str) -> Option<PathBuf> {
     folders(&program).flat_map(places).find(|path| path.is_file())
 }
 
-/// LTTng's modules for a kernel, if they were built: what belongs in its folder of modules.
+/// LTTng's modules for a kernel, if they were built, as a folder of modules.
 pub(crate) fn lttng_modules(release: &str) -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
     let file = format!("kmod/{release}/lttng/lib/modules/{release}");
@@ -80,12 +80,12 @@ fn next_to(program: &Path, name: &str, arch: Arch) -> Option<PathBuf> {
     found.or_else(|| newest(built(program, name, arch)))
 }
 
-/// The program's folder, and the one above it: tests are one folder down in a build.
+/// The program's folder and its parent: tests are in a subfolder of a build.
 fn folders(program: &Path) -> impl Iterator<Item = &Path> {
     program.ancestors().skip(1).take(2)
 }
 
-/// Where it is installed, the best first.
+/// Installed paths, best first.
 fn installed(program: &Path, name: &str, arch: Arch) -> Vec<PathBuf> {
     let file = format!("{name}-{arch}");
     let places =
@@ -93,7 +93,7 @@ fn installed(program: &Path, name: &str, arch: Arch) -> Vec<PathBuf> {
     folders(program).flat_map(places).collect()
 }
 
-/// Where cargo puts it: with --target, each target and profile has a folder of its own.
+/// Paths in cargo's target folder: with --target, each target and profile has its own folder.
 fn built(program: &Path, name: &str, arch: Arch) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     for folder in folders(program) {
@@ -107,7 +107,7 @@ fn built(program: &Path, name: &str, arch: Arch) -> Vec<PathBuf> {
     paths
 }
 
-/// One that an earlier build left may not understand this program.
+/// The newest one: a program of an earlier build may be incompatible.
 fn newest(paths: Vec<PathBuf>) -> Option<PathBuf> {
     let times = paths.into_iter().filter_map(|path| {
         let file = path.metadata().ok().filter(std::fs::Metadata::is_file)?;

@@ -11,17 +11,17 @@ use crate::error::{LabError, Result};
 /// A connection to a monitor.
 pub(crate) struct Monitor {
     channel: Channel,
-    /// Bytes after the last whole line.
+    /// Bytes of an incomplete line.
     rest: Vec<u8>,
 }
 
-/// How long an answer may take.
+/// Max time for an answer.
 const ANSWER: Duration = Duration::from_secs(20);
-/// How long saving and loading may take.
+/// Max time for saving and loading.
 const MIGRATION: Duration = Duration::from_secs(120);
 
 impl Monitor {
-    /// Shakes hands.
+    /// Negotiates capabilities.
     pub(crate) fn open(channel: Channel) -> Result<Self> {
         let mut monitor = Self { channel, rest: Vec::new() };
         monitor.channel.patience.set(Some(ANSWER));
@@ -30,17 +30,17 @@ impl Monitor {
         Ok(monitor)
     }
 
-    /// Stops the machine's processors.
+    /// Stops the machine's CPUs.
     pub(crate) fn stop(&mut self) -> Result<()> {
         self.ask("stop", &json!({})).map(drop)
     }
 
-    /// Lets them continue.
+    /// Resumes the machine's CPUs.
     pub(crate) fn go_on(&mut self) -> Result<()> {
         self.ask("cont", &json!({})).map(drop)
     }
 
-    /// Whether they execute.
+    /// Whether the machine runs.
     pub(crate) fn is_running(&mut self) -> Result<bool> {
         let answer = self.ask("query-status", &json!({}))?;
         Ok(answer.get("status").and_then(Value::as_str) == Some("running"))
@@ -51,7 +51,7 @@ impl Monitor {
         self.ask("quit", &json!({})).map(drop)
     }
 
-    /// Saves the state of a stopped machine, less its memory, which is in a file already.
+    /// Saves the state of a stopped machine, without its memory, which is in a file already.
     pub(crate) fn save(&mut self, path: &str) -> Result<()> {
         self.keep_memory()?;
         self.ask("migrate", &json!({ "uri": format!("exec:cat > {}", quoted(path)) }))?;
@@ -65,7 +65,7 @@ impl Monitor {
         self.until("query-status", "paused", "internal-error")
     }
 
-    /// Has a command of QEMU's done; what it answers.
+    /// Runs a QEMU command; returns the answer.
     pub(crate) fn command(&mut self, command: &str, arguments: &Value) -> Result<Value> {
         self.ask(command, arguments)
     }
@@ -107,7 +107,7 @@ impl Monitor {
             if let Some(error) = answer.get("error") {
                 return Err(LabError::Monitor(format!("{command}: {error}")));
             }
-            // Anything else is an event.
+            // Skips events.
         }
     }
 
@@ -132,7 +132,7 @@ fn failed(error: &std::io::Error) -> LabError {
     LabError::Monitor(error.to_string())
 }
 
-/// A word for the shell that QEMU runs.
+/// Quotes a path for the shell that QEMU runs.
 fn quoted(path: &str) -> String {
     format!("'{}'", path.replace('\'', r"'\''"))
 }

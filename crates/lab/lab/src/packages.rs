@@ -15,26 +15,26 @@ use crate::error::{LabError, Result, last_lines};
 pub(crate) struct PackageSet {
     /// Debian's name of the architecture.
     pub(crate) architecture: &'static str,
-    /// What is wanted; what these need comes with them.
+    /// Requested packages; their dependencies are added.
     pub(crate) names: Vec<&'static str>,
 }
 
-/// Called with each step as it begins.
+/// Called at the begin of each step.
 pub(crate) type ProgressFn<'a> = &'a dyn Fn(&str);
 
-/// Marks a folder as complete; holds the files the packages came in.
+/// Marks a folder as complete; contains the names of the package files.
 const COMPLETE: &str = ".complete";
 
-/// Part of a folder's name: those from before hold another QEMU.
+/// Part of the folder's key: older folders have another QEMU.
 const WHICH_QEMU: &[u8] = b"QEMU from backports, which lacks two known bugs";
 
-/// The emulator that has them.
+/// The emulator with the bugs.
 const QEMU: &str = "usr/bin/qemu-system-x86_64";
 
-/// What downloads and unpacked packages take, rounded up.
+/// Disk space for downloads and unpacked packages, rounded up.
 const ROOM_BYTES: u64 = 1 << 30;
 
-/// Parts of packages that nothing in a lab reads, and that are most of their files.
+/// Parts of packages that the lab never reads, although they contain most files.
 const UNUSED: [&str; 6] = [
     "usr/share/doc",
     "usr/share/man",
@@ -45,7 +45,7 @@ const UNUSED: [&str; 6] = [
 ];
 
 impl PackageSet {
-    /// The folder with the unpacked packages; fetched unless it is there.
+    /// The folder of the unpacked packages; fetched unless it exists.
     pub(crate) fn unpacked(
         &self,
         cache: &Cache,
@@ -64,7 +64,7 @@ impl PackageSet {
             return Err(LabError::missing(format!("{names} ({})", self.architecture), mend));
         }
         cache.need_room(ROOM_BYTES)?;
-        // What an interrupted run left.
+        // Left by an interrupted run.
         remove(&folder)?;
         let apt = Apt::set_up(cache, self.architecture)?;
         progress("reading the list of packages");
@@ -95,7 +95,7 @@ impl PackageSet {
     }
 }
 
-/// Whether a folder is one of unpacked packages.
+/// Whether a folder contains unpacked packages.
 pub(crate) fn is_unpacked(folder: &Path) -> bool {
     folder.join(COMPLETE).exists()
 }
@@ -111,7 +111,7 @@ fn mark_complete(folder: &Path, files: &[PathBuf]) -> Result<()> {
     write(&folder.join(COMPLETE), &(names.join("\n") + "\n"))
 }
 
-/// Runs a program to its end, quietly, for what it prints; its last words are in the error.
+/// Runs a program to its end and returns its output; an error has the end of its messages.
 pub(crate) fn run(command: &mut Command, mend: &str) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {

@@ -1,5 +1,5 @@
-//! The processes of a lab, found by what is on their command lines, so that none is missed
-//! whatever became of who started them.
+//! The processes of a lab, found by their command lines, so that none is missed even if the program that started them
+//! is gone.
 
 use std::fs;
 use std::path::Path;
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
-/// How long a killed process may take to be gone.
+/// Max time for a killed process to disappear.
 const DYING: Duration = Duration::from_secs(10);
 
-/// The processes that were started with sockets in this folder.
+/// The processes with sockets in this folder.
 pub(crate) fn of_run(run: &Path) -> Vec<Pid> {
-    // As QEMU's command line has it: a comma is two.
+    // QEMU's command line escapes a comma as two.
     let socket = format!("path={}/", run.display().to_string().replace(',', ",,"));
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
@@ -24,21 +24,21 @@ fn mentions(number: i32, text: &str) -> bool {
     line.split(|&byte| byte == 0).any(|word| String::from_utf8_lossy(word).contains(text))
 }
 
-/// Whether a process is there.
+/// Whether a process runs.
 pub(crate) fn is_alive(pid: Pid) -> bool {
-    // A child of this process that ended stays as a zombie, which has no command line.
+    // An ended child of this process stays as a zombie, which has no command line.
     test_kill_process(pid).is_ok()
         && fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero()))
             .is_ok_and(|line| !line.is_empty())
 }
 
-/// Waits until all are gone; kills those that are not after `patience`.
+/// Waits until all have ended; kills the remaining ones after `patience`.
 pub(crate) fn end(pids: &[Pid], patience: Duration) {
     if wait(pids, patience) {
         return;
     }
     for &pid in pids {
-        // Fails when it has just ended.
+        // Fails if it has just ended.
         let _ = kill_process(pid, Signal::KILL);
     }
     wait(pids, DYING);

@@ -1,4 +1,4 @@
-//! Recordings of a lab's level 1 by hyperscope, one after the other, while something else has the lab at work.
+//! Records a lab's level 1 with hyperscope, repeatedly, while other programs keep the lab busy.
 
 use std::fs;
 use std::path::Path;
@@ -8,17 +8,17 @@ use crate::hyperscope_recorder::{self, HyperscopeRecording};
 use crate::lab::Lab;
 use crate::scenario::Record;
 
-/// A recording that runs.
+/// A running recording.
 pub struct LabRecording {
     lab: Lab,
     recording: HyperscopeRecording,
 }
 
 impl Lab {
-    /// Puts hyperscope into level 1, so that it can be recorded.
+    /// Copies hyperscope to level 1, so that it can be recorded.
     ///
     /// # Errors
-    /// When hyperscope doesn't run there, or level 1 doesn't answer.
+    /// When hyperscope does not run there, or level 1 does not answer.
     pub fn prepare_recordings(&self) -> Result<()> {
         let arch = self.description()?.arch;
         if hyperscope_recorder::can_run(self, arch, &Record::of_host())? {
@@ -28,10 +28,11 @@ impl Lab {
         }
     }
 
-    /// Begins to record level 1, after [`prepare_recordings`](Self::prepare_recordings), as `hyperscope record` does where nothing is asked for.
+    /// Starts recording level 1 with the default events of `hyperscope record`, after
+    /// [`prepare_recordings`](Self::prepare_recordings).
     ///
     /// # Errors
-    /// When it doesn't begin.
+    /// When the recording does not begin.
     pub fn begin_recording(&self) -> Result<LabRecording> {
         let recording = HyperscopeRecording::begin(self, &Record::of_host())?;
         Ok(LabRecording { lab: self.clone(), recording })
@@ -39,7 +40,7 @@ impl Lab {
 }
 
 impl LabRecording {
-    /// Ends it, and brings its session out into a folder that is made.
+    /// Ends it, and copies its session to a new folder.
     ///
     /// # Errors
     /// When the recorder fails, or a file can't be written.

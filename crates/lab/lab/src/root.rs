@@ -1,4 +1,4 @@
-//! A file tree with programs in it: unpacked packages, or a system's own.
+//! A file tree with programs: unpacked packages, or this system's.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -10,7 +10,7 @@ use crate::elf::{self, Needs};
 use crate::error::{LabError, Result};
 use crate::packages;
 
-/// Where programs are looked for.
+/// Folders to search for programs.
 const PROGRAM_FOLDERS: [&str; 8] = [
     "usr/bin",
     "bin",
@@ -30,7 +30,7 @@ pub(crate) struct Root {
 }
 
 impl Root {
-    /// The tree below a folder.
+    /// The file tree at a path.
     pub(crate) fn new(path: PathBuf, arch: Arch) -> Self {
         Self { path, arch }
     }
@@ -40,7 +40,7 @@ impl Root {
             .ok_or_else(|| self.missing(name))
     }
 
-    /// The first of these files of programs' data that is there: its path below /usr/share, and the whole.
+    /// The first of these data files that exists: its path below /usr/share, and its full path.
     pub(crate) fn data<'a>(&self, names: &[&'a str]) -> Result<(&'a str, PathBuf)> {
         let found = names
             .iter()
@@ -78,8 +78,7 @@ impl Root {
         LabError::missing(format!("{what} in {}", self.path.display()), mend)
     }
 
-    /// All files a program needs to run elsewhere, itself not among them: where they belong, and
-    /// where they are.
+    /// All files that a program needs to run elsewhere, except for itself: destination and source.
     pub(crate) fn closure(&self, program: &Path) -> Result<BTreeMap<String, PathBuf>> {
         let mut files = BTreeMap::new();
         let mut open = vec![program.to_owned()];
@@ -100,7 +99,7 @@ impl Root {
         Ok(files)
     }
 
-    /// A library by its name, looked for in these folders first.
+    /// Finds a library by name; searches these folders first.
     pub(crate) fn library(&self, name: &str, first: &[PathBuf]) -> Result<PathBuf> {
         let triplet = self.arch.triplet();
         let usual = [
@@ -111,12 +110,12 @@ impl Root {
             "lib64".into(),
         ];
         let places = first.iter().cloned().chain(usual.iter().map(|folder| self.path.join(folder)));
-        // A link to an absolute path leads out of the tree.
+        // Skips links to absolute paths, which leave the tree.
         let mut found = places.map(|folder| folder.join(name)).filter(|path| path.is_file());
         found.next().ok_or_else(|| self.missing(name))
     }
 
-    /// How this tree's programs run on this machine: with their own loader and libraries.
+    /// The command prefix that runs this tree's programs on this machine, with their own loader and libraries.
     pub(crate) fn command_prefix(&self, program: &Path) -> Result<Vec<String>> {
         let mut words = Vec::new();
         if self.path != Path::new("/")
@@ -137,12 +136,12 @@ impl Root {
         Ok(words)
     }
 
-    /// QEMU's folder of loadable parts.
+    /// QEMU's folder of loadable modules.
     pub(crate) fn qemu_modules(&self) -> PathBuf {
         self.path.join("usr/lib").join(self.arch.triplet()).join("qemu")
     }
 
-    /// The tree's own path of a file in it.
+    /// The path of the tree.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -161,7 +160,7 @@ fn folders(needs: &Needs, file: &Path) -> Vec<PathBuf> {
 /// A kernel and its modules.
 #[derive(Clone, Debug)]
 pub(crate) struct Kernel {
-    /// The image QEMU starts.
+    /// The image that QEMU starts.
     pub(crate) image: PathBuf,
     /// The folder /lib/modules/RELEASE.
     pub(crate) modules: PathBuf,

@@ -1,4 +1,4 @@
-//! Runs scenarios: does their steps in a lab, records, brings the recordings out with the truth.
+//! Runs scenarios: executes their steps in a lab, records, and copies out the recordings and the truth.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -20,16 +20,16 @@ use crate::session::command;
 use crate::trace_cmd::TraceCmd;
 use crate::up::{ProgressFn, Step as UpStep};
 
-/// How long one command of a scenario may take.
+/// Max time for one command of a scenario.
 const COMMAND: Duration = Duration::from_secs(600);
-/// Where a guest has the module that reports to its host by hypercall, once it was copied there.
+/// Path in the guest of the module that reports to its host by hypercall, after it was copied there.
 pub const MODULE: &str = "/lab/hyperscope_guest.ko";
-/// How long a machine may take to shut down.
+/// Max time for a machine to shut down.
 const SHUT_DOWN: Duration = Duration::from_secs(60);
 
 impl Lab {
-    /// Runs a scenario in this lab, which is up and fits it, and writes a session to a folder:
-    /// recordings, `session.json` and `truth.json`.
+    /// Runs a scenario in this lab, which is up and fits it, and writes a session to a folder: recordings,
+    /// `session.json` and `truth.json`.
     ///
     /// # Errors
     /// When a step fails, or a file can't be written.
@@ -54,7 +54,7 @@ impl Lab {
         let mut truth = scenario.truth.clone();
         run.recorder = Some(&mut recording);
         let done = self.steps(&mut run, &scenario.steps, &mut truth);
-        // Ended in any case: it would run for ever.
+        // Always ends the recording, which would otherwise run forever.
         progress("writing the recording".into());
         let files = recording.end(self, &scenario.record);
         done?;
@@ -64,10 +64,10 @@ impl Lab {
         Ok(truth)
     }
 
-    /// Puts the module that reports to the host by hypercall into the guest of a level, as [`MODULE`].
+    /// Copies the module that reports to the host by hypercall to the guest of a level, as [`MODULE`].
     ///
     /// # Errors
-    /// When it was not built for the guest's kernel, or the guest doesn't answer.
+    /// When it was not built for the guest's kernel, or the guest does not answer.
     pub fn put_module(&self, level: u8) -> Result<()> {
         let mut session = self.session(level)?;
         let output = session.output(&command(&["uname", "-r"], COMMAND))?;
@@ -108,7 +108,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Runs a command that must succeed; what it says must be found.
+    /// Runs a command that must succeed; its output tells what the recording must contain.
     fn run_step(&self, run: &RunStep) -> Result<Vec<Truth>> {
         let words: Vec<&str> = run.argv.iter().map(String::as_str).collect();
         let mut session = self.session(run.level)?;
@@ -145,10 +145,10 @@ impl Lab {
         Ok(())
     }
 
-    /// Starts level 2 as described, in place of the one that is up: that one's QEMU is ended, as by a power failure.
+    /// Starts level 2 with another description, instead of the running one, whose QEMU is killed as in a power failure.
     ///
     /// # Errors
-    /// When level 1 doesn't answer, or the guest doesn't boot.
+    /// When level 1 does not answer, or the guest does not boot.
     pub fn replace_guest(&self, description: &Description) -> Result<()> {
         let qemu = description.arch.qemu();
         let script = format!(
@@ -158,13 +158,13 @@ impl Lab {
         self.start_level(description, 2)
     }
 
-    /// Starts a machine that is not up, and keeps that it is.
+    /// Starts a machine, and notes that it is up.
     fn start_level(&self, description: &Description, level: u8) -> Result<()> {
         self.start_guest(description, level)?;
         Description { started: level, ..description.clone() }.write(self.run_folder())
     }
 
-    /// Shuts a machine down, and keeps that it is not up.
+    /// Shuts a machine down, and notes that it is not up.
     fn shut_down(&self, level: u8) -> Result<()> {
         let mut exec = command(&["sh", "-c", "sync; reboot -f"], SHUT_DOWN);
         exec.detach_to = Some("/tmp/shut-down.log".into());
@@ -178,16 +178,16 @@ impl Lab {
     }
 }
 
-/// What steps are done with.
+/// Context of the steps.
 struct ScenarioRun<'d> {
     description: &'d Description,
     /// A guest that starts gets the module that reports to its host by hypercall.
     module: bool,
-    /// Who records meanwhile.
+    /// The running recorder.
     recorder: Option<&'d mut Recorder>,
 }
 
-/// Why something can't be recorded that only hyperscope records.
+/// The error of a recording that only hyperscope supports.
 fn missing(what: &str, arch: Arch, record: &Record) -> LabError {
     let why = if record.has_guest() && machine_programs::agent(arch).is_none() {
         "and the guest's agent, which it needs, is missing next to it"
@@ -197,7 +197,7 @@ fn missing(what: &str, arch: Arch, record: &Record) -> LabError {
     LabError::Usage(format!("{what}, {why}"))
 }
 
-/// Who records: hyperscope, unless it doesn't run there.
+/// The recorder: hyperscope, unless it does not run there.
 enum Recorder {
     Hyperscope(HyperscopeRecording),
     TraceCmd(TraceCmd),
@@ -219,7 +219,7 @@ impl Recorder {
         }
     }
 
-    /// Has a guest that booted recorded; trace-cmd can't.
+    /// Starts recording a guest that has booted; trace-cmd does not support this.
     fn take_guest(&mut self, lab: &Lab) -> Result<()> {
         match self {
             Self::Hyperscope(recording) => recording.take_guest(lab),
@@ -227,7 +227,7 @@ impl Recorder {
         }
     }
 
-    /// Ends the recording; files in level 1, and their names outside.
+    /// Ends the recording; returns files in level 1, and their names outside.
     fn end(self, lab: &Lab, record: &Record) -> Result<Vec<(String, &'static str)>> {
         match self {
             Self::Hyperscope(recording) => recording.end(lab),
@@ -236,7 +236,7 @@ impl Recorder {
     }
 }
 
-/// Writes `session.json`; what a recorder wrote of itself stays in it.
+/// Writes `session.json`, but keeps the recorder's part of it.
 fn write_session(scenario: &Scenario, to: &Path) -> Result<()> {
     let recorded = Session::read(to).ok().and_then(|session| session.recorded);
     let mut machines = vec![Machine::host()];

@@ -1,4 +1,4 @@
-//! Scenarios as data: which machines, what is recorded, what they do, what must be found.
+//! Scenarios as data: the machines, what to record, the steps, and what the recording must contain.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::description::Description;
 use crate::error::{LabError, Result};
 use crate::machine::{Board, Net};
 
-/// The scenarios that come with the lab, with their names.
+/// The bundled scenarios, by name.
 const BUNDLED: &[(&str, &str)] = &[
     ("idle", include_str!("../scenarios/idle.toml")),
     ("virtio", include_str!("../scenarios/virtio.toml")),
@@ -33,36 +33,36 @@ const BUNDLED: &[(&str, &str)] = &[
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// Its name; that of its file.
+    /// Its name, the name of its file.
     #[serde(skip)]
     pub name: String,
-    /// What happens in it, in a sentence.
+    /// A summary in one sentence.
     pub summary: String,
-    /// How many machines there are, one inside the other.
+    /// Number of machines, one inside the other.
     pub levels: u8,
-    /// How many of them are up when it begins; unset: all.
+    /// Number of machines that are up at the begin; `None`: all.
     started: Option<u8>,
-    /// How much of its time an instruction takes, in ns; level 1 has one processor then.
+    /// Virtual time per instruction, in ns; level 1 then has one CPU.
     instruction_ns: Option<u32>,
-    /// What level 1's emulated processor has beyond the usual, by QEMU's names.
+    /// Extra CPU features of emulated level 1, by QEMU's names.
     #[serde(default)]
     processor: String,
-    /// What its guest has beyond the usual.
+    /// Differences of the guest from the default.
     #[serde(default)]
     guest: GuestChanges,
     pub(crate) record: Record,
-    /// What is done before the recording begins.
+    /// Steps before the recording begins.
     #[serde(default)]
     pub(crate) before: Vec<Step>,
-    /// What is done while it is recorded.
+    /// Steps during the recording.
     #[serde(default, rename = "step")]
     pub(crate) steps: Vec<Step>,
-    /// What must be found in the recording, in addition to what the steps report.
+    /// What the recording must contain, in addition to what the steps report.
     #[serde(default)]
     pub(crate) truth: Vec<Truth>,
 }
 
-/// What a guest has beyond the usual.
+/// Differences of a guest from the default.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GuestChanges {
@@ -71,54 +71,54 @@ struct GuestChanges {
     net: Option<Net>,
     disk_mib: Option<u32>,
     shm_mib: Option<u32>,
-    /// What stands on its kernel's command line beyond the usual.
+    /// Extra kernel command line arguments.
     #[serde(default)]
     append: String,
-    /// The module that reports to the host by hypercall is copied there, and not loaded yet.
+    /// Copies the module that reports to the host by hypercall to the guest, without loading it.
     #[serde(default)]
     module: bool,
 }
 
-/// The system of events that trace-cmd has probes in.
+/// The event system of trace-cmd's probes.
 pub(crate) const PROBES: &str = "kprobes";
 
-/// What is recorded: level 1, and its guest where events of that are named.
+/// What to record: level 1, and its guest if guest events are given.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Record {
     /// Events and event systems of level 1.
     pub(crate) events: Vec<String>,
-    /// Those of level 2.
+    /// Events and event systems of level 2.
     #[serde(default)]
     pub(crate) guest_events: Vec<String>,
-    /// What level 2 has recorded since it booted is taken, as its kernel's command line says.
+    /// Fetch the boot recording of level 2, which its kernel command line started.
     #[serde(default)]
     pub(crate) guest_boot: bool,
-    /// How long its events stay in its kernel at most.
+    /// Max time that events stay in the guest kernel's buffer.
     pub(crate) guest_flush_ms: Option<u32>,
-    /// Whether what the guest's module stores in the memory that it shares is recorded, too.
+    /// Also record the frames that the guest's module stores in shared memory.
     #[serde(default)]
     pub(crate) guest_module: bool,
-    /// Whether hypercalls of level 2 are collected in level 1.
+    /// Collect hypercalls of level 2 in level 1.
     #[serde(default)]
     pub(crate) hypercalls: bool,
-    /// How often a second what level 1's processors run is sampled.
+    /// Samples per second of level 1's CPUs.
     pub(crate) sample_hz: Option<u32>,
-    /// How often a second what level 2's processors run is sampled there.
+    /// Samples per second of level 2's CPUs, taken there.
     pub(crate) guest_sample_hz: Option<u32>,
-    /// Sets of probes of level 2's agent.
+    /// Probe sets of level 2's agent.
     #[serde(default)]
     pub(crate) guest_probes: Vec<String>,
-    /// Functions of level 1's kernel to set probes on.
+    /// Functions of level 1's kernel to probe.
     #[serde(default)]
     pub(crate) probes: Vec<String>,
-    /// The kernel's buffer for each processor.
+    /// Size of each CPU's buffer in the kernel.
     #[serde(default = "usual_buffer_kib")]
     pub(crate) buffer_kib: u32,
 }
 
 impl Record {
-    /// Level 1 alone, with the events that are recorded where none are named.
+    /// Only level 1, with the default events.
     pub(crate) fn of_host() -> Self {
         Self {
             events: Vec::new(),
@@ -146,7 +146,7 @@ fn usual_buffer_kib() -> u32 {
     20_000
 }
 
-/// One thing that is done.
+/// A step of a scenario.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Step {
@@ -156,14 +156,10 @@ pub(crate) enum Step {
     Start { level: u8 },
     /// Shut a machine down, and wait until its QEMU has ended.
     ShutDown { level: u8 },
-    /// Have level 2, which booted meanwhile, recorded: what its kernel recorded by itself, and what
-    /// comes.
+    /// Record level 2, which booted meanwhile: its boot recording, and its further events.
     TakeGuest,
     /// Do nothing.
-    Wait {
-        /// How long.
-        seconds: u64,
-    },
+    Wait { seconds: u64 },
 }
 
 /// A command.
@@ -175,7 +171,7 @@ pub(crate) struct RunStep {
     pub(crate) arch: Option<Arch>,
     /// The program and its arguments.
     pub(crate) argv: Vec<String>,
-    /// Whether it prints what must be found: a line of JSON for each kind of event.
+    /// Whether it prints what the recording must contain: a line of JSON for each kind of event.
     #[serde(default)]
     pub(crate) truth: bool,
 }
@@ -184,13 +180,13 @@ impl Scenario {
     /// The bundled scenarios.
     ///
     /// # Errors
-    /// When one of them makes no sense.
+    /// When one of them is invalid.
     pub fn bundled() -> Result<Vec<Self>> {
         BUNDLED.iter().map(|(name, text)| Self::parse(name, text)).collect()
     }
 
-    /// Has what level 1 runs sampled, too, HZ times a second. Only hyperscope samples, which names probes
-    /// otherwise than scenarios do: they are left out, and what is expected of them.
+    /// Also samples level 1's CPUs, HZ times per second. Only hyperscope samples, and it names probes differently from
+    /// scenarios: the probes and their expectations are removed.
     pub fn sample(&mut self, hz: u32) {
         self.record.sample_hz = Some(hz);
         self.record.probes.clear();
@@ -199,10 +195,10 @@ impl Scenario {
         self.truth.retain(|truth| !is_probe(&truth.key));
     }
 
-    /// A bundled scenario by its name, or one in a file.
+    /// A bundled scenario by its name, or one from a file.
     ///
     /// # Errors
-    /// When there is neither, or it makes no sense.
+    /// When there is neither, or it is invalid.
     pub fn find(name: &str) -> Result<Self> {
         if let Some((name, text)) = BUNDLED.iter().find(|(bundled, _)| *bundled == name) {
             return Self::parse(name, text);
@@ -226,7 +222,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Whether it starts machines or shuts them down: then it is no guest in somebody's lab.
+    /// Whether it starts machines or shuts them down: then it must not run in a user's lab.
     #[must_use]
     pub fn changes_machines(&self) -> bool {
         let changes = |step: &Step| matches!(step, Step::Start { .. } | Step::ShutDown { .. });
@@ -238,14 +234,14 @@ impl Scenario {
         self.guest.module
     }
 
-    /// The lab that it runs in.
+    /// The lab that it needs.
     #[must_use]
     pub fn description(&self, arch: Arch) -> Description {
         let mut lab = Description::new(arch, self.levels);
         lab.started = self.started.unwrap_or(self.levels);
         lab.instruction_ns = self.instruction_ns;
         lab.processor.clone_from(&self.processor);
-        // QEMU stands still with more where instructions are counted.
+        // QEMU hangs with more CPUs if instructions are counted.
         lab.cpus = self.instruction_ns.map_or(lab.cpus, |_| 1);
         lab.guest.board = self.guest.board.unwrap_or(lab.guest.board);
         lab.guest.cpus = self.guest.cpus.unwrap_or(lab.guest.cpus);

@@ -1,4 +1,4 @@
-//! A session with a machine's command server: run commands, move files, reach its guests.
+//! A session with a machine's command server: runs commands, copies files, reaches guests.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -23,11 +23,11 @@ pub struct Session {
     lock: Option<Lock>,
 }
 
-/// Where a command's outputs go.
+/// Receivers of a command's output.
 pub struct Outputs<'a> {
-    /// Given its standard output as it comes.
+    /// Gets its standard output as it arrives.
     pub stdout: &'a mut dyn FnMut(&[u8]),
-    /// Given its standard error as it comes.
+    /// Gets its standard error as it arrives.
     pub stderr: &'a mut dyn FnMut(&[u8]),
 }
 
@@ -55,7 +55,7 @@ pub struct Input {
     writer: Arc<Mutex<Box<dyn Write + Send>>>,
 }
 
-/// What a command that ran to its end has said.
+/// Output of a finished command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandOutput {
     pub ended: Ended,
@@ -65,14 +65,13 @@ pub struct CommandOutput {
     pub stderr: Vec<u8>,
 }
 
-/// How long an answer may take that needs no work.
+/// Max time for an answer that needs no work.
 const ANSWER: Duration = Duration::from_secs(20);
-/// How long a recorder may take to begin or to end: in an emulated guest of a guest it sets and resets filters for
-/// minutes.
+/// Max time for a recorder to begin or end: in an emulated nested guest, it sets and resets filters for minutes.
 const EDGE: Duration = Duration::from_secs(300);
 
 impl Session {
-    /// Opens a session over a channel; a machine that still boots answers when it is up.
+    /// Opens a session over a channel; a booting machine answers when it is up.
     pub(crate) fn open(level: u8, mut channel: Channel, wait: Duration) -> Result<Self> {
         channel.patience.set(Some(wait));
         let number = session_number();
@@ -106,7 +105,7 @@ impl Session {
     /// Runs a command to its end.
     ///
     /// # Errors
-    /// When it can't be started, or the machine doesn't answer.
+    /// When it can't be started, or the machine does not answer.
     pub fn exec(&mut self, exec: &Exec, outputs: &mut Outputs<'_>) -> Result<Ended> {
         self.start(exec)?;
         self.follow(outputs)
@@ -129,13 +128,12 @@ impl Session {
     /// # Errors
     /// When the channel fails.
     pub fn start(&mut self, exec: &Exec) -> Result<()> {
-        // The server keeps the time; this is for a server that is gone.
+        // The server enforces the timeout; this one is for a server that is gone.
         self.patience.set(exec.timeout_ms.map(|ms| Duration::from_millis(ms) + ANSWER));
         self.send(&Message::Exec(exec.clone()))
     }
 
-    /// The started recorder is to begin or to end, and has limited time for it: a machine that hangs never says that
-    /// it did.
+    /// Limits the time for the started recorder to begin or end: a machine that hangs never reports it.
     pub(crate) fn limit(&self) {
         self.patience.set(Some(EDGE));
     }
@@ -144,10 +142,10 @@ impl Session {
         self.patience.set(None);
     }
 
-    /// Takes in the next thing that the started command does; its end, when that is it.
+    /// Handles the next output of the started command; returns its end, if that is it.
     ///
     /// # Errors
-    /// When it could not be started, or the machine doesn't answer.
+    /// When it could not be started, or the machine does not answer.
     pub fn attend(&mut self, outputs: &mut Outputs<'_>) -> Result<Option<Ended>> {
         match self.receive()? {
             Message::Stdout(bytes) => (outputs.stdout)(&bytes),
@@ -161,7 +159,7 @@ impl Session {
         Ok(None)
     }
 
-    /// Runs a command and keeps what it says.
+    /// Runs a command and returns its output.
     ///
     /// # Errors
     /// As [`Session::exec`].
@@ -175,7 +173,7 @@ impl Session {
         Ok(CommandOutput { ended, stdout, stderr })
     }
 
-    /// Runs a command that must succeed; its standard output.
+    /// Runs a command that must succeed; returns its standard output.
     ///
     /// # Errors
     /// As [`Session::exec`], and when the command fails.
@@ -247,7 +245,7 @@ impl Session {
     fn receive(&mut self) -> Result<Message> {
         match labguest::wire::read(&mut self.reader) {
             Ok(Message::Failed(text)) => Err(LabError::Refused { level: self.level, text }),
-            // The server took this client for gone, and greets the next one.
+            // The server assumed that this client had left, and greets the next one.
             Ok(Message::Ready(_)) => Err(self.broken(FrameError::Closed)),
             Ok(message) => Ok(message),
             Err(source) => Err(self.broken(source)),
@@ -306,7 +304,7 @@ fn send(writer: &Mutex<Box<dyn Write + Send>>, message: &Message) -> std::io::Re
     labguest::wire::write(&mut *writer, message)
 }
 
-/// A number that no other session on the same port had.
+/// A number that no other session on the same port has had.
 fn session_number() -> u64 {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());

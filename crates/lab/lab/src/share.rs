@@ -1,4 +1,4 @@
-//! A folder of this system that level 1 mounts: a program serves it (virtiofs).
+//! A folder of this system that level 1 mounts by virtiofs.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -12,11 +12,11 @@ use crate::machine;
 use crate::root::Root;
 use crate::session::Session;
 
-/// The program; it needs root.
+/// The server; it needs root.
 const PROGRAM: &str = "virtiofsd";
-/// How long it may take to begin.
+/// Max time for it to start.
 const BEGINNING: Duration = Duration::from_secs(10);
-/// Where level 1 has the folder.
+/// The mount point in level 1.
 const PLACE: &str = "/share";
 
 /// Serves a folder for a lab that is about to start.

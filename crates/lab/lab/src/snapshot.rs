@@ -15,15 +15,15 @@ use crate::session::Session;
 use crate::start::SHORT;
 use crate::up::ProgressFn;
 
-/// How many snapshots are kept: each takes half a gigabyte and more.
+/// Max snapshots to keep: each takes half a gigabyte or more.
 const KEPT: usize = 6;
-/// The state of a saved lab, less its memory.
+/// The state of a saved lab, without its memory.
 const STATE: &str = "state";
 /// Its memory.
 const RAM: &str = "ram";
 
 impl Lab {
-    /// Loads the lab's snapshot; makes it first unless there is one.
+    /// Loads the lab's snapshot; makes it first if there is none.
     pub(crate) fn boot_or_load(
         &self,
         artifacts: &BootArtifacts,
@@ -40,7 +40,7 @@ impl Lab {
         cache::keep_newest(&self.cache().folder("snapshots")?, STATE, KEPT)?;
         let loaded = self.load_snapshot(artifacts, description, &folder, report);
         if loaded.is_err() {
-            // Not kept to fail again. The error is what matters.
+            // Removed, so that it does not fail again. The original error matters.
             let _ = fs::remove_dir_all(&folder);
         }
         loaded
@@ -66,7 +66,7 @@ impl Lab {
         let ram = unfinished.join(RAM).display().to_string();
         self.boot(artifacts, description, Memory::File(ram), report)?;
         self.step(report, "saving a snapshot", || {
-            // Guests first: none of their processors is inside a guest when its machine is saved.
+            // Guests first, so that no vCPU is inside a guest when its machine is saved.
             for level in (2..=description.started).rev() {
                 self.monitor(level)?.stop()?;
             }
@@ -80,7 +80,7 @@ impl Lab {
         })
     }
 
-    /// Starts the lab from a snapshot, which stays as it is.
+    /// Starts the lab from a snapshot, which stays unchanged.
     fn load_snapshot(
         &self,
         artifacts: &BootArtifacts,
@@ -107,7 +107,7 @@ impl Lab {
     }
 }
 
-/// Sets a machine's clock: a saved one still has the time it was saved at.
+/// Sets a machine's clock, which still has the time of the snapshot.
 fn set_clock(session: &mut Session) -> Result<()> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
     session.check(&["date", "-s", &format!("@{now}")], SHORT).map(drop)

@@ -1,9 +1,9 @@
-//! Has QEMU's emulator read instructions again where a processor goes in circles over one that its kernel has patched
-//! meanwhile: docs/lab.md, "When a machine hangs".
+//! Makes QEMU's emulator translate instructions again if a CPU loops over one that its kernel has patched meanwhile:
+//! docs/lab.md, "When a machine hangs".
 //!
-//! Linux writes a breakpoint over an instruction while it patches it. The emulator can keep its translation of that
-//! breakpoint though memory holds an instruction again, and the processor takes it for ever. Any write to that memory
-//! ends this, also one that changes nothing.
+//! Linux writes a breakpoint over an instruction while it patches it. The emulator may keep its translation of that
+//! breakpoint although memory has an instruction again, and the CPU takes the breakpoint forever. Any write to that
+//! memory ends this, even one that changes nothing.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,31 +18,31 @@ use crate::error::{LabError, Result};
 use crate::lab::Lab;
 use crate::monitor::Monitor;
 
-/// How often a processor is looked at, and how long it is left alone between.
+/// Number of looks at each CPU, and the time between them.
 const LOOKS: usize = 10;
 const BETWEEN: Duration = Duration::from_millis(100);
-/// Looks that find a processor at one address before that is read again.
+/// Min number of looks that find a CPU at one address before its code is translated again.
 const MIN_SIGHTINGS: usize = 2;
-/// How long QEMU's debugger may take to answer.
+/// Max time for QEMU's gdb stub to answer.
 const ANSWER: Duration = Duration::from_secs(5);
-/// Bytes of an answer that are read at most.
+/// Max size of an answer.
 const MAX_ANSWER: usize = 256;
 
-/// What a processor is at.
+/// The position of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct At {
     address: u64,
-    /// It executes its kernel: it doesn't wait, and no program runs.
+    /// It executes kernel code: it is not idle, and no program runs.
     in_kernel: bool,
 }
 
-/// Reads again what the processors of level 1 go in circles over, if any does: how many instructions.
+/// Renews the instructions over which CPUs of level 1 loop, if any; returns their number.
 ///
 /// # Errors
-/// When the machine's monitor or debugger doesn't answer.
+/// When the machine's monitor or gdb stub does not answer.
 pub(crate) fn renew(lab: &Lab, cpus: u32) -> Result<usize> {
     let mut monitor = lab.monitor(1)?;
-    // A stopped processor stays where it is.
+    // A stopped CPU stays where it is.
     if !monitor.is_running()? {
         return Ok(0);
     }
@@ -54,7 +54,7 @@ pub(crate) fn renew(lab: &Lab, cpus: u32) -> Result<usize> {
     let text = format!("gdbserver unix:{},server=on,wait=off", socket.display());
     ask(&mut monitor, &text, 0)?;
     let renewed = renew_all(&socket, &circles);
-    // Whatever became of it, the machine goes on: the debugger stops it while it is connected.
+    // Always resumes the machine: the gdb stub stops it while it is connected.
     let ended = ask(&mut monitor, "gdbserver none", 0);
     monitor.go_on()?;
     let _ = std::fs::remove_file(&socket);
@@ -62,7 +62,7 @@ pub(crate) fn renew(lab: &Lab, cpus: u32) -> Result<usize> {
     renewed.and_then(|()| ended.map(|_| circles.len()))
 }
 
-/// Leaves a line next to the machine's other logs for each.
+/// Logs each one next to the machine's other logs.
 fn note(lab: &Lab, circles: &[(u32, u64)]) {
     let log = File::options().create(true).append(true).open(lab.run_folder().join("renewed.log"));
     let Ok(mut log) = log else { return };
@@ -71,7 +71,7 @@ fn note(lab: &Lab, circles: &[(u32, u64)]) {
     }
 }
 
-/// By processor, addresses that it comes back to while it neither waits nor runs a program.
+/// Addresses to which a CPU comes back while it is neither idle nor runs a program, with the CPU.
 fn circles(monitor: &mut Monitor, cpus: u32) -> Result<Vec<(u32, u64)>> {
     let mut found = Vec::new();
     for cpu in 0..cpus {
@@ -93,7 +93,7 @@ fn circles(monitor: &mut Monitor, cpus: u32) -> Result<Vec<(u32, u64)>> {
 }
 
 impl At {
-    /// From the text of QEMU's `info registers` of an x86 processor.
+    /// Parses QEMU's `info registers` of an x86 CPU.
     fn parse(text: &str) -> Option<Self> {
         let after = |name| text.split_once(name).map(|(_, rest)| rest);
         let digits = after("RIP=")?.split_whitespace().next()?;
@@ -103,7 +103,7 @@ impl At {
     }
 }
 
-/// Has QEMU do a command that its own protocol has no word for.
+/// Runs a QEMU command that QMP does not have.
 fn ask(monitor: &mut Monitor, command: &str, cpu: u32) -> Result<String> {
     let arguments = json!({ "command-line": command, "cpu-index": cpu });
     let answer = monitor.command("human-monitor-command", &arguments)?;
@@ -119,11 +119,11 @@ fn renew_all(socket: &Path, circles: &[(u32, u64)]) -> Result<()> {
     debugger.ask("D").map(drop).map_err(failed)
 }
 
-/// QEMU's debugger, in the remote protocol of GDB.
+/// QEMU's gdb stub, with GDB's remote protocol.
 struct Debugger(UnixStream);
 
 impl Debugger {
-    /// Connects; the machine stands still from then on.
+    /// Connects; this stops the machine.
     fn open(socket: &Path) -> std::io::Result<Self> {
         let stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(Some(ANSWER))?;
@@ -131,9 +131,9 @@ impl Debugger {
         Ok(Self(stream))
     }
 
-    /// Writes the byte at an address as it is. An address that can't be read any more is left alone.
+    /// Writes the byte at an address unchanged. Skips an address that can't be read any more.
     fn renew(&mut self, cpu: u32, address: u64) -> std::io::Result<()> {
-        // The protocol counts processors from 1.
+        // The protocol numbers CPUs from 1.
         self.ask(&format!("Hg{:x}", cpu.saturating_add(1)))?;
         let byte = self.ask(&format!("m{address:x},1"))?;
         let is_byte = byte.len() == 2 && byte.bytes().all(|digit| digit.is_ascii_hexdigit());
@@ -143,12 +143,12 @@ impl Debugger {
         Ok(())
     }
 
-    /// Sends a packet; the answer's text.
+    /// Sends a packet; returns the answer's text.
     fn ask(&mut self, packet: &str) -> std::io::Result<String> {
         self.0.write_all(&framed(packet))?;
         let mut answer = Vec::new();
         let mut byte = [0];
-        // `+`, `$`, the text, `#`, and two digits of its sum.
+        // `+`, `$`, the text, `#`, and two digits of its checksum.
         while !matches!(answer.as_slice(), [.., b'#', _, _]) && answer.len() < MAX_ANSWER {
             self.0.read_exact(&mut byte)?;
             answer.extend_from_slice(&byte);
@@ -160,7 +160,7 @@ impl Debugger {
     }
 }
 
-/// A packet with its sum, as the protocol has it.
+/// A packet with its checksum.
 fn framed(packet: &str) -> Vec<u8> {
     let sum = packet.bytes().fold(0_u8, u8::wrapping_add);
     format!("${packet}#{sum:02x}").into_bytes()

@@ -16,11 +16,11 @@ use crate::lab::{Lab, guest_run};
 use crate::machine::{self, Accelerator, Disk, LabMachine, Memory, SharedMemory};
 use crate::session::{Session, command};
 
-/// How long machines may take to boot; nested ones are slow in emulation.
+/// Max time for machines to boot, by level; nested ones are slow in emulation.
 pub(crate) const BOOT: [Duration; 3] =
     [Duration::from_secs(180), Duration::from_secs(300), Duration::from_secs(900)];
 
-/// How long short commands in a machine may take.
+/// Max time for short commands in a machine.
 pub(crate) const SHORT: Duration = Duration::from_secs(60);
 
 impl Lab {
@@ -91,8 +91,7 @@ impl Lab {
         })
     }
 
-    /// Whether no QEMU runs a guest any more. One whose kernel panics, or that emulation lets down, ends
-    /// without a word.
+    /// Whether no QEMU runs a guest any more. If the kernel panics or emulation fails, QEMU ends without a message.
     fn has_ended(&self, guest: &LabMachine) -> bool {
         let looked = self
             .open_session(guest.level - 1, SHORT)
@@ -101,7 +100,7 @@ impl Lab {
     }
 }
 
-/// Makes what a guest's QEMU expects on the machine below: a folder, a disk.
+/// Makes a guest's folder and disk on the machine below.
 fn prepare(below: &mut Session, guest: &LabMachine) -> Result<()> {
     let mut script = format!("rm -rf {0} && mkdir -p {0}", guest.run);
     if let Some(disk) = &guest.disk {
@@ -112,13 +111,13 @@ fn prepare(below: &mut Session, guest: &LabMachine) -> Result<()> {
     }
     if guest.shared_memory.is_some() && guest.level > 2 {
         let device = machine::shared_memory_resource().replace("resource2", "enable");
-        // A driver that the device has by then has enabled it, and the kernel lets nobody else do so.
+        // A driver may have enabled the device already; then the kernel lets nobody else do so.
         script.push_str(&format!("; [ $(cat {device}) != 0 ] || echo 1 > {device}"));
     }
     below.check(&["sh", "-c", &script], SHORT).map(drop)
 }
 
-/// Gives the tap that QEMU makes, some time after its sockets, an address.
+/// Sets the address of the tap that QEMU makes some time after its sockets.
 fn connect(below: &mut Session, level: u8) -> Result<()> {
     let (tap, address) = (machine::TAP, address(level, 1));
     let script = format!(
@@ -144,11 +143,11 @@ fn wait_for_guest(below: &mut Session, guest: &LabMachine) -> Result<()> {
     below.check(&["sh", "-c", &script], SHORT).map(drop)
 }
 
-/// A guest, as the machine below it starts it.
+/// A guest, described for the machine below it.
 pub(crate) fn guest(description: &Description, level: u8) -> LabMachine {
     let shape = &description.guest;
     let deepest = level == description.levels;
-    // Tools are in its memory twice while it boots.
+    // Tools are in its memory twice during boot.
     let most_mib = if shape.tools.is_empty() { 256 } else { 512 };
     LabMachine {
         level,
@@ -156,7 +155,7 @@ pub(crate) fn guest(description: &Description, level: u8) -> LabMachine {
         accelerator: Accelerator::Kvm,
         board: description.guest_board(),
         cpus: shape.cpus,
-        // One that hosts a guest itself has what that one needs, too.
+        // A machine that hosts a guest needs memory for it, too.
         memory_mib: if deepest { shape.memory_mib.min(most_mib) } else { shape.memory_mib },
         memory: Memory::Own,
         qemu: vec![description.arch.qemu().to_owned()],
@@ -177,8 +176,8 @@ pub(crate) fn guest(description: &Description, level: u8) -> LabMachine {
     }
 }
 
-/// The memory that a guest shares: the first one's is a file, deeper ones get that of the machine
-/// that they run in, so that all levels share one with level 1.
+/// The file of a guest's shared memory: for level 2 a file, for deeper levels the memory of the machine that they run
+/// in. All levels share one memory with level 1.
 pub(crate) fn memory_path(level: u8) -> String {
     if level == 2 {
         format!("{}/memory", guest_run(level))

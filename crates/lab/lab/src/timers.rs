@@ -1,7 +1,7 @@
-//! What a snapshot of an emulated Arm machine lacks: the timers its kernel waits for.
+//! Restores the timers of an emulated arm64 machine after loading its snapshot.
 //!
-//! A kernel that hosts guests runs at EL2 and keeps time by that level's timer. QEMU saves the
-//! registers of that timer, but doesn't start it when it loads them: whatever sleeps never wakes.
+//! A kernel that hosts guests runs at EL2 and uses the timer of EL2. QEMU saves the registers of that timer, but does
+//! not start it when it loads them: sleeping tasks never wake.
 
 use std::thread;
 use std::time::Duration;
@@ -13,26 +13,25 @@ use crate::lab::Lab;
 use crate::machine::Accelerator;
 use crate::session::Session;
 
-/// The control port that no session used before the snapshot was made: its server sleeps for
-/// nothing but a client.
+/// A control port without a session before the snapshot: its server sleeps only until a client connects.
 const FRESH_PORT: usize = labguest::wire::PORTS - 1;
 
-/// How long that may take.
+/// Max time for that.
 const REARMING: Duration = Duration::from_secs(20);
 
-/// A kernel that was too slow for its timers leaves them alone for up to 100 ms, and servers look
-/// after clients that left for less than a second.
+/// A kernel that was too slow for its timers defers them for up to 100 ms, and servers watch for clients that left for
+/// less than a second.
 const SETTLING: Duration = Duration::from_secs(1);
 
 impl Lab {
-    /// Waits until the first machine, about to be saved, heeds its timers.
+    /// Waits until the timers of the first machine, about to be saved, are active.
     pub(crate) fn let_timers_settle(&self, description: &Description) {
         if lacks_timers(description) {
             thread::sleep(SETTLING);
         }
     }
 
-    /// Has the first machine, just loaded, set its timers again.
+    /// Makes the first machine, just loaded, set its timers again.
     pub(crate) fn rearm_timers(&self, description: &Description) -> Result<()> {
         if !lacks_timers(description) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Programs that guests have in addition to the usual ones, each from Debian packages of its own.
+//! Additional programs of guests, each from its own Debian packages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,15 +24,15 @@ pub enum Tool {
 
 #[derive(Clone, Debug)]
 pub(crate) struct ToolFile {
-    /// Where it belongs in a guest.
+    /// Its path in a guest.
     pub(crate) place: String,
     pub(crate) file: PathBuf,
-    /// Where the libraries are that it needs, if it is a program.
+    /// The file tree of its libraries, if it is a program.
     pub(crate) libraries: Option<Root>,
 }
 
 impl Tool {
-    /// Looks for what isn't in a package, but has to be built.
+    /// Checks that files exist which are built instead of packaged.
     pub(crate) fn check_built(self) -> Result<()> {
         if self == Self::Lttng && !machine_programs::has_lttng_modules() {
             return Err(LabError::missing("LTTng's modules", "build them with `kmod/lttng`"));
@@ -40,7 +40,7 @@ impl Tool {
         Ok(())
     }
 
-    /// Debian's package with it.
+    /// Its Debian package.
     pub(crate) fn package(self) -> &'static str {
         match self {
             Self::Perf => "linux-perf",
@@ -49,7 +49,7 @@ impl Tool {
         }
     }
 
-    /// Its files, for a kernel.
+    /// Its files for a kernel.
     pub(crate) fn files(self, root: &Root, arch: Arch, release: &str) -> Result<Vec<ToolFile>> {
         let program = |place: &str, file: PathBuf| ToolFile {
             place: place.to_owned(),
@@ -79,7 +79,7 @@ impl Tool {
     }
 }
 
-/// The kernel modules of LTTng, and the lists by which they find each other.
+/// LTTng's kernel modules, and the files that describe their dependencies.
 fn lttng_modules(release: &str) -> Result<Vec<ToolFile>> {
     let folder = machine_programs::lttng_modules(release).ok_or_else(|| {
         let what = format!("LTTng's modules for the kernel {release}");

@@ -1,4 +1,4 @@
-//! Records a machine, and its guest with it, by trace-cmd.
+//! Records a machine and its guest with trace-cmd.
 
 use std::time::Duration;
 
@@ -10,29 +10,29 @@ use crate::machine;
 use crate::scenario::Record;
 use crate::session::{Outputs, Session, command};
 
-/// Where recordings are, in the machine that makes them.
+/// The folder of recordings in the recorded machine.
 const FOLDER: &str = "/tmp/record";
 /// The recording of the machine itself.
 const HOST: &str = "/tmp/record/host.dat";
-/// That of its guest: trace-cmd puts the guest's name into the host's.
+/// The recording of its guest: trace-cmd appends the guest's name.
 const GUEST: &str = "/tmp/record/host-l2.dat";
 /// The port of trace-cmd's agent.
 const AGENT_PORT: u32 = 823;
-/// How long trace-cmd may take to begin, and to write what it recorded.
+/// Max time for trace-cmd to begin, and to write the recording.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long short commands may take.
+/// Max time for short commands.
 const SHORT: Duration = Duration::from_secs(30);
 
 /// A running recording.
 pub(crate) struct TraceCmd {
     session: Session,
-    /// All that trace-cmd said, for an error.
+    /// trace-cmd's output so far, for an error.
     output: Vec<u8>,
     has_guest: bool,
 }
 
 impl TraceCmd {
-    /// Begins to record level 1 of a lab.
+    /// Starts recording level 1 of a lab.
     pub(crate) fn begin(lab: &Lab, record: &Record) -> Result<Self> {
         let has_guest = !record.guest_events.is_empty();
         if has_guest {
@@ -46,7 +46,7 @@ impl TraceCmd {
         exec.timeout_ms = None;
         session.start(&exec)?;
         let mut recording = Self { session, output: Vec::new(), has_guest };
-        // Until the command that trace-cmd runs says that it was started.
+        // Waits until the command that trace-cmd runs has started.
         let mut other = lab.session(1)?;
         let began = other.check(&["timeout", "60", "cat", &format!("{FOLDER}/began")], PATIENCE);
         if began.is_err() {
@@ -64,7 +64,7 @@ impl TraceCmd {
         Ok(recording)
     }
 
-    /// Ends the recording; the files are complete then. The names of those in the machine.
+    /// Ends the recording, which completes the files; returns their names in the machine.
     pub(crate) fn end(mut self, lab: &Lab, record: &Record) -> Result<Vec<(String, &'static str)>> {
         let mut other = lab.session(1)?;
         other.check(&["sh", "-c", &format!("echo > {FOLDER}/end")], PATIENCE)?;
@@ -94,7 +94,7 @@ impl TraceCmd {
     }
 }
 
-/// The agent in the guest, through which trace-cmd records it.
+/// Starts the agent in the guest, through which trace-cmd records it.
 fn start_agent(lab: &Lab) -> Result<()> {
     let mut exec = command(&["trace-cmd", "agent"], SHORT);
     exec.detach_to = Some("/tmp/agent.log".into());
@@ -108,8 +108,8 @@ fn start_agent(lab: &Lab) -> Result<()> {
     session.check(&["sh", "-c", &until_it_accepts(pid)], SHORT).map(drop)
 }
 
-/// A shell command that ends when trace-cmd's agent waits for its recorder, and fails when that agent
-/// ends. Its output doesn't show that: it stays in stdio's buffer when it goes to a file.
+/// A shell command that ends when trace-cmd's agent is ready, and fails when the agent ends. The agent's output does
+/// not show this: stdio buffers it when it goes to a file.
 #[must_use]
 pub fn until_it_accepts(pid: u32) -> String {
     format!(
@@ -151,7 +151,7 @@ fn words(record: &Record) -> Vec<String> {
         words.extend(["-b".into(), buffer]);
         add(&mut words, &record.guest_events);
     }
-    // It runs as long as what is recorded is done, and waits without waking up.
+    // It runs during the recording, and waits without waking up.
     let hold = format!("echo > {FOLDER}/began; cat {FOLDER}/end");
     words.extend(["sh".into(), "-c".into(), hold]);
     words

@@ -1,4 +1,4 @@
-//! Brings a lab up: collects what it needs, boots its machines or loads a snapshot.
+//! Brings a lab up: collects what it needs, then boots its machines or loads a snapshot.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -15,35 +15,35 @@ use crate::share;
 use crate::start::{BOOT, SHORT};
 use crate::tool::Tool;
 
-/// How often machines are begun again because one of them hangs.
+/// Max restarts of machines because one of them hangs.
 const BEGUN_AGAIN: u32 = 2;
 
-/// How a lab is brought up.
+/// Options of bringing a lab up.
 #[derive(Clone, Debug)]
 pub struct UpOptions {
     /// Fetch nothing.
     pub offline: bool,
-    /// Load a snapshot when there is one, and save one when there is none.
+    /// Load a snapshot; save one first if there is none.
     pub snapshot: bool,
 }
 
 /// A step of bringing a lab up; reported as it begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What is done.
+    /// Description of the step.
     pub text: String,
-    /// How long it took the last time, where that is known.
+    /// Time it took the last time, if known.
     pub usual: Option<Duration>,
 }
 
-/// Called with each step as it begins.
+/// Called at the begin of each step.
 pub type ProgressFn<'a> = &'a dyn Fn(Step);
 
 impl Lab {
-    /// Brings the lab up as described, and returns what it is then.
+    /// Brings the lab up as described, and returns its actual description.
     ///
     /// # Errors
-    /// When it is up already and different, something is missing, or a machine doesn't boot.
+    /// When it is up already and different, something is missing, or a machine does not boot.
     pub fn up(
         &self,
         wanted: &Description,
@@ -55,7 +55,7 @@ impl Lab {
         if self.is_up() {
             return self.already_up(wanted);
         }
-        // What a killed launcher left.
+        // Left by a killed launcher.
         self.end()?;
         let artifacts = BootArtifacts::collect(self.cache(), wanted, options, report)?;
         let mut description = wanted.clone();
@@ -67,7 +67,7 @@ impl Lab {
             if !hangs.is_hang() {
                 break;
             }
-            // Its console comes with the error of the last try.
+            // The error of the last try has its console.
             let how = hangs.to_string();
             let how = how.lines().next().unwrap_or_default();
             report(Step { text: format!("{how}; trying again"), usual: None });
@@ -75,7 +75,7 @@ impl Lab {
             began = self.begin(&artifacts, &description, options, report);
         }
         if began.is_err() {
-            // The error is what matters.
+            // The original error matters.
             let _ = self.end();
         }
         began.map(|()| description)
@@ -104,7 +104,7 @@ impl Lab {
         fs::create_dir_all(self.run_folder())
             .map_err(LabError::io("cannot make", self.run_folder()))?;
         match &description.share {
-            // What serves a shared folder has the machine's memory in its reach, and can't be saved.
+            // The server of a shared folder maps the machine's memory, which can't be saved then.
             Some(folder) => {
                 share::serve(self, &artifacts.host, folder)?;
                 self.boot(artifacts, description, Memory::Shared, report)?;
@@ -116,7 +116,7 @@ impl Lab {
         description.write(self.run_folder())
     }
 
-    /// Boots all machines that are to be started.
+    /// Boots all machines that have to be started.
     pub(crate) fn boot(
         &self,
         artifacts: &BootArtifacts,
@@ -137,7 +137,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Does a step, and keeps how long it took for the next time.
+    /// Runs a step, and saves its time for the next run.
     pub(crate) fn step<T>(
         &self,
         report: ProgressFn<'_>,
@@ -149,7 +149,7 @@ impl Lab {
         report(Step { text: text.to_owned(), usual: usual.map(Duration::from_millis) });
         let start = Instant::now();
         let done = work()?;
-        // Only a progress bar wants to know.
+        // Only a progress bar uses it.
         let _ = fs::write(&file, start.elapsed().as_millis().to_string());
         Ok(done)
     }
@@ -173,8 +173,7 @@ fn need_memory(description: &Description) -> Result<()> {
     }
 }
 
-/// Those of the guests' tools that can't be had, and why; those that can are fetched, unless the manner is
-/// to fetch nothing.
+/// Requested guest tools that are not available, and why; fetches the others, unless the options forbid it.
 ///
 /// # Errors
 /// When the machines themselves lack something.
@@ -187,8 +186,8 @@ pub fn missing_tools(
     BootArtifacts::missing_tools(cache, wanted, options, report)
 }
 
-/// Checks that a scenario's guest can have the module that it needs, before anything is booted; what it takes to
-/// know the guest's kernel is fetched, unless the options are to fetch nothing.
+/// Checks before the boot that the module for a scenario's guest exists; fetches the guest's kernel to know its
+/// release, unless the options forbid it.
 ///
 /// # Errors
 /// When the module was not built for that kernel.
@@ -206,10 +205,10 @@ pub fn need_module(
     machine_programs::kernel_module(&release).map(drop)
 }
 
-/// Gets everything a lab needs from the network.
+/// Fetches everything that a lab needs from the network.
 ///
 /// # Errors
-/// When something can't be had.
+/// When something is not available.
 pub fn fetch(cache: &Cache, wanted: &Description, report: ProgressFn<'_>) -> Result<()> {
     BootArtifacts::collect(cache, wanted, &UpOptions { offline: false, snapshot: false }, report)
         .map(drop)

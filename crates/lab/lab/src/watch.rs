@@ -1,11 +1,11 @@
-//! Finds a guest that stands still while a program waits for it, by what KVM counts of it on the machine below.
+//! Detects a guest that hangs while a program waits for it, by KVM's statistics on the machine below.
 //!
-//! KVM counts what a guest does (exits for devices, halts, faults of its memory) and the interrupts that it takes. A
-//! kernel that lives takes some every few seconds, also an idle one: its watchdog's timer is due every 4 s. Exits that
-//! the machine below causes by its own interrupts go on in a guest that spins, and don't count here.
+//! KVM counts a guest's activity (exits for devices, halts, page faults) and the interrupts that it takes. A live
+//! kernel takes some every few seconds, even if it is idle: its watchdog timer fires every 4 s. Exits that interrupts
+//! of the machine below cause continue even in a guest that spins, and don't count here.
 //!
-//! Level 1, where it is emulated, has no machine below that counts. It may spin on an instruction that the emulator keeps
-//! as it was: that is ended here, without a word ([`stale_code`]).
+//! An emulated level 1 has no machine below with such counts. It may spin on an instruction that the emulator does not
+//! translate again; this is repaired silently ([`stale_code`]).
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -17,21 +17,21 @@ use crate::machine::Accelerator;
 use crate::session::Session;
 use crate::stale_code;
 
-/// How long nothing is heard of a level before its counters are read.
+/// Silence of a level before its counters are read.
 const SILENCE: Duration = Duration::from_secs(8);
-/// How often they are read then.
+/// Interval between readings.
 const EVERY: Duration = Duration::from_secs(4);
-/// Equal readings that make a guest one that stands still: 24 s after the last that was heard of it.
+/// Number of equal readings of a guest that hangs: 24 s after its last message.
 const SAME: u32 = 5;
-/// How often level 1 may say nothing when it is asked.
+/// Max number of questions that level 1 may leave unanswered.
 const UNANSWERED: u32 = 2;
-/// How long a machine may take to read counters; it is busy with its guest.
+/// Max time for a machine to read counters; its guest keeps it busy.
 const READING: Duration = Duration::from_secs(10);
-/// `sysconf(_SC_CLK_TCK)`, in which /proc counts CPU time, on all of Linux's architectures but Alpha.
+/// `sysconf(_SC_CLK_TCK)`, the unit of CPU times in /proc, on all of Linux's architectures but Alpha.
 const TICKS_PER_SECOND: u64 = 100;
 
-/// Prints what KVM counts of each guest, and its threads. Arm's KVM counts no interrupts: there only a guest that is
-/// not run at all is found.
+/// Prints KVM's counts of each guest, and its threads. KVM on arm64 counts no interrupts: there, only a guest that does
+/// not run at all is detected.
 const READ: &str = "cd /sys/kernel/debug/kvm || exit 1
     for vm in [0-9]*-*; do
         [ -d $vm ] || continue
@@ -41,18 +41,18 @@ const READ: &str = "cd /sys/kernel/debug/kvm || exit 1
         for task in /proc/${vm%%-*}/task/*; do echo thread $(cat $task/stat); done
     done";
 
-/// What is known of a guest at one time.
+/// The state of a guest at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Reading {
-    /// What it has done by then; nothing where it has no QEMU.
+    /// Its counts; empty without a QEMU.
     counts: Vec<String>,
     /// CPU time of its vCPUs, in ticks.
     cpu_ticks: u64,
-    /// Whether all of them are stopped by a signal.
+    /// Whether a signal has stopped all of its vCPUs.
     is_stopped: bool,
 }
 
-/// The readings that are the same.
+/// Consecutive equal readings.
 #[derive(Debug)]
 struct Same {
     first: Reading,
@@ -66,13 +66,13 @@ pub(crate) struct Watch {
     lab: Lab,
     deepest: u8,
     next: Option<Instant>,
-    /// How often level 1 has said nothing.
+    /// Number of questions that level 1 has not answered.
     unanswered: u32,
-    /// Of level 2, 3, and so on.
+    /// For level 2, 3, and so on.
     same: Vec<Option<Same>>,
 }
 
-/// A level that stands still.
+/// A level that hangs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StandsStill {
     pub(crate) level: u8,
@@ -88,21 +88,20 @@ impl fmt::Display for StandsStill {
 impl std::error::Error for StandsStill {}
 
 impl Watch {
-    /// Of all guests down to this level.
+    /// Watches all guests down to this level.
     pub(crate) fn new(lab: &Lab, deepest: u8) -> Self {
         let same = (2..=deepest).map(|_| None).collect();
         Self { lab: lab.clone(), deepest, next: None, unanswered: 0, same }
     }
 
-    /// Level 1 was asked and said nothing.
+    /// Notes that level 1 did not answer.
     fn unanswered(&mut self) -> Option<StandsStill> {
         self.unanswered += 1;
         let is_dead = self.unanswered >= UNANSWERED;
         is_dead.then(|| StandsStill { level: 1, what: "doesn't answer".into() })
     }
 
-    /// Ends a standstill of level 1 for which its emulator is to blame. One that can't be asked shows otherwise
-    /// that it stands still.
+    /// Repairs a hang of level 1 that its emulator causes. If it does not answer, the hang is detected in another way.
     fn renew_code(&self) {
         let Ok(description) = self.lab.description() else { return };
         if (description.arch, description.accelerator) == (Arch::X86_64, Some(Accelerator::Tcg)) {
@@ -110,7 +109,7 @@ impl Watch {
         }
     }
 
-    /// Reads counters where it is time to: the level that stands still, once it has for long enough.
+    /// Reads counters when due; returns the level that hangs, once it has for long enough.
     pub(crate) fn look(&mut self, silence: Duration) -> Option<StandsStill> {
         let now = Instant::now();
         if silence < SILENCE {
@@ -131,13 +130,13 @@ impl Watch {
             let reading = match reading {
                 Ok(reading) => reading,
                 Err(LabError::Channel { .. }) if level == 2 => return self.unanswered(),
-                // A guest that can't be asked of its own guest: its own counters say enough.
+                // The guest can't report on its own guest: its own counters are sufficient.
                 Err(_) => return None,
             };
             if !goes_on(same, reading.clone()) {
                 return Some(StandsStill { level, what: still(same.as_ref()?, &reading)? });
             }
-            // No need to ask one that stands still of its guests.
+            // A guest that hangs can't report on its guests.
             if same.as_ref().is_some_and(|same| same.count > 1) {
                 return None;
             }
@@ -150,7 +149,7 @@ fn read(below: &mut Session) -> Result<Reading> {
     below.check(&["sh", "-c", READ], READING).map(|text| Reading::parse(&text))
 }
 
-/// Keeps a reading; whether the guest may still be alive.
+/// Adds a reading; returns whether the guest may still be alive.
 fn goes_on(same: &mut Option<Same>, reading: Reading) -> bool {
     match same {
         Some(same) if same.first.counts == reading.counts => same.count += 1,
@@ -159,7 +158,7 @@ fn goes_on(same: &mut Option<Same>, reading: Reading) -> bool {
     same.as_ref().is_some_and(|same| same.count < SAME)
 }
 
-/// How it stands still.
+/// Description of the hang.
 fn still(same: &Same, last: &Reading) -> Option<String> {
     let seconds = same.since.elapsed().as_secs().max(1);
     let used =
@@ -181,12 +180,12 @@ impl Reading {
     fn parse(text: &str) -> Self {
         let counts = text.lines().filter_map(|line| line.strip_prefix("count "));
         let threads = text.lines().filter_map(|line| line.strip_prefix("thread "));
-        // As QEMU names them with debug-threads=on: "(CPU 0/KVM)".
+        // QEMU's thread names with debug-threads=on: "(CPU 0/KVM)".
         let vcpus: Vec<Vec<&str>> = threads
             .filter_map(|line| line.rsplit_once(')').filter(|(name, _)| name.contains("(CPU ")))
             .map(|(_, rest)| rest.split_whitespace().collect())
             .collect();
-        // After the name: the state, and 11 and 12 fields on utime and stime (proc_pid_stat(5)).
+        // After the name: the state, then utime and stime 11 and 12 fields later (proc_pid_stat(5)).
         let ticks = |fields: &Vec<&str>| -> u64 {
             fields.iter().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
         };
@@ -203,7 +202,7 @@ impl Reading {
 mod tests {
     use super::*;
 
-    /// A guest in the lab, its vCPU with so much CPU time.
+    /// A guest in the lab, whose vCPU has this CPU time.
     fn reading(interrupts: u32, state: &str, ticks: u32) -> Reading {
         Reading::parse(&format!(
             "count halt_exits 120\ncount irq_injections {interrupts}\n\
