@@ -1,4 +1,4 @@
-//! A lake where it is: in a folder, or in an object store, which hyperscope-sql asks.
+//! Opens a lake in a folder, or in an object store through hyperscope-sql.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,10 +8,10 @@ use fleet::lake::store::{Lake, LocalFolder, ObjectLake, ObjectsByProcess, is_in_
 
 use command::programs::SQL;
 
-/// Opens a lake that has to be there.
+/// Opens an existing lake.
 ///
 /// # Errors
-/// When it is no lake, or can't be read.
+/// When it is not a lake, or can't be read.
 pub(crate) fn open(lake: &Path) -> anyhow::Result<Lake> {
     if !is_in_store(lake) {
         return Ok(Lake::Folder(LocalFolder::open(lake)?));
@@ -32,7 +32,7 @@ pub(crate) fn change(lake: &Path) -> anyhow::Result<Lake> {
     Ok(Lake::Folder(found.with_context(|| format!("cannot change {}", lake.display()))?))
 }
 
-/// Starts the program that has the store's client.
+/// Starts the program with the store's client.
 fn start_client(lake: &Path) -> anyhow::Result<ObjectsByProcess> {
     let program = SQL.path()?;
     let mut command = Command::new(&program);

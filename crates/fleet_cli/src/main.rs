@@ -1,4 +1,4 @@
-//! The program `hyperscope-fleet`: the recordings of many hosts, or of a long time.
+//! The program `hyperscope-fleet`: analyses recordings of many hosts, or of a long time.
 
 #![forbid(unsafe_code)]
 

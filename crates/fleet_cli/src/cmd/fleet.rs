@@ -1,4 +1,4 @@
-//! `hyperscope fleet`: whether hosts of a lake differ, since when, and a lake to try that on.
+//! `hyperscope fleet`: compares hosts of a lake, finds the day of a change, and simulates a lake.
 
 mod conditions;
 mod diff;
@@ -40,7 +40,7 @@ fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// What was found in a lake; a condition on what sessions don't have is misuse.
+/// The result of reading a lake. A condition on a column that sessions lack is a usage error.
 fn found<T>(done: std::io::Result<T>) -> anyhow::Result<T> {
     let is_misuse =
         |error: &std::io::Error| error.get_ref().is_some_and(|cause| cause.is::<SelectionError>());

@@ -59,7 +59,7 @@ fn run(args: &LakeArgs) -> anyhow::Result<()> {
 
 fn change_known(lake: &Path) -> anyhow::Result<Lake> {
     match lake_place::open(lake)? {
-        // To be locked.
+        // Locks it.
         Lake::Folder(_) => lake_place::change(lake),
         store => Ok(store),
     }
@@ -94,7 +94,7 @@ fn add(args: &AddArgs) -> anyhow::Result<()> {
                 say(&format!("{shown}: {what}"));
             }
             Err(error) => {
-                // A full disk says nothing of the recording.
+                // A full disk is not a fault of the recording.
                 if let Some(fault) = storage.write_fault() {
                     bail!("{shown}: not added: cannot write to {}: {fault}", args.lake.display());
                 }
@@ -116,7 +116,7 @@ fn add(args: &AddArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Why a recording was rejected, for a message that has named it already.
+/// Why a recording was rejected, for a message that already includes its path.
 fn without_path(error: &anyhow::Error, path: &Path) -> String {
     let why = match error.downcast_ref::<OpenError>() {
         Some(unopened) => unopened.after(path),
@@ -125,7 +125,7 @@ fn without_path(error: &anyhow::Error, path: &Path) -> String {
     without_error_numbers(&why).into_owned()
 }
 
-/// In place of an error that may have names in it.
+/// Replaces an error message that may contain names.
 const WHY_NOT_NOTED: &str =
     "omitted because it may contain names; add the recording again to see it";
 

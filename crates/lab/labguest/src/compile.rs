@@ -1,4 +1,4 @@
-//! A build: many short programs, one for each of many source files, which read, compute and write.
+//! A build workload: many short compiler runs, one per source file, which read, compute and write.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,17 +13,17 @@ use crate::measure::nanoseconds;
 use crate::number_argument;
 
 const COMPILER: &str = "tcc";
-/// Where sources and objects are.
+/// Folder of sources and objects.
 const FOLDER: &str = "/tmp/build";
-/// Files where none are asked for, and compilers at the same time.
+/// Default number of files and of parallel compilers.
 const FILES: u64 = 40;
 const JOBS: u64 = 2;
-/// The most of both.
+/// Max of both.
 const MAX_COUNT: u64 = 10_000;
 /// Functions in each file.
 const FUNCTIONS: u64 = 60;
 
-/// Compiles with `files=N jobs=N`, and prints how long it took as JSON.
+/// Compiles with `files=N jobs=N`, and prints the time as JSON.
 pub(crate) fn run(arguments: impl Iterator<Item = String>) -> io::Result<()> {
     let (mut files, mut jobs) = (FILES, JOBS);
     for argument in arguments {
@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: impl Iterator<Item = String>) -> io::Result<()> {
     Ok(())
 }
 
-/// Runs compilers, some at the same time.
+/// Runs compilers, some in parallel.
 fn compile(folder: &Path, files: u64, jobs: usize) -> io::Result<()> {
     let mut running: Vec<Child> = Vec::new();
     for file in 0..files {
@@ -68,7 +68,7 @@ fn end(mut child: Child) -> io::Result<()> {
     if status.success() { Ok(()) } else { Err(io::Error::other(format!("{COMPILER}: {status}"))) }
 }
 
-/// A file of functions that call each other; needs no headers.
+/// A source file of functions that call each other; needs no headers.
 fn source(file: u64) -> String {
     let mut text = String::from("static long f0(long x) { return x; }\n");
     for at in 1..FUNCTIONS {

@@ -1,11 +1,11 @@
-//! Copies sockets to files, as they come: the host's side of ports that a guest writes to.
+//! Copies sockets to files continuously: the host's side of ports that a guest writes to.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::thread;
 
-/// Copies each `SOCKET=FILE` until it is ended by a signal, or all sockets are closed.
+/// Copies each `SOCKET=FILE` until a signal ends it, or all sockets are closed.
 pub(crate) fn run(arguments: impl Iterator<Item = String>) -> io::Result<()> {
     let mut threads = Vec::new();
     for argument in arguments {

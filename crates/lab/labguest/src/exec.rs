@@ -1,4 +1,4 @@
-//! Runs commands: outputs to the client as they come, input and signals from it.
+//! Runs commands: sends output to the client as it arrives, and receives input and signals.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -15,7 +15,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use crate::failure::Failure;
 use crate::ports::{Port, PortState};
 
-/// Runs one command to its end, or until a message that is not for it interrupts it.
+/// Runs one command to its end, or until another request interrupts it.
 pub(crate) fn run(port: &Port, exec: &Exec) -> Result<Option<Message>, Failure> {
     if let Some(log) = &exec.detach_to {
         let ended = detach(exec, log).map_err(|error| not_started(exec, &error))?;
@@ -24,7 +24,7 @@ pub(crate) fn run(port: &Port, exec: &Exec) -> Result<Option<Message>, Failure> 
     }
     let mut running = Running::start(exec).map_err(|error| not_started(exec, &error))?;
     let outcome = running.attend(port);
-    // What a command that ended by itself left in the background keeps running, as in any shell.
+    // Background processes of a command that ended by itself keep running, as in any shell.
     if !matches!(outcome, Ok(Outcome::Ended(Ended::Exit(_) | Ended::Signal(_)))) {
         running.kill();
     }
@@ -47,7 +47,7 @@ fn command(exec: &Exec) -> io::Result<Command> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "no program was given"));
     };
     let mut command = Command::new(program);
-    // A group of its own, so that all it starts ends with it.
+    // A separate process group, so that all its processes can be ended with it.
     command.args(arguments).envs(&exec.env).current_dir("/").process_group(0);
     Ok(command)
 }
@@ -56,7 +56,7 @@ fn detach(exec: &Exec, log: &str) -> io::Result<Ended> {
     let log = File::create(log)?;
     let mut command = command(exec)?;
     let child = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?;
-    // Its end is seen by nobody but the first process, once this one is gone; a thread takes it in.
+    // After this process ends, only init sees the end; until then a thread reaps the child.
     let pid = child.id();
     std::thread::spawn(move || {
         let mut child = child;
@@ -65,25 +65,25 @@ fn detach(exec: &Exec, log: &str) -> io::Result<Ended> {
     Ok(Ended::Detached(pid))
 }
 
-/// A command at work.
+/// A running command.
 struct Running {
     child: Child,
     end: OwnedFd,
     stdin: Option<ChildStdin>,
-    /// Input the command has yet to take.
+    /// Input that the command has not read yet.
     pending: Vec<u8>,
-    /// No input comes after what is pending.
+    /// No input follows the pending input.
     input_ended: bool,
     deadline: Option<Instant>,
 }
 
-/// How attending to a command came to an end.
+/// How handling a command ended.
 enum Outcome {
     Ended(Ended),
     Interrupted(Message),
 }
 
-/// What a wait ended with.
+/// What ended a wait.
 #[derive(Debug, Clone, Copy)]
 struct Events {
     port: PortState,
@@ -112,10 +112,10 @@ impl Running {
         Ok(Self { child, end, stdin, pending: Vec::new(), input_ended: false, deadline })
     }
 
-    /// Ends the command and all it started.
+    /// Kills the command and all its processes.
     fn kill(&mut self) {
         if let Ok(pid) = pid(&self.child) {
-            // Fails when all have ended already.
+            // Fails if all have ended already.
             let _ = kill_process_group(pid, Signal::KILL);
         }
         let _ = self.child.wait();
@@ -154,7 +154,7 @@ impl Running {
         }
     }
 
-    /// Waits for the next thing to do. The port is read only when no input is pending.
+    /// Waits for the next event. The port is polled for input only when no input is pending.
     fn wait(&self, port: &Port) -> io::Result<Events> {
         let input = if self.pending.is_empty() { PollFlags::IN } else { PollFlags::empty() };
         let mut fds = vec![PollFd::new(port, input), PollFd::new(&self.end, PollFlags::IN)];
@@ -184,13 +184,13 @@ impl Running {
         Ok(Events { port, stdout, stderr, stdin, ended: happened(1) })
     }
 
-    /// Gives the command as much input as it takes now.
+    /// Writes as much input to the command as it accepts now.
     fn feed(&mut self) {
         if let Some(stdin) = &mut self.stdin {
             match stdin.write(&self.pending) {
                 Ok(written) => drop(self.pending.drain(..written)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // It has closed its input: the rest has no reader.
+                // The command has closed its input: nobody reads the rest.
                 Err(_) => self.pending.clear(),
             }
         } else {
@@ -203,12 +203,12 @@ impl Running {
 
     fn signal(&self, number: i32) {
         if let (Ok(pid), Some(signal)) = (pid(&self.child), Signal::from_named_raw(number)) {
-            // Fails when it has just ended.
+            // Fails if it has just ended.
             let _ = kill_process_group(pid, signal);
         }
     }
 
-    /// Sends what is left of the outputs, and takes the status in.
+    /// Sends the rest of the output, and reaps the command.
     fn conclude(&mut self, port: &Port) -> Result<Outcome, Failure> {
         while send(&mut self.child.stdout, port, Message::Stdout)? {}
         while send(&mut self.child.stderr, port, Message::Stderr)? {}
@@ -228,7 +228,7 @@ fn no_waiting(fd: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends on one read's worth of output; false at its end, and when there is none now.
+/// Sends the output of one read; false at its end, and if there is none now.
 fn send(
     output: &mut Option<impl Read>,
     port: &Port,

@@ -1,9 +1,9 @@
-//! Measures what exits cost in this machine, as it is asked to by a plan in JSON.
+//! Measures the cost of exits in this machine, by a plan in JSON.
 
 use std::io;
 use std::sync::atomic::AtomicBool;
 
-/// Prints what was measured as JSON.
+/// Prints the measurements as JSON.
 pub(crate) fn run(plan: Option<String>) -> io::Result<()> {
     let plan: labguest::exitcost::MeasureOptions = serde_json::from_str(&plan.unwrap_or_default())?;
     let sheet = labguest::exitcost::measure(&plan).map_err(io::Error::other)?;
@@ -11,7 +11,7 @@ pub(crate) fn run(plan: Option<String>) -> io::Result<()> {
     Ok(())
 }
 
-/// The same with one thing switched at a time. Whoever ends this machine ends that.
+/// Measures with one setting changed at a time. A signal to this program ends it.
 pub(crate) fn ablate(plan: Option<String>) -> io::Result<()> {
     let plan: labguest::exitcost::AblationOptions =
         serde_json::from_str(&plan.unwrap_or_default())?;
@@ -21,7 +21,7 @@ pub(crate) fn ablate(plan: Option<String>) -> io::Result<()> {
     Ok(())
 }
 
-/// Prints exits of this machine's KVM so far, as JSON: from the first time that it is asked on, until `end`.
+/// Prints the number of exits of this machine's KVM as JSON: counting starts with the first call, and ends with `end`.
 pub(crate) fn count(end: Option<&str>) -> io::Result<()> {
     if end == Some("end") {
         return labguest::exitcost::end_exit_counts();

@@ -1,7 +1,7 @@
-//! What exits cost: makes them, kind by kind, and counts the cycles that each takes.
+//! The cost of exits: causes exits of each kind, and counts their cycles.
 //!
-//! Two ways. A *tiny machine* of its own, over `/dev/kvm`, executes one instruction again and again
-//! with nothing else in it; a program in a *guest* makes what user space can cause there.
+//! There are two ways. A *tiny machine* over `/dev/kvm` executes one instruction in a loop, without an operating
+//! system. A program in a *guest* causes those exits that user space can cause.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 #![cfg_attr(

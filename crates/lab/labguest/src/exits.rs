@@ -1,5 +1,5 @@
-//! A workload that makes exits in known numbers, recognized among the kernel's own by their leaf, number,
-//! register, port or address.
+//! A workload that causes known numbers of exits, which differ from the kernel's own by their leaf, number, register,
+//! port or address.
 
 #[cfg(target_arch = "x86_64")]
 use std::fs::File;
@@ -16,21 +16,21 @@ use sys::guest_instructions::{PortWriter, cpuid, hypercall};
 
 use crate::number_argument;
 
-/// "HY": in all numbers that nobody else uses.
+/// "HY": part of numbers that nothing else uses.
 #[cfg(target_arch = "x86_64")]
 const MAGIC: u16 = 0x4859;
-/// Of the range that is left to hypervisors, and not used by any.
+/// In the CPUID range reserved for hypervisors, and unused.
 #[cfg(target_arch = "x86_64")]
 const LEAF: u32 = 0x4000_0000 | MAGIC as u32;
-/// Where KVM reports a guest's steal time; the kernel writes it once, at boot.
+/// KVM's steal time MSR; the kernel writes it once, at boot.
 #[cfg(target_arch = "x86_64")]
 const MSR_KVM_STEAL_TIME: u32 = 0x4b56_4d03;
-/// A page between RAM and devices, on the boards of the lab.
+/// A page between RAM and devices, on the lab's boards.
 const UNBACKED: u64 = if cfg!(target_arch = "aarch64") { 0x0d00_0000 } else { 0xd000_0000 };
-/// How long the guest sleeps for each wait; long enough for its processor to be halted.
+/// How long the guest sleeps for each wait: long enough for its CPU to halt.
 const NAP: Duration = Duration::from_millis(2);
 
-/// Makes the exits asked for as `KIND=COUNT`, and prints what was made, a line of JSON each.
+/// Causes the requested exits (`KIND=COUNT`), and prints their numbers, a line of JSON each.
 pub(crate) fn run(arguments: impl Iterator<Item = String>) -> io::Result<()> {
     for argument in arguments {
         println!("{}", serde_json::to_string(&make_asked(&argument)?)?);
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: impl Iterator<Item = String>) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes exits as asked for by `KIND=COUNT`.
+/// Causes the exits of `KIND=COUNT`.
 pub(crate) fn make_asked(text: &str) -> io::Result<Truth> {
     let (kind, count) = number_argument::number(text)?;
     make(kind, count)
@@ -71,7 +71,7 @@ fn mmio(count: u64) -> io::Result<Truth> {
     Ok(truth(what, "gpa", Key::Number(UNBACKED), count))
 }
 
-/// Sleeps: the processor halts for each, and for whatever else the kernel waits for.
+/// Sleeps: the CPU halts once per nap, and whenever else the kernel idles.
 fn naps(count: u64) -> Truth {
     for _ in 0..count {
         thread::sleep(NAP);

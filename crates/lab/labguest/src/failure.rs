@@ -1,15 +1,15 @@
-//! Why a request of a client was not done.
+//! Why a client's request failed.
 
 use std::io;
 
 use labguest::wire::FrameError;
 
-/// Why a request was not done.
+/// Why a request failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The client is gone.
     Channel(FrameError),
-    /// It can't be done; the client gets the reason.
+    /// It can't be executed; the client gets the reason.
     Request(String),
 }
 

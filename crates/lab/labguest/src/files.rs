@@ -1,4 +1,4 @@
-//! Files to and from this machine.
+//! Copies files to and from this machine.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use labguest::wire::{MAX_PAYLOAD_BYTES, Message, Put};
 use crate::failure::Failure;
 use crate::ports::Port;
 
-/// Writes a file from the `Data` that follows. On an error the rest is read all the same.
+/// Writes a file from the `Data` that follows. After an error the rest is read and discarded.
 pub(crate) fn receive(mut port: &Port, put: &Put) -> Result<Option<Message>, Failure> {
     let mut file = create(put);
     loop {
@@ -40,7 +40,7 @@ fn create(put: &Put) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// Sends a file, to its end.
+/// Sends a file.
 pub(crate) fn send(mut port: &Port, path: &str) -> Result<Option<Message>, Failure> {
     let failed = |error| Failure::Request(format!("cannot read {path}: {error}"));
     let mut file = File::open(path).map_err(failed)?;

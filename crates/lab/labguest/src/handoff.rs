@@ -1,5 +1,5 @@
-//! A thread that waits for another one all the time: what the other one does meanwhile is of known time, so that what a
-//! recording says the wait was for is held against it.
+//! A thread that always waits for another one, whose activities have known times. Tests compare these times with what a
+//! recording reports about the wait.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::thread;
@@ -11,23 +11,23 @@ use crate::exits;
 use crate::measure::nanoseconds;
 use crate::number_argument;
 
-/// The most of anything that is asked for.
+/// Max value of an argument.
 const MAX_ARGUMENT: u64 = 1_000_000;
 
 /// A tick of /proc/stat (`USER_HZ`, 100 on x86 and Arm).
 const TICK: Duration = Duration::from_millis(10);
 
-/// What the answering thread does each time it is asked.
+/// The answering thread's activity per question.
 #[derive(Debug, Default)]
 struct Answer {
     busy: Duration,
     nap: Duration,
-    /// Exits, as `exits` makes them.
+    /// Exits, as in `exits`.
     exits: Vec<String>,
 }
 
-/// Runs with `rounds=N [busy-us=N] [nap-us=N] [KIND=COUNT]…`, and prints how long the one thread waited and what the other one
-/// did, by their own clocks, as JSON; and for how long the first processor was wanted meanwhile and had none.
+/// Runs with `rounds=N [busy-us=N] [nap-us=N] [KIND=COUNT]…`. Prints as JSON how long the first thread waited and what
+/// the other one did, by their own clocks, and the steal time of the first CPU meanwhile.
 pub(crate) fn run(arguments: impl Iterator<Item = String>) -> io::Result<()> {
     let (mut rounds, mut answer) = (1, Answer::default());
     for argument in arguments {
@@ -62,7 +62,7 @@ fn handoff(rounds: u64, answer: Answer) -> io::Result<serde_json::Value> {
     }))
 }
 
-/// Asks, and does nothing but wait for the answer; how long that took, and the first processor's steal time.
+/// Asks, and only waits for the answers; returns the time, and the first CPU's steal time.
 fn wait(
     rounds: u64,
     mut ask: PipeWriter,
@@ -76,7 +76,7 @@ fn wait(
     Ok((start.elapsed(), steal()?.saturating_sub(before)))
 }
 
-/// The first processor's steal time since it booted, in steps of the kernel's ticks.
+/// The first CPU's steal time since boot, with a resolution of a tick.
 fn steal() -> io::Result<Duration> {
     let text = std::fs::read_to_string("/proc/stat")?;
     let line = text.lines().find_map(|line| line.strip_prefix("cpu0 ")).unwrap_or_default();
@@ -84,7 +84,7 @@ fn steal() -> io::Result<Duration> {
     Ok(TICK.saturating_mul(ticks))
 }
 
-/// Answers until the sender ends; returns how long it was busy, slept, and made exits.
+/// Answers until the sender ends; returns how long it was busy, slept, and caused exits.
 fn respond(
     answer: &Answer,
     mut ask_reader: PipeReader,

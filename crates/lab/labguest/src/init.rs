@@ -1,4 +1,4 @@
-//! The first process: mounts what programs expect, loads modules, starts the command server, reaps.
+//! The init process: mounts file systems, loads modules, starts the command server, reaps processes.
 
 use std::ffi::CStr;
 use std::fs;
@@ -13,7 +13,7 @@ use rustix::system::{RebootCommand, reboot};
 
 use crate::modules;
 
-/// What is mounted where; those the kernel doesn't know are left out.
+/// Mounts; types that the kernel does not have are skipped.
 const MOUNTS: [(&str, &str); 8] = [
     ("proc", "/proc"),
     ("sysfs", "/sys"),
@@ -25,11 +25,11 @@ const MOUNTS: [(&str, &str); 8] = [
     ("tracefs", "/sys/kernel/tracing"),
 ];
 
-/// Sets the machine up and never returns, but when that failed.
+/// Sets the machine up; returns only after a failure.
 pub(crate) fn run() -> io::Result<()> {
     let ended = set_up();
     if let Err(error) = &ended {
-        // The console is all there is to say it on.
+        // Only the console is available for the message.
         println!("hyperscope-lab: cannot set up the machine: {error}");
     }
     reboot(RebootCommand::PowerOff)?;
@@ -55,14 +55,14 @@ fn environment() -> [(&'static str, &'static str); 2] {
 }
 
 fn mount_if_known(kind: &str, place: &str) {
-    // Folders of a read-only filesystem (/sys) are there or can't be made: then the mount fails.
+    // Folders of a read-only file system (/sys) exist or can't be made: then the mount fails.
     let _ = fs::create_dir_all(place);
     let print_error = |error| println!("hyperscope-lab: {kind} is not mounted on {place}: {error}");
     let _ = mount(kind, Path::new(place), kind, MountFlags::empty(), None::<&CStr>)
         .map_err(print_error);
 }
 
-/// Runs a line of shell; what it prints goes to the console.
+/// Runs a shell command; its output goes to the console.
 fn shell(line: &str) {
     let ran = Command::new("/bin/busybox").args(["sh", "-c", line]).envs(environment()).status();
     if !ran.as_ref().is_ok_and(std::process::ExitStatus::success) {
@@ -70,7 +70,7 @@ fn shell(line: &str) {
     }
 }
 
-/// Takes in every process that ends, as only the first one can, until the server does.
+/// Reaps all processes, as only init can, until the server ends.
 fn reap_until(server: u32) -> io::Result<()> {
     loop {
         match wait(WaitOptions::empty()) {

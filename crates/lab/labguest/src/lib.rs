@@ -1,4 +1,4 @@
-//! What the lab and the programs inside its machines share: their messages, and the measurement of what exits cost.
+//! Code shared by the lab and the programs inside its machines: their messages, and the measurement of exit costs.
 
 #![forbid(unsafe_code)]
 

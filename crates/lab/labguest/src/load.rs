@@ -1,7 +1,7 @@
-//! A load that makes scheduler events at a rate: two threads on one processor wake each other up.
+//! A load that causes scheduler events at a given rate: two threads on one CPU wake each other.
 //!
-//! They do so in bursts, a hundred a second, so that timers are no part of what is measured, and the
-//! processor need not halt between two events.
+//! They run in bursts, a hundred per second, so that timers are not part of what is measured, and the CPU need not halt
+//! between two events.
 
 use std::fs;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -13,16 +13,16 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// Time between two bursts.
 const BURST: Duration = Duration::from_millis(10);
-/// How long a burst may last before the time is checked.
+/// Max rounds of a burst before the time is checked.
 const MAX_ROUNDS: u64 = 64;
 
-/// What came of the load.
+/// Result of the load.
 pub(crate) struct Loaded {
-    /// How often its threads were switched away from.
+    /// Number of switches away from its threads.
     pub(crate) switches: u64,
 }
 
-/// Makes context switches at a given rate on a processor, for a time.
+/// Causes context switches at a given rate on a CPU, for a time.
 pub(crate) fn run(processor: usize, switches_a_second: u64, time: Duration) -> io::Result<Loaded> {
     let (from_here, to_there) = io::pipe()?;
     let (from_there, to_here) = io::pipe()?;
@@ -34,7 +34,7 @@ pub(crate) fn run(processor: usize, switches_a_second: u64, time: Duration) -> i
     Ok(Loaded { switches: own_switches()? + answered? })
 }
 
-/// The thread that answers; what it returns is how often it was switched away from.
+/// The answering thread; returns the number of switches away from it.
 pub(crate) fn other_thread(
     processor: usize,
     from: PipeReader,
@@ -44,7 +44,7 @@ pub(crate) fn other_thread(
     named.spawn(move || answer(processor, from, to))
 }
 
-/// Stays on one processor, ahead of all who don't ask for more.
+/// Pins the thread to one CPU, with a higher priority than default threads.
 pub(crate) fn prepare(processor: usize) -> io::Result<()> {
     let mut cpus = CpuSet::new();
     cpus.set(processor);
@@ -52,7 +52,7 @@ pub(crate) fn prepare(processor: usize) -> io::Result<()> {
     Ok(setpriority_process(None, -20)?)
 }
 
-/// Begins rounds: this thread, the other one, and back.
+/// Leads the rounds: this thread, the other one, and back.
 fn lead(
     rounds_a_second: u64,
     time: Duration,
@@ -74,7 +74,7 @@ fn lead(
     Ok(())
 }
 
-/// Rounds one after the other: a byte to the other thread, and one back.
+/// Runs rounds: a byte to the other thread, and one back.
 pub(crate) fn pass(rounds: u64, from: &mut PipeReader, to: &mut PipeWriter) -> io::Result<()> {
     for _ in 0..rounds {
         to.write_all(&[0])?;
@@ -88,7 +88,7 @@ fn rounds_due(rounds_a_second: u64, elapsed: Duration) -> u64 {
     u64::try_from(nanoseconds / 1_000_000_000).unwrap_or(u64::MAX)
 }
 
-/// Answers until the other end is closed; how often this thread was switched away from.
+/// Answers until the other end is closed; returns the number of switches away from this thread.
 fn answer(processor: usize, mut from: PipeReader, mut to: PipeWriter) -> io::Result<u64> {
     prepare(processor)?;
     while from.read(&mut [0])? == 1 {
@@ -97,12 +97,12 @@ fn answer(processor: usize, mut from: PipeReader, mut to: PipeWriter) -> io::Res
     own_switches()
 }
 
-/// How often the calling thread was switched away from.
+/// Number of switches away from the calling thread.
 fn own_switches() -> io::Result<u64> {
     Ok(switches_in(&fs::read_to_string("/proc/thread-self/status")?))
 }
 
-/// How often a thread was switched away from, by its `status`.
+/// Number of switches away from a thread, from its `status`.
 pub(crate) fn switches_in(status: &str) -> u64 {
     let is_count = |line: &&str| line.contains("voluntary_ctxt_switches:");
     let counts = status.lines().filter(is_count).filter_map(|line| line.split_whitespace().last());

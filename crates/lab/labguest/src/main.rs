@@ -1,4 +1,4 @@
-//! Runs inside the lab's machines: as their first process, as their command server, as workload.
+//! Runs inside the lab's machines: as init, as command server, and as workloads.
 
 #![forbid(unsafe_code)]
 

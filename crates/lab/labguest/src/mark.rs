@@ -1,10 +1,9 @@
-//! Puts a text among what this guest reports to its host by hypercall, as `hyperscope mark` does: machines
-//! of the lab have no room for that.
+//! Sends a mark to the host by hypercall, like `hyperscope mark`, which is too large for the lab's machines.
 
 use std::io;
 
-/// Makes a hypercall for each piece of the text, and prints how many, as a line of JSON. KVM refuses
-/// them to programs, but has traced them by then.
+/// Makes a hypercall for each piece of the text, and prints their number as a line of JSON. KVM refuses hypercalls of
+/// programs, but traces them before.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn run(text: &str) -> io::Result<()> {
     use labguest::wire::{Key, Truth};

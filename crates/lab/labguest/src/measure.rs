@@ -1,5 +1,4 @@
-//! A measured workload: the score on every processor, the load on the last one, and what the machine
-//! used meanwhile.
+//! A measured workload: the score on every CPU, the load on the last one, and the machine's usage meanwhile.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +18,7 @@ struct LoadOptions {
     with_score: bool,
 }
 
-/// Runs it as `ms=TIME`, `switches=A_SECOND` and `score=1` say, and prints what it did as JSON.
+/// Runs with `ms=TIME`, `switches=A_SECOND` and `score=1`, and prints the results as JSON.
 pub(crate) fn run(arguments: impl Iterator<Item = String>) -> io::Result<()> {
     let mut options = LoadOptions::default();
     for argument in arguments {

@@ -8,7 +8,7 @@ use labguest::wire::GuestConfig;
 use rustix::io::Errno;
 use rustix::system::finit_module;
 
-/// Loads all that are its own, in their order; a module that doesn't load is reported on the console.
+/// Loads the machine's modules in order; reports failures on the console.
 pub(crate) fn load(config: &GuestConfig) {
     config.modules.iter().for_each(load_or_report);
     if config.hosts {
@@ -16,7 +16,7 @@ pub(crate) fn load(config: &GuestConfig) {
     }
 }
 
-/// Makes this a machine that can host a guest, whether or not it is to have one.
+/// Prepares this machine for hosting a guest, even if it has none.
 pub(crate) fn host() -> io::Result<()> {
     load_for_hosts(&serde_json::from_slice(&fs::read(labguest::wire::CONFIG_PATH)?)?);
     Ok(())
@@ -49,7 +49,7 @@ fn load_one(path: &str) -> io::Result<()> {
     }
 }
 
-/// What the kernel's command line says for a module: `MODULE.NAME=VALUE`, as modprobe reads it.
+/// A module's parameters on the kernel command line: `MODULE.NAME=VALUE`, in modprobe's syntax.
 fn parameters(path: &str, line: &str) -> CString {
     let file = path.rsplit('/').next().unwrap_or_default();
     let module = file.trim_end_matches(".ko").replace('-', "_");

@@ -1,11 +1,11 @@
-//! What programs of guests are asked for: words with a number each.
+//! Arguments of guest programs: words with a number each.
 
 use std::io;
 
-/// Reads `WORD=NUMBER`.
+/// Parses `WORD=NUMBER`.
 ///
 /// # Errors
-/// With the argument, if it is none.
+/// With the argument, if it has another form.
 pub(crate) fn number(argument: &str) -> io::Result<(&str, u64)> {
     let read = || {
         let (word, number) = argument.split_once('=')?;

@@ -11,14 +11,14 @@ use crate::exits;
 use crate::measure::nanoseconds;
 use crate::number_argument;
 
-/// Where it is answered.
+/// Port of the answering side.
 const PORT: u16 = 5301;
-/// How long a byte may be on its way.
+/// Max time of a round trip.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// `serve` answers whoever connects, one after the other. Else sends to an address for some seconds (`ADDRESS SECONDS
-/// [KIND=COUNT]… [busy-us=N]`), and
-/// prints how many round trips there were as JSON: before each byte it makes such exits, or is busy.
+/// `serve` answers clients, one after another. Otherwise sends to an address for some seconds (`ADDRESS SECONDS
+/// [KIND=COUNT]… [busy-us=N]`), and prints the number of round trips as JSON: before each byte it causes the given
+/// exits, or is busy.
 pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> io::Result<()> {
     let usage = || {
         io::Error::new(
@@ -41,11 +41,11 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> io::Result<()>
     Ok(())
 }
 
-/// What happens before each byte is sent.
+/// The activity before each byte.
 enum Before {
-    /// Exits, as `exits` makes them.
+    /// Exits, as in `exits`.
     Exits(String),
-    /// The program is busy.
+    /// A busy loop.
     Busy(Duration),
 }
 
@@ -72,7 +72,7 @@ impl Before {
 fn serve() -> io::Result<()> {
     let listener = TcpListener::bind((std::net::Ipv4Addr::UNSPECIFIED, PORT))?;
     for stream in listener.incoming() {
-        // One that breaks off is no reason not to answer the next.
+        // A broken connection must not prevent the next one.
         let _ = answer(stream?);
     }
     Ok(())
@@ -104,7 +104,7 @@ fn send(
     Ok(round_trips)
 }
 
-/// Bytes go at once, and none is waited for without an end.
+/// Sends bytes without delay, and limits the time of each wait.
 fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(PATIENCE))

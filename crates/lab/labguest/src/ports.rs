@@ -10,14 +10,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
-/// Where the kernel lists them.
+/// The kernel's list of ports.
 const CLASS: &str = "/sys/class/virtio-ports";
 
-/// How long ports may take to appear after their driver was loaded.
+/// Max tries until ports appear after their driver was loaded.
 const TRIES: u32 = 100;
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
-/// How long, in all, a port must be without a client before that is believed: less each time.
+/// A port counts as abandoned after it had no client in all of these checks.
 const LOOKS: [Duration; 6] = [
     Duration::from_millis(10),
     Duration::from_millis(20),
@@ -29,22 +29,21 @@ const LOOKS: [Duration; 6] = [
 
 /// A control port.
 ///
-/// What the driver says of the other end comes late: it travels on a queue of its own, which the
-/// kernel reads after the one with the bytes. When a client leaves and another comes at once, the
-/// new one's bytes are there first, then the news that nobody is there, then that somebody is. So
-/// only what stays true for a while is believed. The driver also says that there is something to
-/// read whenever it says that nobody is there.
+/// The driver learns the state of the other end late: the news travel on a separate queue, which the kernel reads after
+/// the data queue. If a client leaves and another connects at once, the new client's bytes arrive first, then the
+/// close, then the open. So only a state that persists for a while counts. The driver also reports readable data
+/// whenever it reports a closed other end.
 #[derive(Debug)]
 pub(crate) struct Port(File);
 
-/// What a port has to say, after a wait or without one.
+/// The state of a port, after a wait or without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PortState {
-    /// Nothing.
+    /// Nothing to read.
     Quiet,
     /// There is something to read.
     Readable,
-    /// Nobody seems to be at the other end.
+    /// The other end seems to be closed.
     Left,
 }
 
@@ -62,14 +61,14 @@ impl PortState {
 }
 
 impl Port {
-    /// Takes a port over: no operation on it waits in the kernel, but [`Port::wait_for_client`].
+    /// Makes a port non-blocking, except for [`Port::wait_for_client`].
     fn new(file: File) -> io::Result<Self> {
         set_waiting(&file, false)?;
         Ok(Self(file))
     }
 
-    /// Waits until the other end is open, and reports that this machine is ready. Only a write
-    /// waits for that; a poll returns at once, again and again.
+    /// Waits until the other end is open, by writing that this machine is ready. Only a blocking write can wait for
+    /// that; a poll returns at once, again and again.
     pub(crate) fn wait_for_client(&self, ready: Ready) -> io::Result<()> {
         set_waiting(&self.0, true)?;
         labguest::wire::write(&mut &self.0, &Message::Ready(ready))?;
@@ -102,7 +101,7 @@ impl Port {
     ) -> io::Result<usize> {
         loop {
             match operation() {
-                // The driver's way to say that nobody is there.
+                // The driver reports a closed other end with this.
                 Ok(0) if self.is_left() => return Ok(0),
                 Ok(0) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -123,14 +122,14 @@ fn set_waiting(file: &File, waiting: bool) -> io::Result<()> {
 }
 
 impl Read for &Port {
-    /// Waits for bytes; none if the other end is closed.
+    /// Waits for bytes; returns 0 if the other end is closed.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.retry(PollFlags::IN, || (&self.0).read(buffer))
     }
 }
 
 impl Write for &Port {
-    /// Waits until bytes are written; none are if the other end is closed.
+    /// Waits until bytes are written; returns 0 if the other end is closed.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.retry(PollFlags::OUT, || (&self.0).write(bytes))
     }

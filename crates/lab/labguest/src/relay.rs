@@ -1,5 +1,5 @@
-//! A session that carries bytes to and from a Unix socket of this machine: how one reaches the control
-//! ports of its guests, and to their QEMUs.
+//! A session that carries bytes to and from a Unix socket of this machine, for example a control port of its guest, or
+//! the monitor of the guest's QEMU.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use crate::failure::Failure;
 use crate::ports::{Port, PortState};
 
-/// Relays until either end is done.
+/// Relays until either end is closed.
 pub(crate) fn run(port: &Port, path: &str) -> Result<Option<Message>, Failure> {
     let socket = UnixStream::connect(path)
         .map_err(|error| Failure::Request(format!("cannot connect to {path}: {error}")))?;
@@ -26,7 +26,7 @@ pub(crate) fn run(port: &Port, path: &str) -> Result<Option<Message>, Failure> {
         }
         if from_port == PortState::Readable {
             match labguest::wire::read(&mut &*port)? {
-                // A socket that takes nothing more is seen by its end.
+                // The end of a broken socket is detected when reading from it.
                 Message::Data(bytes) => drop((&socket).write_all(&bytes)),
                 Message::End => {
                     labguest::wire::write(&mut &*port, &Message::End).map_err(Failure::channel)?;
@@ -38,7 +38,7 @@ pub(crate) fn run(port: &Port, path: &str) -> Result<Option<Message>, Failure> {
     }
 }
 
-/// Waits for either: the port's state, and whether the socket has something to read or is closed.
+/// Waits for either; returns the port's state, and whether the socket is readable or closed.
 fn wait(port: &Port, socket: &UnixStream) -> Result<(PortState, bool), Failure> {
     let mut both = [PollFd::new(port, PollFlags::IN), PollFd::new(socket, PollFlags::IN)];
     match poll(&mut both, None) {
@@ -49,7 +49,7 @@ fn wait(port: &Port, socket: &UnixStream) -> Result<(PortState, bool), Failure> 
     Ok((PortState::from_flags(port), !socket.is_empty()))
 }
 
-/// Sends on what the socket has to say; false when it is closed.
+/// Forwards the socket's data; false when it is closed.
 fn forward(mut socket: &UnixStream, port: &Port) -> Result<bool, Failure> {
     let mut buffer = vec![0; MAX_PAYLOAD_BYTES];
     let Ok(read) = socket.read(&mut buffer) else { return Ok(false) };

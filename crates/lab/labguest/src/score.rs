@@ -1,16 +1,16 @@
-//! A fixed mix of work on integers, strings and records, whose passes a second are a score.
+//! A fixed mix of work on integers, strings and records; the passes per second are the score.
 //!
-//! The mix is in the manner of Dhrystone: assignments, branches, calls, array accesses, comparisons
-//! and copies of short strings. It is no Dhrystone, and its scores compare with nothing but themselves.
+//! The mix is similar to Dhrystone: assignments, branches, calls, array accesses, comparisons and copies of short
+//! strings. But it is not Dhrystone, and its scores can only be compared with each other.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Passes between two looks at whether the time is over.
+/// Passes between two checks of the end.
 const PASSES: u64 = 500;
-/// Records that a pass goes through.
+/// Records used per pass.
 const RECORDS: usize = 16;
-/// Numbers of the table.
+/// Size of the table.
 const NUMBERS: usize = 64;
 
 #[derive(Clone, Copy)]
@@ -35,7 +35,7 @@ struct State {
     sum: i64,
 }
 
-/// Does passes until it is over; how many.
+/// Runs passes until the end; returns their number.
 pub(crate) fn run(over: &AtomicBool) -> u64 {
     let mut state = State::new();
     let mut passes = 0;

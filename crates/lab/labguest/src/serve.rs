@@ -1,7 +1,6 @@
-//! The command server: one thread a control port, one session at a time on each.
+//! The command server: one thread per control port, one session at a time on each.
 //!
-//! Nothing here wakes up by itself. A server that polled would make exits of its own in what is
-//! measured; one that waits costs nothing.
+//! It never wakes up by itself: polling would cause exits in what is measured, waiting costs nothing.
 
 use std::fs;
 use std::io;
@@ -13,7 +12,7 @@ use crate::failure::Failure;
 use crate::ports::Port;
 use crate::{exec, files, ports, relay};
 
-/// Serves all control ports for ever.
+/// Serves all control ports forever.
 pub(crate) fn run() -> io::Result<()> {
     let config: GuestConfig = serde_json::from_slice(&fs::read(labguest::wire::CONFIG_PATH)?)?;
     let ports = ports::open_control_ports()?;
@@ -44,12 +43,12 @@ fn serve(port: &Port, level: u8) {
     }
 }
 
-/// Does one request after the other; ends when the client is gone.
+/// Executes requests until the client is gone.
 fn session(port: &Port) -> Result<(), FrameError> {
     let mut next = None;
     loop {
         let message = match next.take().map_or_else(|| labguest::wire::read(&mut &*port), Ok) {
-            // A client died within a message, and the next one came before that was seen.
+            // A client died within a message, and the next one came before that was detected.
             Err(FrameError::Malformed { .. }) => {
                 Message::Open(labguest::wire::skip_to_open(&mut &*port)?)
             }
@@ -59,7 +58,7 @@ fn session(port: &Port) -> Result<(), FrameError> {
     }
 }
 
-/// Does one request. Gives back a message that interrupted it, to be dealt with next.
+/// Executes a request. Returns a message that interrupted it, to be handled next.
 fn answer(port: &Port, message: Message) -> Result<Option<Message>, FrameError> {
     let outcome = match message {
         Message::Open(number) => {
@@ -70,7 +69,7 @@ fn answer(port: &Port, message: Message) -> Result<Option<Message>, FrameError> 
         Message::Put(put) => files::receive(port, &put),
         Message::Get(path) => files::send(port, &path),
         Message::Connect(path) => relay::run(port, &path),
-        // Left over from a request that has ended: input for it, a signal to it.
+        // Left over from a request that has ended: input for it, or a signal to it.
         _ => return Ok(None),
     };
     match outcome {

@@ -1,7 +1,7 @@
-//! Subjects of tracers: system calls one after the other, or two threads that switch to each other.
+//! Subjects of tracers: consecutive system calls, or two threads that switch to each other.
 //!
-//! What is timed is a fixed number of them, after some that are not: first ones find caches and
-//! tracers' tables empty.
+//! A fixed number of them is timed after some that are not: the first ones would find empty caches and empty tables of
+//! tracers.
 
 use std::fs;
 use std::io;
@@ -13,10 +13,10 @@ use crate::load::{other_thread, pass, prepare};
 use crate::measure::nanoseconds;
 use crate::number_argument;
 
-/// One extra in this many is made before the clock starts.
+/// The warm-up is this fraction of the timed operations.
 const WARM_UP: u64 = 10;
 
-/// Runs `syscalls=COUNT` or `switches=ROUNDS`, and prints what it did as JSON.
+/// Runs `syscalls=COUNT` or `switches=ROUNDS`, and prints the results as JSON.
 pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> io::Result<()> {
     let argument = arguments.next().unwrap_or_default();
     let looped = match number_argument::number(&argument)? {
@@ -28,7 +28,7 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = String>) -> io::Result<()>
     Ok(())
 }
 
-/// `getpriority`: the kernel does next to nothing, and nobody else calls it.
+/// `getpriority`: the kernel does almost nothing, and no other code here calls it.
 fn syscalls(count: u64) -> io::Result<Looped> {
     prepare(0)?;
     let call = |count| {
@@ -41,7 +41,7 @@ fn syscalls(count: u64) -> io::Result<Looped> {
     let start = Instant::now();
     call(count);
     let duration_ns = nanoseconds(start.elapsed());
-    // Each is entered and left.
+    // Each has an entry and an exit event.
     Ok(Looped {
         duration_ns,
         iterations: count,
@@ -50,7 +50,7 @@ fn syscalls(count: u64) -> io::Result<Looped> {
     })
 }
 
-/// A byte there and back, on one processor: two switches.
+/// A byte there and back, on one CPU: two switches.
 fn switches(rounds: u64) -> io::Result<Looped> {
     let named = std::thread::Builder::new().name(format!("{}-a", labguest::wire::LOAD_THREAD));
     let lead = named.spawn(move || -> io::Result<Looped> {
@@ -72,7 +72,7 @@ fn switches(rounds: u64) -> io::Result<Looped> {
     lead.join().map_err(|_| io::Error::other("a thread panicked"))?
 }
 
-/// How often the two threads were switched away from so far.
+/// Number of switches away from the two threads so far.
 fn all_switches() -> io::Result<u64> {
     let mut sum = 0;
     for thread in fs::read_dir("/proc/self/task")? {
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn rounds_make_two_switches_each_at_least() {
-        // Who comes first is root's to say.
+        // Only root may set a real-time priority.
         let Ok(looped) = switches(50) else { return };
         assert!(looped.events >= 100 && looped.all_events > looped.events, "{looped:?}");
     }

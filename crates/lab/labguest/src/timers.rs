@@ -1,4 +1,4 @@
-//! Sets the processors' timers again, after a snapshot that lacks them.
+//! Sets the CPUs' timers again, after loading a snapshot that lacks them.
 
 use std::io;
 
@@ -7,13 +7,13 @@ use rustix::thread::{
 };
 use rustix::time::Timespec;
 
-/// A moment that has passed on every machine that can run this.
+/// A time that has passed on every machine.
 const PAST: Timespec = Timespec { tv_sec: 0, tv_nsec: 1 };
 
-/// Makes the kernel write each processor's timer.
+/// Makes the kernel program each CPU's timer.
 ///
-/// The kernel writes it only for something that is due before all else it waits for, and takes it
-/// for set already otherwise. So on each processor, something is due that was due long ago.
+/// The kernel programs it only for an expiry that is earlier than all others, and otherwise assumes that it is set
+/// already. So this sets an expired timer on each CPU.
 pub(crate) fn rearm() -> io::Result<()> {
     let all = sched_getaffinity(None)?;
     for processor in (0..CpuSet::MAX_CPU).filter(|&processor| all.is_set(processor)) {

@@ -1,4 +1,4 @@
-//! Looks at what this machine's threads, interrupts and guests have used so far.
+//! Reads what this machine's threads, interrupts and guests have used so far.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,9 +7,9 @@ use std::path::Path;
 
 use labguest::wire::{ThreadUsage, Usage};
 
-/// Where KVM has a folder of counters for each guest.
+/// KVM's folder of counters for each guest.
 const KVM: &str = "/sys/kernel/debug/kvm";
-/// Those of KVM's counters that count exits and interrupts.
+/// KVM's counters of exits and interrupts.
 const COUNTERS: [&str; 8] = [
     "exits",
     "halt_exits",
@@ -21,13 +21,13 @@ const COUNTERS: [&str; 8] = [
     "signal_exits",
 ];
 
-/// Prints it as JSON.
+/// Prints the usage as JSON.
 pub(crate) fn run() -> io::Result<()> {
     println!("{}", serde_json::to_string(&now()?)?);
     Ok(())
 }
 
-/// What is used by now.
+/// The current usage.
 pub(crate) fn now() -> io::Result<Usage> {
     Ok(Usage {
         at_ns: sys::clock_ns(sys::ClockId::Boottime),
@@ -42,7 +42,7 @@ fn threads() -> io::Result<Vec<ThreadUsage>> {
     for process in numbered(Path::new("/proc"))? {
         let path = Path::new("/proc").join(process.to_string());
         let name = text(&path.join("comm"));
-        // One that has ended meanwhile has no threads.
+        // A process that has ended meanwhile has no threads.
         for tid in numbered(&path.join("task")).unwrap_or_default() {
             threads.extend(thread(&path.join("task").join(tid.to_string()), tid, &name));
         }
@@ -70,7 +70,7 @@ fn text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default().trim_end().to_owned()
 }
 
-/// Sums over processors, by the last word of each line: the device, or the kind of interrupt.
+/// Sums over CPUs, by the last word of each line: the device, or the type of interrupt.
 fn interrupts(table: &str) -> BTreeMap<String, u64> {
     let mut lines = table.lines();
     let processors = lines.next().map_or(0, |head| head.split_whitespace().count());
@@ -87,7 +87,7 @@ fn interrupts(table: &str) -> BTreeMap<String, u64> {
     sums
 }
 
-/// Of all guests together; nothing where there is no KVM.
+/// Sum of all guests; empty without KVM.
 fn kvm() -> BTreeMap<String, u64> {
     let mut sums = BTreeMap::new();
     for guest in fs::read_dir(KVM).into_iter().flatten().flatten() {
@@ -119,7 +119,7 @@ mod tests {
     fn this_very_thread_is_among_the_threads() {
         let tid = u32::try_from(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
         let is_this_thread = |thread: &ThreadUsage| thread.tid == tid && thread.cpu_ns > 0;
-        // The kernel adds a thread's time up when it switches or its clock ticks: not at once.
+        // The kernel updates a thread's time at switches and ticks only.
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
         while !now().unwrap().threads.iter().any(is_this_thread) {
             assert!(std::time::Instant::now() < deadline, "thread {tid} used no time");

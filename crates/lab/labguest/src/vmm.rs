@@ -1,7 +1,8 @@
-//! A VMM whose devices take known time: what a recording says of it is held against what it measured itself.
+//! A VMM whose devices take known times, which tests compare with a recording.
 //!
-//! Its guest writes to one port after the other, or on Arm to one address. Behind each is a device that does one thing alone: it waits on the
-//! clock, sleeps, takes a lock that another thread holds, or writes to an eventfd.
+//! Its guest writes to one port after another, or on arm64 to one address after another. Behind each is a device with
+//! one activity: it reads the clock in a busy loop, sleeps, takes a lock that another thread holds, or writes to an
+//! eventfd.
 
 mod machine;
 
@@ -19,7 +20,7 @@ use serde_json::{Value, json};
 
 use self::machine::{device_of, machine};
 
-/// Numbers of the devices: their ports, none of which a kernel has one at.
+/// Numbers of the devices: their ports, which KVM does not emulate.
 const SPINS: u8 = 0x81;
 const SLEEPS: u8 = 0x82;
 const LOCKS: u8 = 0x83;
@@ -30,17 +31,18 @@ const SPIN: Duration = Duration::from_micros(400);
 const NAP: Duration = Duration::from_millis(2);
 const HOLD: Duration = Duration::from_millis(3);
 
-/// How long the guest may take between two exits.
+/// Max time of the guest between two exits.
 const MAX_RUN: Duration = Duration::from_secs(20);
 
-/// What a thread holds while the vCPU wants it.
+/// A lock that another thread holds while the vCPU waits for it.
 #[derive(Debug, Default)]
 struct Held {
     lock: Mutex<u64>,
     is_taken: AtomicBool,
 }
 
-/// Runs this many rounds, and prints how long each device took, by its own clock, and the CPU time of the vCPU's thread.
+/// Runs this number of rounds. Prints how long each device took, by its own clock, and the CPU time of the vCPU's
+/// thread.
 pub(crate) fn run(rounds: Option<String>) -> io::Result<()> {
     let rounds: u16 = rounds.and_then(|rounds| rounds.parse().ok()).unwrap_or(50);
     let held = Arc::new(Held::default());
@@ -96,7 +98,7 @@ fn cpu_ns() -> i64 {
     used.tv_sec * 1_000_000_000 + used.tv_nsec
 }
 
-/// Does what the device at a port does; how long that took.
+/// Runs the device at a port; returns its time.
 fn device(port: u8, held: &Held, asks: &Sender<()>, bell: &OwnedFd) -> io::Result<Duration> {
     if port == LOCKS {
         held.is_taken.store(false, Ordering::Release);

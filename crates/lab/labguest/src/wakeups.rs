@@ -1,7 +1,7 @@
-//! A benchmark of the scheduler: how long threads that are woken wait until they run.
+//! A scheduler benchmark: how long woken threads wait until they run.
 //!
-//! One thread wakes a number of workers, which each do a little work, and waits for all of them: so each round has as many
-//! wake-ups as there are workers, and more threads want to run than there are processors.
+//! One thread wakes a number of workers, which each do a little work, and waits for all of them: each round has one
+//! wake-up per worker, and more threads are runnable than there are CPUs.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::thread;
@@ -12,15 +12,15 @@ use serde_json::json;
 use crate::measure::nanoseconds;
 use crate::number_argument;
 
-/// Workers where none are asked for.
+/// Default number of workers.
 const WORKERS: usize = 4;
-/// How long it runs where nothing is asked for.
+/// Default time.
 const SECONDS: u64 = 2;
-/// The most of both.
+/// Max of both.
 const MAX_COUNT: u64 = 600;
-/// What a worker does once it runs: rounds of an empty loop.
+/// A worker's work per wake-up: iterations of an empty loop.
 const WORK: u64 = 2_000;
-/// Wake-ups that are kept; later ones are left out, so that memory has a bound.
+/// Max wake-ups to keep, to bound the memory; later ones are dropped.
 const MAX_KEPT: usize = 1 << 20;
 
 /// Runs with `workers=N seconds=N`, and prints percentiles of the time from a wake-up to the first instruction as JSON.
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: impl Iterator<Item = String>) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits of all wake-ups.
+/// Wait times of all wake-ups.
 fn wakeups(workers: usize, time: Duration) -> io::Result<Vec<u64>> {
     let start = Instant::now();
     let (answers, mut answered) = {

@@ -1,4 +1,4 @@
-//! Conditions of `--fail-if`, held against the numbers of a fleet.
+//! Conditions of `--fail-if` on the numbers of a fleet.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -12,20 +12,20 @@ use report::plural;
 use command::exit_codes::CONDITION_HOLDS;
 use session::Misuse;
 
-/// Conditions, each with the number that it is on.
+/// Conditions, each with its metric.
 #[derive(Debug)]
 pub(super) struct Conditions<'c>(Vec<(&'c Condition, Metric)>);
 
-/// A number of a fleet that was another, or may have been.
+/// A number of a fleet that has changed, or may have changed.
 #[derive(Debug)]
 pub(super) struct Number<'n> {
     pub(super) reason: &'n str,
     pub(super) metric: Metric,
-    /// Before and after, of the typical host.
+    /// Values of the typical host before and after.
     pub(super) values: Option<(f64, f64)>,
-    /// It did change, and that is neither over nor made up for.
+    /// The change is real and lasting.
     pub(super) is_finding: bool,
-    /// What is to be said of it.
+    /// The verdict, for messages.
     pub(super) verdict: String,
 }
 
@@ -49,13 +49,13 @@ pub(super) fn is_about(condition: &Condition, reason: &str) -> bool {
 
 impl<'c> Conditions<'c> {
     /// # Errors
-    /// When one is on what hosts are not compared by.
+    /// When a condition's metric does not exist in comparisons of hosts.
     pub(super) fn new(conditions: &'c [Condition]) -> Result<Self, Misuse> {
         let with_metric = |condition: &'c Condition| Ok((condition, metric_of(condition)?));
         conditions.iter().map(with_metric).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Those asked for, else all, and those of conditions.
+    /// The requested metrics, otherwise all, and those of conditions.
     pub(super) fn metrics(&self, asked_for: &[Metric]) -> Vec<Metric> {
         let mut metrics = match asked_for {
             [] => Metric::ALL.to_vec(),
@@ -67,10 +67,10 @@ impl<'c> Conditions<'c> {
         metrics
     }
 
-    /// Reports which conditions hold, and for what; `is_known` says whether there is what a condition is on.
+    /// Reports which conditions are true, and for what; `is_known` tells whether a condition's subject exists.
     ///
     /// # Errors
-    /// When there is not.
+    /// When it does not.
     pub(super) fn conclude(
         &self,
         numbers: &[Number<'_>],
@@ -80,7 +80,7 @@ impl<'c> Conditions<'c> {
         let mut err = messages();
         for (condition, metric) in &self.0 {
             if !is_known(condition, *metric) {
-                // A slip in a name must not pass for a good result.
+                // A misspelt name must not pass as a good result.
                 bail!("--fail-if '{}': no row has the numbers for this condition", condition.text);
             }
             let matching_numbers =

@@ -1,4 +1,4 @@
-//! `hyperscope fleet diff`: whether hosts of a lake differ, in tables and documents or as a page.
+//! `hyperscope fleet diff`: compares hosts of a lake, as tables, documents or a page.
 
 use std::process::ExitCode;
 
@@ -73,7 +73,7 @@ fn write_page(
     Ok(page.diff)
 }
 
-/// The rows of a comparison, as conditions are held against them.
+/// The rows of a comparison, for conditions.
 fn numbers(diff: &FleetDiff) -> Vec<Number<'_>> {
     diff.rows.iter().filter_map(number).collect()
 }

@@ -1,4 +1,4 @@
-//! `hyperscope fleet simulate`: a lake of hosts that there are not.
+//! `hyperscope fleet simulate`: makes a lake of simulated hosts.
 
 use std::fs::File;
 

@@ -1,4 +1,4 @@
-//! `hyperscope fleet since`: since when numbers of a fleet are others.
+//! `hyperscope fleet since`: finds the day on which numbers of a fleet changed.
 
 use std::process::ExitCode;
 
@@ -53,7 +53,7 @@ fn too_short(since: &FleetSince) -> String {
     )
 }
 
-/// A change, as conditions are held against it.
+/// A change, for conditions.
 fn number(change: &LevelChange) -> Number<'_> {
     Number {
         reason: change.reason_shown(),

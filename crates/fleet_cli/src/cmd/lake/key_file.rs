@@ -1,4 +1,4 @@
-//! The key by which names of a lake are hashed: a file of its own, outside of the lake.
+//! The key file for hashing the names of a lake, outside of the lake.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -11,19 +11,19 @@ use fleet::lake::Pseudonyms;
 use command::notice::say;
 use session::Misuse;
 
-/// Bytes of a key that is made.
+/// Size of a new key.
 const KEY_BYTES: usize = 32;
 
-/// Bytes of a key file that are read.
+/// Max size of a key file.
 const MAX_BYTES: u64 = 4096;
 
 /// Permissions of other users, who could test names with the key.
 const OTHERS: u32 = 0o007;
 
-/// Hashes by the key of a file, which is made where it isn't there.
+/// Loads the hash key from a file, which is made if it does not exist.
 ///
 /// # Errors
-/// When it can't be read or made, is too short, is for others to read, or lies within the lake.
+/// When it can't be read or made, is too short, other users can read it, or it is inside the lake.
 pub(super) fn pseudonyms(path: &Path, lake: &Path) -> anyhow::Result<Pseudonyms> {
     let shown = path.display();
     if is_within(path, lake) {

@@ -1,13 +1,13 @@
-//! One thing switched at a time, and what exits cost then.
+//! Measures the cost of exits with one setting changed at a time.
 
 use std::sync::atomic::AtomicBool;
 
 use crate::exitcost::ablation_sheet::{AblationOptions, AblationSheet};
 
-/// Measures, until it is stopped; all is as before then.
+/// Measures until it is stopped, then restores all settings.
 ///
 /// # Errors
-/// When there is no KVM here, a machine stops, or this was stopped.
+/// When there is no KVM, a machine stops, or this was stopped.
 pub fn ablate(options: &AblationOptions, stop: &AtomicBool) -> Result<AblationSheet, String> {
     #[cfg(target_arch = "x86_64")]
     return crate::exitcost::steps::ablate(options, stop);

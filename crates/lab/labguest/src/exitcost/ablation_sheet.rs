@@ -1,4 +1,4 @@
-//! Which switches an ablation turns, and what it measured.
+//! The plan and the results of an ablation.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,32 +6,32 @@ use crate::exitcost::kind::Kind;
 use crate::exitcost::sheet::System;
 use crate::exitcost::toggle::Toggle;
 
-/// What is asked for.
+/// The plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AblationOptions {
     pub kinds: Vec<Kind>,
-    /// Rounds: runs of each kind in each step.
+    /// Number of rounds: runs of each kind in each step.
     pub rounds: u32,
-    /// Operations in a run.
+    /// Operations per run.
     pub operations: u64,
-    /// What is switched in each step; nothing in the first.
+    /// The changed settings of each step; none in the first.
     pub steps: Vec<Vec<Toggle>>,
-    /// For each round, the steps in their order there.
+    /// The order of the steps in each round.
     pub orders: Vec<Vec<usize>>,
 }
 
-/// What was measured.
+/// The results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AblationSheet {
     pub system: System,
-    /// One for each step, in the plan's order.
+    /// Results of each step, in the plan's order.
     pub steps: Vec<StepSheet>,
 }
 
-/// A step, measured.
+/// Results of a step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepSheet {
-    /// For each kind of the options, its cycles in each round.
+    /// For each kind in the options, its cycles in each round.
     pub cycles: Vec<Vec<f64>>,
     /// Why it was not measured.
     pub not_measured: Option<String>,

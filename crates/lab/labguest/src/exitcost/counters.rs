@@ -1,4 +1,4 @@
-//! KVM's own counters of a vCPU, by the file that `KVM_GET_STATS_FD` gives.
+//! KVM's statistics of a vCPU, from the file of `KVM_GET_STATS_FD`.
 
 use std::fs::File;
 use std::io;
@@ -8,9 +8,9 @@ use std::os::unix::fs::FileExt;
 const HEADER_BYTES: usize = 24;
 /// `struct kvm_stats_desc`, without the name.
 const DESCRIPTION_BYTES: usize = 16;
-/// Longer names than the kernel's 48 are not believed.
+/// Max length of a name, far above the kernel's 48.
 const LONGEST_NAME: usize = 256;
-/// More counters than a hundred are not believed.
+/// Max number of counters; the kernel has about a hundred.
 const MAX_COUNTERS: usize = 1024;
 
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
-    /// The counter of this name.
+    /// Finds the counter of this name.
     pub(crate) fn find(file: File, name: &str) -> io::Result<Self> {
         let mut header = [0; HEADER_BYTES];
         file.read_exact_at(&mut header, 0)?;

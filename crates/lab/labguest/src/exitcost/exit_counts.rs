@@ -1,6 +1,6 @@
-//! Exits of all machines of this system's KVM, by reason: a histogram that the kernel keeps of its tracepoint.
+//! Exits of all machines of this system's KVM, by reason, from the kernel's histogram of its tracepoint.
 //!
-//! Counting is all it costs, so nothing is lost however many there are; but exits take longer meanwhile.
+//! The kernel only counts, so no exit is lost however many there are; but exits take longer meanwhile.
 
 use std::fs;
 use std::io;
@@ -10,16 +10,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::exitcost::toggle;
 
-/// What counts, in a tracing instance of this name.
+/// The tracing instance of the histogram.
 const INSTANCE: &str = "instances/hyperscope-exit-counts";
 const EVENT: &str = "events/kvm/kvm_exit";
-/// A histogram of both: a code means another reason on another instruction set.
+/// A histogram by both keys: a code has another meaning on another instruction set.
 const BY_REASON: &str = "hist:keys=isa,exit_reason:size=2048";
 
 /// Exits since counting began.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExitCounts {
-    /// The kernel's own description of the event, which has the names of reasons.
+    /// The kernel's format of the event, which includes the names of reasons.
     pub format: String,
     pub reasons: Vec<ReasonCount>,
 }
@@ -27,18 +27,18 @@ pub struct ExitCounts {
 /// Exits of a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReasonCount {
-    /// `isa` of the event: 1 is VMX, 2 is SVM.
+    /// The event's `isa`: 1 is VMX, 2 is SVM.
     pub isa: u8,
-    /// `exit_reason` of the event.
+    /// The event's `exit_reason`.
     pub code: u64,
-    /// How many since then.
+    /// Number of exits since counting began.
     pub count: u64,
 }
 
-/// Exits so far. The first call begins to count; [`end_exit_counts`] ends it.
+/// The number of exits so far. The first call starts counting; [`end_exit_counts`] ends it.
 ///
 /// # Errors
-/// When tracefs is not there or not ours, KVM is not loaded, or the kernel has no histograms.
+/// When tracefs is missing or not permitted, KVM is not loaded, or the kernel has no histograms.
 pub fn exit_counts() -> io::Result<ExitCounts> {
     let event = begin(&toggle::tracing()?.join(INSTANCE))?;
     let format = fs::read_to_string(event.join("format"))?;
@@ -46,10 +46,10 @@ pub fn exit_counts() -> io::Result<ExitCounts> {
     Ok(ExitCounts { format, reasons })
 }
 
-/// Ends counting; nothing is left of it.
+/// Ends counting, and removes the instance.
 ///
 /// # Errors
-/// When it can't be ended.
+/// When the kernel refuses.
 pub fn end_exit_counts() -> io::Result<()> {
     let instance = toggle::tracing()?.join(INSTANCE);
     if instance.is_dir() {
@@ -72,7 +72,7 @@ fn begin(instance: &Path) -> io::Result<PathBuf> {
     Ok(event)
 }
 
-/// Rows such as `{ isa:          2, exit_reason:        114 } hitcount:         12`.
+/// Parses rows such as `{ isa:          2, exit_reason:        114 } hitcount:         12`.
 fn parse(hist: &str) -> io::Result<Vec<ReasonCount>> {
     let invalid = |line: &str| io::Error::new(io::ErrorKind::InvalidData, format!("hist: {line}"));
     let rows = hist.lines().filter(|line| line.starts_with('{'));

@@ -1,4 +1,4 @@
-//! Measures what user space of a guest can cause, in the guest that this is.
+//! Measures the exits that user space of this guest can cause.
 
 use std::fs::File;
 use std::io;
@@ -15,15 +15,15 @@ use crate::exitcost::measure_options::MeasureOptions;
 use crate::exitcost::runs::{EMPTY, WARM_UP, float, net, operations, per};
 use crate::exitcost::sheet::{ExitSource, Row, Sheet, System};
 
-/// A page between RAM and devices, on the boards of QEMU.
+/// A page between RAM and devices, on QEMU's boards.
 const UNBACKED: u64 = 0xd000_0000;
-/// How long the guest sleeps for a wake-up: long enough for its processor to halt.
+/// How long the guest sleeps for a wake-up: long enough for its CPU to halt.
 const NAP: Duration = Duration::from_millis(1);
-/// What KVM and QEMU's emulator call themselves.
+/// Hypervisor names of KVM and QEMU's emulator in CPUID.
 const KVM: &str = "KVMKVMKVM";
 const EMULATOR: &str = "TCGTCGTCGTCG";
 
-/// Makes `count` of a kind; the cycles that they took in all.
+/// Causes `count` exits of a kind; returns their total cycles.
 type Make = Box<dyn FnMut(u64) -> io::Result<f64>>;
 
 struct Series {
@@ -54,7 +54,7 @@ pub(crate) fn measure(options: &MeasureOptions) -> Sheet {
     Sheet { way: ExitSource::Guest, system, empty_cycles, rows }
 }
 
-/// Prepares a kind and warms it up; why not, where it can't be made here.
+/// Prepares and warms up a kind; the error tells why it can't be measured here.
 fn begin(kind: Kind, options: &MeasureOptions, system: &System) -> Result<Series, String> {
     match system.hypervisor.as_deref() {
         None => return Err("this machine is not a guest and has no exits".into()),
@@ -116,7 +116,7 @@ fn prepare(kind: Kind, tsc_khz: Option<f64>) -> Result<Make, String> {
 impl Series {
     fn run(&mut self, empty: f64) {
         let count = self.row.operations;
-        // The loops of these are no loops of instructions alone.
+        // The loops of these kinds do not only consist of instructions.
         let empty = match self.row.kind {
             Kind::Rdmsr | Kind::HltWake => 0.0,
             _ => empty,
@@ -133,7 +133,7 @@ impl Series {
     }
 }
 
-/// Reads a register by the kernel's module, less what as many reads of nothing take.
+/// Reads a register through the kernel's msr module; subtracts the time of as many empty reads.
 fn read_register(registers: &File, count: u64) -> io::Result<f64> {
     let nothing = File::open("/dev/zero")?;
     let cycles = |file: &File, at: u64| -> io::Result<u64> {
@@ -147,7 +147,7 @@ fn read_register(registers: &File, count: u64) -> io::Result<f64> {
     Ok(float(cycles(registers, MSR_APIC_BASE.into())?) - float(empty))
 }
 
-/// Sleeps; what they took beyond what was asked for.
+/// Sleeps; returns the time beyond the requested one.
 fn naps(count: u64, tsc_khz: f64) -> f64 {
     let nap_ticks = NAP.as_secs_f64() * 1e3 * tsc_khz;
     let beyond = (0..count).map(|_| {

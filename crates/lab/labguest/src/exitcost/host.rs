@@ -1,4 +1,4 @@
-//! What there is to know of this system: its KVM, and how fast its time stamp counter goes.
+//! Facts about this system: its KVM, and the frequency of its TSC.
 
 use std::fs;
 use std::thread::sleep;
@@ -12,8 +12,7 @@ pub(crate) fn system() -> System {
     System { processor: processor(), hypervisor: hypervisor(), kvm: kvm(), tsc_khz: tsc_khz() }
 }
 
-/// The module that makes KVM work on the processor: `kvm_amd`. None where that can't be known: there is
-/// none, or several are part of the kernel.
+/// The processor's KVM module: `kvm_amd`. `None` if unknown: there is none, or several are built in.
 fn kvm() -> Option<String> {
     let modules = fs::read_dir("/sys/module").ok()?;
     let names = modules.filter_map(|module| module.ok()?.file_name().into_string().ok());
@@ -22,7 +21,7 @@ fn kvm() -> Option<String> {
     first.filter(|_| of_processors.next().is_none())
 }
 
-/// Ticks in a millisecond, looked at for a twentieth of a second. None where it stands still.
+/// TSC ticks per millisecond, measured for a twentieth of a second. `None` if it does not count.
 fn tsc_khz() -> Option<f64> {
     let (start, from) = (Instant::now(), sys::time_stamp_counter());
     sleep(Duration::from_millis(50));

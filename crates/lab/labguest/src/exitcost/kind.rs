@@ -1,28 +1,28 @@
-//! The kinds of exits that are made, and the numbers that identify them.
+//! The kinds of exits, and the numbers that identify them.
 
 use serde::{Deserialize, Serialize};
 
-/// "HY": in numbers that nobody else uses.
+/// "HY": part of numbers that nothing else uses.
 pub(crate) const MAGIC: u16 = 0x4859;
-/// Of the range that is left to hypervisors, and not used by any.
+/// In the CPUID range reserved for hypervisors, and unused.
 pub(crate) const LEAF: u32 = 0x4000_0000 | MAGIC as u32;
-/// `IA32_APIC_BASE`: KVM handles it in its own code on every processor.
+/// `IA32_APIC_BASE`: KVM emulates it on every processor.
 pub(crate) const MSR_APIC_BASE: u32 = 0x1b;
-/// The mask of the first PIC: a device of KVM's own.
+/// The mask register of the first PIC: KVM emulates it.
 pub(crate) const PORT_PIC: u16 = 0x21;
-/// Where a write rings a doorbell.
+/// A port with an ioeventfd.
 pub(crate) const PORT_BELL: u16 = MAGIC + 1;
-/// A page that has neither memory nor a device.
+/// A page without memory or device.
 pub(crate) const UNBACKED: u32 = 0x0100_0000;
-/// Where a write of memory rings a doorbell.
+/// An address with an ioeventfd.
 pub(crate) const MEMORY_BELL: u32 = 0x0200_0000;
-/// The I/O APIC's registers: a device of KVM's own.
+/// The I/O APIC's registers: KVM emulates them.
 pub(crate) const IO_APIC: u32 = 0xfec0_0000;
 
-/// Samples that the machine has room for.
+/// Max samples that fit in the machine's memory.
 pub(crate) const MAX_SAMPLES: u64 = 0x2000;
 
-/// A kind of exits; in the order of reports.
+/// A kind of exit, in the order of reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -30,29 +30,29 @@ pub enum Kind {
     Cpuid,
     /// A hypercall with an unused number.
     Hypercall,
-    /// RDMSR of a register that KVM keeps.
+    /// RDMSR of a register that KVM emulates.
     Rdmsr,
-    /// WRMSR of the same, with what is in it.
+    /// WRMSR of the same register with its current value.
     Wrmsr,
-    /// A read of CR8, the priority of interrupts.
+    /// A read of CR8, the task priority.
     Cr8Read,
     /// A write of CR8.
     Cr8Write,
-    /// A read of a port at which KVM has a device.
+    /// A read of a port that KVM emulates.
     PortKernel,
-    /// A read of a port that is user space's.
+    /// A read of a port that user space emulates.
     PortUser,
-    /// A read of memory at which KVM has a device.
+    /// A read of memory that KVM emulates.
     MmioKernel,
-    /// A read of memory that is user space's.
+    /// A read of memory that user space emulates.
     MmioUser,
-    /// A write to a port that rings an eventfd.
+    /// A write to a port that signals an eventfd.
     KickPort,
-    /// A write to memory that rings an eventfd.
+    /// A write to memory that signals an eventfd.
     KickMmio,
-    /// A frame sent by a queue of a virtio device, from the doorbell to the interrupt that says it's gone.
+    /// A frame sent through a virtqueue, from the kick to the interrupt after its completion.
     Send,
-    /// From a signal for a halted processor to its next instruction.
+    /// From the signal to a halted vCPU to its next instruction.
     HltWake,
 }
 
@@ -75,7 +75,7 @@ impl Kind {
         Self::HltWake,
     ];
 
-    /// As it is named on the command line and in reports.
+    /// The name on the command line and in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -96,13 +96,13 @@ impl Kind {
         }
     }
 
-    /// This many operations in a run, or as many as there is room to keep samples of.
+    /// The number of operations in a run, limited by the memory for samples.
     #[must_use]
     pub fn at_most(self, operations: u64) -> u64 {
         if self == Self::HltWake { operations.min(MAX_SAMPLES) } else { operations }
     }
 
-    /// Whether 64-bit mode alone has its instruction.
+    /// Whether its instruction exists only in 64-bit mode.
     pub(crate) fn needs_long_mode(self) -> bool {
         matches!(self, Self::Cr8Read | Self::Cr8Write)
     }

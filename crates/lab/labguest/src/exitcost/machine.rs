@@ -17,7 +17,7 @@ use crate::exitcost::server::{self, Server};
 use crate::exitcost::waker::{self, Waker};
 
 const MEMORY_BYTES: usize = 0x20000;
-/// Four page tables, one after the other: of 512 GiB, of 1 GiB, and two of 2 MiB pages.
+/// Four consecutive page tables: of 512 GiB, of 1 GiB, and two of 2 MiB pages.
 const PAGE_TABLES: usize = 0x1000;
 const DESCRIPTORS: usize = 0x5000;
 const INTERRUPTS: usize = 0x6000;
@@ -26,29 +26,29 @@ const CODE: usize = 0x8000;
 const HANDLER: usize = 0x9000;
 const STACK_TOP: usize = 0xc000;
 const SAMPLES: usize = 0x10000;
-/// The line that wakes, of the first PIC, and the vector of its first line.
+/// The interrupt line of the first PIC that wakes the machine, and the vector of its first line.
 const LINE: u8 = 4;
 const VECTORS: u8 = 0x20;
-/// How long a batch may take that is to show that an operation works at all: one that KVM does again
-/// and again, as paravirtual ones do some, never comes to an end.
+/// Max time of a batch that tests whether an operation works: KVM repeats some operations forever, for example
+/// paravirtual ones.
 pub(crate) const SHORT: Duration = Duration::from_secs(10);
-/// How long any other may take.
+/// Max time of any other batch.
 pub(crate) const LONG: Duration = Duration::from_secs(120);
 
-/// How a machine is made.
+/// Parameters of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Setup {
     /// 64-bit mode, or 32-bit mode without page tables.
     pub(crate) long_mode: bool,
-    /// Whether interrupt controllers are KVM's.
+    /// Where interrupt controllers are emulated.
     pub(crate) controllers: Controllers,
-    /// Whether bells ring in KVM, or come back to user space, which rings them.
+    /// Whether KVM signals the doorbells' eventfds, or user space does.
     pub(crate) has_doorbells: bool,
-    /// Whether the kernel's vhost-net takes what is sent, and not a program.
+    /// Whether the kernel's vhost-net handles sent frames, instead of this program.
     pub(crate) has_vhost: bool,
 }
 
-/// Why a machine did not do what it was to do.
+/// Why a machine failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MachineError {
     #[error(transparent)]
@@ -61,42 +61,42 @@ pub(crate) enum MachineError {
 
 type Result<T> = std::result::Result<T, MachineError>;
 
-/// What a batch took.
+/// The cost of a batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BatchCost {
-    /// Cycles of the machine's own counter: of the loop, or from signals to what came after the halt.
+    /// Cycles of the machine's TSC: of the loop, or from signals to the instructions after the halt.
     pub(crate) cycles: f64,
     /// Exits, by KVM's counter.
     pub(crate) exits: Option<u64>,
-    /// Times that the machine came back to this program.
+    /// Number of returns to this program.
     pub(crate) user_exits: u64,
 }
 
-/// A machine that is ready.
+/// A machine that is ready to run.
 #[derive(Debug)]
 pub(crate) struct Machine {
     vm: TinyVm,
     setup: Setup,
     facts: Facts,
     exits: Option<Counter>,
-    /// Where frames go; made for the first.
+    /// The target of frames; made for the first one.
     tap: Option<Tap>,
     asks: OwnedFd,
     wakes: OwnedFd,
-    /// How long a signal for the halted machine waits.
+    /// Delay before the halted machine gets its signal.
     nap: Duration,
-    /// Whether a batch did not come to its end: it may be in the midst of anything.
+    /// Whether a batch did not end: the machine's state is undefined then.
     has_failed: bool,
 }
 
-/// Bounds of the time that the machine is given to fall asleep. The least is within what KVM polls for
-/// (200 us), so that polling can be separated from sleep.
+/// Min and max time for the machine to halt. The min is below KVM's halt polling time (200 us), so that polling can be
+/// separated from sleep.
 const NAP: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(20)];
-/// A machine has halted after this many times what the quickest entry and exit took.
+/// A machine counts as halted after this multiple of the quickest entry and exit.
 const EXITS_TO_HALT: u32 = 4;
 
 impl Machine {
-    /// Makes one.
+    /// Makes a machine.
     pub(crate) fn new(setup: Setup, has_vmmcall: bool) -> Result<Self> {
         let mut vm = TinyVm::new(MEMORY_BYTES, setup.controllers)?;
         let (asks, wakes) = (waker::bell()?, waker::bell()?);
@@ -113,13 +113,13 @@ impl Machine {
         enter_mode(&mut registers, setup.long_mode);
         vm.set_special_registers(&registers)?;
         fill(vm.memory_mut(), setup.long_mode);
-        // Older kernels have no such file.
+        // Older kernels lack this file.
         let exits = vm.counters().ok().and_then(|file| Counter::find(file, "exits").ok());
         Ok(Self { vm, setup, facts, exits, tap: None, asks, wakes, nap: NAP[1], has_failed: false })
     }
 
-    /// Does an operation a number of times, or nothing, where there is none; in a new machine where
-    /// the one before did not come to an end.
+    /// Executes an operation a number of times, or an empty loop if there is none; in a new machine if the last batch
+    /// failed.
     pub(crate) fn batch(
         &mut self,
         kind: Option<Kind>,
@@ -168,7 +168,7 @@ impl Machine {
         }
         drop(server);
         self.vm.end_vhost();
-        // The exit that said that all is done is none of the operation's.
+        // Excludes the exit that reports the end of the loop.
         let exits = self.exits()?.zip(before).map(|(after, before)| (after - before).max(1) - 1);
         let cycles = match waker {
             Some(waker) => self.wake_cycles(&waker.end()?)?,
@@ -196,13 +196,13 @@ impl Machine {
         Ok(self.exits.as_ref().map(Counter::value).transpose()?)
     }
 
-    /// Takes what bells have rung.
+    /// Resets the eventfds.
     fn drain(&self) -> Result<()> {
         waker::ring(&self.asks)?;
         Ok(waker::wait(&self.asks)?)
     }
 
-    /// Lets it run to its end; how often it came back before.
+    /// Runs it to the end; returns the number of earlier returns to user space.
     fn run(&mut self, at_most: Duration, server: Option<&Server>) -> Result<u64> {
         let mut user_exits = 0;
         loop {
@@ -233,7 +233,7 @@ impl Machine {
         }
     }
 
-    /// The sum over all wake-ups, from signal to next instruction.
+    /// Sum of all wake-up times, from signal to next instruction.
     fn wake_cycles(&self, signals: &[u64]) -> Result<f64> {
         let offset = self.vm.tsc_offset()?;
         let samples = (0..).map(|at| self.word(SAMPLES + 8 * at));
@@ -262,7 +262,7 @@ fn put_words(memory: &mut [u8], at: usize, words: impl IntoIterator<Item = u64>)
     }
 }
 
-/// Everything that the processor looks for in memory.
+/// Writes the page tables and descriptors.
 fn fill(memory: &mut [u8], long_mode: bool) {
     /// Present and writable.
     const HERE: u64 = 3;
@@ -271,7 +271,7 @@ fn fill(memory: &mut [u8], long_mode: bool) {
     const UNCACHED: u64 = 1 << 4;
     let table = |at: usize| (PAGE_TABLES + 0x1000 * at) as u64;
     put_words(memory, PAGE_TABLES, [table(1) | HERE]);
-    // The first GiB, and the last of four, where interrupt controllers are.
+    // The first GiB, and the fourth one, where interrupt controllers are.
     put_words(memory, PAGE_TABLES + 0x1000, [table(2) | HERE, 0, 0, table(3) | HERE]);
     let pages = (0..512_u64).map(|page| page << 21 | LARGE | HERE);
     put_words(memory, PAGE_TABLES + 0x2000, pages.clone());
@@ -284,9 +284,9 @@ fn fill(memory: &mut [u8], long_mode: bool) {
     put(memory, HANDLER, payload::handler(long_mode));
 }
 
-/// Sets the processor up for its mode.
+/// Sets the CPU up for its mode.
 fn enter_mode(registers: &mut SpecialRegisters, long_mode: bool) {
-    /// Protected mode, with an extension type that is there, and errors of it reported.
+    /// Protected mode, with an FPU and native FPU errors.
     const CR0: u64 = 1 | 1 << 4 | 1 << 5;
     let code = Segment {
         limit: u32::MAX,
@@ -309,10 +309,10 @@ fn enter_mode(registers: &mut SpecialRegisters, long_mode: bool) {
     registers.cr0 = CR0;
     if long_mode {
         registers.cr0 |= 1 << 31;
-        // Page tables of long mode; 64-bit mode is on and in use.
+        // Page tables of long mode; long mode is enabled and active.
         (registers.cr3, registers.cr4, registers.efer) = (PAGE_TABLES as u64, 1 << 5, 0x500);
     }
 }
 
-/// Where the I/O APIC's page is mapped: in the last of the four GiB.
+/// The I/O APIC's page is mapped in the fourth GiB.
 const _: () = assert!(IO_APIC >> 30 == 3);

@@ -1,12 +1,12 @@
-//! Measures all kinds asked for, in one of the two ways.
+//! Measures all requested kinds, in one of the two ways.
 
 use crate::exitcost::measure_options::MeasureOptions;
 use crate::exitcost::sheet::{ExitSource, Sheet};
 
-/// Measures. A kind that can't be measured here has a row that says why.
+/// Measures. The row of a kind that can't be measured here tells why.
 ///
 /// # Errors
-/// When nothing can be measured: on another processor, or when a machine stops in the midst of it.
+/// When nothing can be measured: on another processor, or when a machine fails in the middle.
 pub fn measure(options: &MeasureOptions) -> Result<Sheet, String> {
     #[cfg(target_arch = "x86_64")]
     return match options.way {
@@ -20,6 +20,6 @@ pub fn measure(options: &MeasureOptions) -> Result<Sheet, String> {
     }
 }
 
-/// What other processors get.
+/// The error on other processors.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) const REFUSED: &str = "exits can be made only on x86-64";

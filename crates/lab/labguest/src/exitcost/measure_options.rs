@@ -1,4 +1,4 @@
-//! Which exits are measured, how, and for how long.
+//! Which exits to measure, how, and for how long.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use crate::exitcost::kind::Kind;
 use crate::exitcost::sheet::ExitSource;
 
-/// What is asked for.
+/// The options.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeasureOptions {
     pub way: ExitSource,
-    /// Which kinds; in the order of [`Kind::ALL`] whatever order they are in.
+    /// The kinds; always measured in the order of [`Kind::ALL`].
     pub kinds: Vec<Kind>,
     pub runs: u32,
-    /// How long a run should take, about.
+    /// Approximate time of a run.
     pub run_ms: u64,
 }
 

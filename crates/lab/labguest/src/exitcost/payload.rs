@@ -1,18 +1,17 @@
-//! What the tiny machine executes: one operation in a loop, between two looks at the time stamp
-//! counter.
+//! The tiny machine's program: one operation in a loop, between two TSC reads.
 //!
-//! All but CR8 is encoded alike in 64-bit and in 32-bit mode: no prefix REX, counts in `ebp`, the
-//! place for results in `edi`. So one payload serves machines that can't enter long mode, too.
+//! All instructions but CR8's are encoded alike in 64-bit and in 32-bit mode: no REX prefix, the loop count in `ebp`,
+//! the address of results in `edi`. So one program also runs on machines that can't enter long mode.
 
 use crate::exitcost::kind::{
     IO_APIC, Kind, LEAF, MAGIC, MEMORY_BELL, MSR_APIC_BASE, PORT_BELL, PORT_PIC, UNBACKED,
 };
 use crate::exitcost::server::AVAILABLE_COUNT;
 
-/// A write to this port says that the loop is over.
+/// A write to this port reports the end of the loop.
 pub(crate) const PORT_DONE: u16 = MAGIC + 2;
 
-/// `lfence; rdtsc`: no earlier than all before it.
+/// `lfence; rdtsc`: not before earlier instructions have finished.
 const TSC: [u8; 5] = [0x0f, 0xae, 0xe8, 0x0f, 0x31];
 const CPUID: [u8; 2] = [0x0f, 0xa2];
 const VMMCALL: [u8; 3] = [0x0f, 0x01, 0xd9];
@@ -32,21 +31,21 @@ const NO_ARGUMENTS: [u8; 8] = [0x31, 0xdb, 0x31, 0xc9, 0x31, 0xd2, 0x31, 0xf6];
 const LOAD: [u8; 2] = [0x8b, 0x06];
 /// `mov [esi], eax`.
 const STORE: [u8; 2] = [0x89, 0x06];
-/// `sti; hlt; cli`: an interrupt that comes before the halt is taken after it.
+/// `sti; hlt; cli`: an interrupt that arrives before the halt is handled after it.
 const WAIT: [u8; 3] = [0xfb, 0xf4, 0xfa];
 /// `mov [esi], eax; mov [esi+4], edx; add esi, 8`.
 const KEEP_SAMPLE: [u8; 8] = [0x89, 0x06, 0x89, 0x56, 0x04, 0x83, 0xc6, 0x08];
 
-/// What operations need to know of the machine.
+/// Facts about the machine that operations need.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
-    /// Whether its processor has AMD's instruction for hypercalls.
+    /// Whether its processor has AMD's hypercall instruction.
     pub(crate) has_vmmcall: bool,
-    /// What `IA32_APIC_BASE` holds.
+    /// The value of `IA32_APIC_BASE`.
     pub(crate) apic_base: u64,
 }
 
-/// The whole program for an operation; for nothing, the loop alone.
+/// The program of an operation; with `None`, only the loop.
 pub(crate) fn program(kind: Option<Kind>, facts: Facts) -> Vec<u8> {
     let operation = kind.map_or_else(Vec::new, |kind| operation(kind, facts));
     let mut code = TSC.to_vec();
@@ -63,7 +62,7 @@ pub(crate) fn program(kind: Option<Kind>, facts: Facts) -> Vec<u8> {
     code.extend([0x89, 0x47, 0x08, 0x89, 0x57, 0x0c]);
     code.extend(mov_dx(PORT_DONE));
     code.push(OUT_DX_AL);
-    // Nothing runs after that: hlt; jmp to it.
+    // Never continues: hlt; jmp back.
     code.extend([0xf4, 0xeb, 0xfd]);
     code
 }
@@ -88,17 +87,18 @@ fn operation(kind: Kind, facts: Facts) -> Vec<u8> {
         Kind::MmioUser => [&mov_esi(UNBACKED)[..], &LOAD].concat(),
         Kind::KickPort => [&mov_dx(PORT_BELL)[..], &[OUT_DX_AL]].concat(),
         Kind::KickMmio => [&mov_esi(MEMORY_BELL)[..], &STORE].concat(),
-        // One more is available; the bell says so, and the interrupt that it's gone. `inc word [esi]`.
+        // Makes one more buffer available (`inc word [esi]`), rings the doorbell, and waits for the completion
+        // interrupt.
         Kind::Send => {
             let add = [&mov_esi(AVAILABLE_COUNT)[..], &[0x66, 0xff, 0x06]].concat();
             [&add[..], &mov_dx(PORT_BELL), &[OUT_DX_AL], &WAIT].concat()
         }
-        // The bell asks for the signal; `esi` is where samples go.
+        // The doorbell requests the signal; `esi` is the address of samples.
         Kind::HltWake => [&mov_dx(PORT_BELL)[..], &[OUT_DX_AL], &WAIT, &TSC, &KEEP_SAMPLE].concat(),
     }
 }
 
-/// What an interrupt executes: nothing, and back.
+/// The interrupt handler: returns at once.
 pub(crate) fn handler(long_mode: bool) -> &'static [u8] {
     // iretq; iret
     if long_mode { &[0x48, 0xcf] } else { &[0xcf] }
@@ -136,7 +136,7 @@ mod tests {
 
     const FACTS: Facts = Facts { has_vmmcall: true, apic_base: 0xfee0_0900 };
 
-    /// GNU as, of the same in Intel's syntax.
+    /// The expected bytes come from GNU as, with the same code in Intel's syntax.
     #[test]
     fn a_loop_around_cpuid_is_what_an_assembler_makes_of_it() {
         let known = [
@@ -169,7 +169,7 @@ mod tests {
             let code = program(kind, FACTS);
             let jump = code.windows(5).position(|at| at == [0x83, 0xed, 0x01, 0x0f, 0x85]).unwrap();
             let back = i32::from_le_bytes(*code[jump + 5..].first_chunk().unwrap());
-            // Ten bytes of time and its keeping come before the loop.
+            // The first TSC read and its store, ten bytes, precede the loop.
             assert_eq!(jump as i32 + 9 + back, 10, "{kind:?}");
         }
     }

@@ -1,17 +1,17 @@
-//! How many operations make a run, and what is left of a run when the loop's own cost is taken.
+//! The number of operations in a run, and the cost of an operation without the loop.
 
 use std::time::Duration;
 
-/// Turns of the empty loop.
+/// Iterations of the empty loop.
 pub(crate) const EMPTY: u64 = 10_000;
-/// Operations that warm up, and show how long one takes.
+/// Operations for warming up, which also show the time of one.
 pub(crate) const WARM_UP: u64 = 64;
-/// The least a run has, however long they take.
+/// Min operations per run, however long they take.
 const MIN_OPERATIONS: u64 = 32;
-/// The most a run has: no run is shorter than it takes to execute these.
+/// Max operations per run, however short they are.
 const MAX_OPERATIONS: u64 = 100_000;
 
-/// Operations that fit in a run, when `WARM_UP` of them took so long.
+/// Operations that fit in a run, from the time of the `WARM_UP` operations.
 pub(crate) fn operations(run: Duration, warm_up: Duration) -> u64 {
     let each_ns = (warm_up.as_nanos() / u128::from(WARM_UP)).max(1);
     u64::try_from(run.as_nanos() / each_ns)
@@ -19,7 +19,7 @@ pub(crate) fn operations(run: Duration, warm_up: Duration) -> u64 {
         .clamp(MIN_OPERATIONS, MAX_OPERATIONS)
 }
 
-/// Cycles of each operation, without those of the empty loop.
+/// Cycles per operation, without the empty loop.
 pub(crate) fn net(cycles: f64, operations: u64, empty: f64) -> f64 {
     per(cycles, operations) - empty
 }

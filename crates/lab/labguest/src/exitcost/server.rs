@@ -1,5 +1,5 @@
-//! Who takes the frames that the tiny machine sends: the thread that runs it, another one, or the
-//! kernel's vhost-net.
+//! Handles the frames that the tiny machine sends: in the vCPU's thread, in another thread, or in the kernel's
+//! vhost-net.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,41 +12,41 @@ use sys::kvm::{Queue, TinyVm};
 
 use crate::exitcost::waker::{ring, wait};
 
-/// Where the queue is in the machine's memory: as many bytes as `BYTES`.
+/// Address of the queue in the machine's memory; its size is `BYTES`.
 pub(crate) const AT: usize = 0xd000;
 const BYTES: usize = 0x1000;
-/// Its one descriptor that is in use, the first, is what all entries of the queue name: they are 0.
+/// The queue uses only its first descriptor: all entries of the queue are 0.
 const LENGTH: u16 = 16;
 const AVAILABLE: usize = AT + 0x100;
 const USED: usize = AT + 0x200;
 const FRAME_AT: usize = AT + 0x400;
-/// Where the guest counts what it has made available.
+/// Where the guest counts available buffers.
 pub(crate) const AVAILABLE_COUNT: u32 = AVAILABLE as u32 + 2;
 
-/// A shortest frame, of a protocol for experiments, to nobody; nothing is left to be done for it.
+/// A frame of min length with an experimental EtherType, to nobody, so that it needs no further handling.
 const FRAME: [u8; 70] = {
     let mut frame = [0; 70];
-    // To, and from, addresses that are locally administered.
+    // To and from locally administered addresses.
     (frame[10], frame[15], frame[16], frame[21]) = (2, 1, 2, 2);
     (frame[22], frame[23]) = (0x88, 0xb5);
     frame
 };
 
-/// Whoever serves; ends when dropped.
+/// A running server; ends when dropped.
 #[derive(Debug)]
 pub(crate) enum Server {
-    /// Whom the doorbell comes back to.
+    /// The vCPU's thread handles the doorbell.
     Own(Tap),
     Thread {
         thread: Option<JoinHandle<io::Result<()>>>,
         bell: OwnedFd,
         is_over: Arc<AtomicBool>,
     },
-    /// It is the machine's.
+    /// The kernel handles it.
     Vhost,
 }
 
-/// Empties the queue, and has vhost serve it.
+/// Empties the queue, and makes vhost handle it.
 pub(crate) fn by_vhost(
     vm: &mut TinyVm,
     tap: &Tap,
@@ -71,7 +71,7 @@ pub(crate) fn by_vhost(
     Ok(Server::Vhost)
 }
 
-/// Has a thread serve, which sleeps until the doorbell rings.
+/// Starts a thread that sleeps until the doorbell rings.
 pub(crate) fn by_thread(tap: Tap, asks: &OwnedFd, wakes: &OwnedFd) -> io::Result<Server> {
     let (asks_clone, bell, wakes) = (asks.try_clone()?, asks.try_clone()?, wakes.try_clone()?);
     let is_over = Arc::new(AtomicBool::new(false));
@@ -87,7 +87,7 @@ pub(crate) fn by_thread(tap: Tap, asks: &OwnedFd, wakes: &OwnedFd) -> io::Result
     Ok(Server::Thread { thread, bell, is_over })
 }
 
-/// Sends the frame, and notifies the guest that it is gone.
+/// Sends the frame, and interrupts the guest.
 pub(crate) fn send(tap: &Tap, wakes: &OwnedFd) -> io::Result<()> {
     tap.send(&FRAME)?;
     ring(wakes)

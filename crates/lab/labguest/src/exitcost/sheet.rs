@@ -1,20 +1,20 @@
-//! What was measured in one place, in one way.
+//! Measurements of one system, made in one way.
 
 use serde::{Deserialize, Serialize};
 
 use crate::exitcost::kind::Kind;
 
-/// How exits are made.
+/// How exits are caused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ExitSource {
-    /// In a machine of its own, over `/dev/kvm`.
+    /// In a tiny machine, over `/dev/kvm`.
     Vm,
-    /// By a program in the guest that this is.
+    /// By a program in this guest.
     Guest,
 }
 
-/// Who does what an instruction asks for, as far as counters show.
+/// What handles an instruction, according to counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HandledBy {
@@ -22,20 +22,20 @@ pub enum HandledBy {
     Hardware,
     /// KVM, which enters the guest again by itself.
     Kernel,
-    /// The program that has the machine.
+    /// The VMM.
     User,
 }
 
-/// A system on which exits are made.
+/// The measured system.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct System {
-    /// Who made the processor, as it says itself: `AuthenticAMD`.
+    /// The processor's vendor from CPUID: `AuthenticAMD`.
     pub processor: String,
-    /// The hypervisor that this system runs on, as that says itself: `KVMKVMKVM`.
+    /// The hypervisor below this system, from CPUID: `KVMKVMKVM`.
     pub hypervisor: Option<String>,
-    /// The module that is KVM for this system's processor: `kvm_amd`.
+    /// The processor's KVM module: `kvm_amd`.
     pub kvm: Option<String>,
-    /// Ticks of the time stamp counter in a millisecond, by this system's clock.
+    /// TSC ticks per millisecond, by this system's clock.
     pub tsc_khz: Option<f64>,
 }
 
@@ -44,36 +44,36 @@ pub struct System {
 pub struct Sheet {
     pub way: ExitSource,
     pub system: System,
-    /// Cycles that a turn of the loop takes with nothing in it, in each run; taken from all others.
+    /// Cycles of an iteration of the empty loop, in each run; subtracted from all others.
     pub empty_cycles: Vec<f64>,
-    /// One row a kind.
+    /// One row per kind.
     pub rows: Vec<Row>,
 }
 
-/// A kind of exits, measured.
+/// Measurements of a kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     pub kind: Kind,
-    /// What was done, exactly.
+    /// The exact operation.
     pub what: String,
-    /// Operations in a run.
+    /// Operations per run.
     pub operations: u64,
-    /// Operations in all, with those that warmed up.
+    /// Total operations, including the warm-up.
     pub made: u64,
-    /// Cycles that an operation took, in each run; empty when nothing was measured.
+    /// Cycles per operation, in each run; empty if not measured.
     pub cycles: Vec<f64>,
-    /// Exits for each operation, by KVM's own counter; other exits, of timers, are in it.
+    /// Exits per operation, by KVM's counter; includes other exits, such as those of timers.
     pub exits_per_operation: Option<f64>,
-    /// How often an operation came back to the program that has the machine.
+    /// Returns to the VMM per operation.
     pub user_exits_per_operation: Option<f64>,
-    /// Who did it, as these two counts show.
+    /// What handled it, according to these two counts.
     pub handled_by: Option<HandledBy>,
-    /// Why nothing was measured.
+    /// Why it was not measured.
     pub not_measured: Option<String>,
 }
 
 impl Row {
-    /// A kind that can't be measured here.
+    /// The row of a kind that can't be measured here.
     pub(crate) fn without(kind: Kind, what: String, why: String) -> Self {
         Self {
             kind,
@@ -90,7 +90,7 @@ impl Row {
 }
 
 impl HandledBy {
-    /// As it is named in reports.
+    /// The name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -100,8 +100,8 @@ impl HandledBy {
         }
     }
 
-    /// Derived from exits, and from returns to user space, of each operation. Where KVM interprets guests'
-    /// kernels itself, no exit does not mean that the processor did it.
+    /// Derives the handler from exits and returns to user space per operation. If KVM interprets guests' kernels
+    /// itself, the absence of exits does not mean that the processor handled it.
     pub(crate) fn from_counts(
         exits: Option<f64>,
         user_exits: f64,

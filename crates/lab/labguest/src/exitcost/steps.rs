@@ -1,7 +1,7 @@
-//! Takes the steps of an ablation.
+//! Runs the steps of an ablation.
 //!
-//! All steps take their turns in each round, in an order left to chance, each in a machine of its own:
-//! what changes with time changes all, and rounds can be compared step by step.
+//! Each round runs all steps in random order, each in a new machine: a drift over time affects all steps, and rounds
+//! can be compared step by step.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,10 +18,10 @@ use crate::exitcost::toggle::Toggle;
 use crate::exitcost::undo::Undo;
 use crate::exitcost::vm;
 
-/// Where changes are noted while they are in force: only root writes there.
+/// The note of the changes in force, in a folder that only root can write.
 const NOTE: &str = "/run/hyperscope-bench-exits.undo";
 
-/// Measures; as [`crate::exitcost::ablate`] says.
+/// Measures; see [`crate::exitcost::ablate`].
 pub(crate) fn ablate(
     options: &AblationOptions,
     stop: &AtomicBool,
@@ -56,7 +56,7 @@ pub(crate) fn ablate(
     Ok(AblationSheet { system: host::system(), steps })
 }
 
-/// A run of each kind, with things switched.
+/// A run of each kind, with the step's settings.
 fn step(
     options: &AblationOptions,
     toggles: &[Toggle],

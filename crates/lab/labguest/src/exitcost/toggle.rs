@@ -1,4 +1,4 @@
-//! Single things that make exits cost more or less, switched for a while.
+//! Single settings that change the cost of exits, applied temporarily.
 
 use std::fs;
 use std::io;
@@ -8,40 +8,39 @@ use serde::{Deserialize, Serialize};
 
 use crate::exitcost::undo::Undo;
 
-/// One thing that is switched.
+/// A setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Toggle {
-    /// Doorbells come back to the program that has the machine, which rings them: no ioeventfd.
+    /// No ioeventfd: doorbells return to the VMM, which signals their eventfds.
     NoIoeventfd,
-    /// The kernel's vhost-net takes the frames that are sent, and not a thread of the program.
+    /// The kernel's vhost-net handles sent frames, instead of a thread of the VMM.
     Vhost,
-    /// KVM has no interrupt controllers: ports of theirs and halts are the program's.
+    /// KVM has no interrupt controllers: the VMM handles their ports, and halts.
     NoIrqchip,
-    /// A parameter of a kernel module has another value.
+    /// A kernel module parameter has another value.
     Parameter {
         /// `MODULE/NAME`.
         name: String,
         value: String,
     },
-    /// The kernel was booted with this on its command line, too; parameters of modules are
-    /// `MODULE.NAME=VALUE` there.
+    /// Extra kernel command line arguments; module parameters are `MODULE.NAME=VALUE` there.
     Boot {
-        /// The words.
+        /// The arguments.
         text: String,
     },
-    /// The kernels of guests were, whose hypervisors read it; written as for [`Self::Boot`].
+    /// Extra kernel command line arguments of guests, for their hypervisors; the same syntax as [`Self::Boot`].
     GuestBoot {
-        /// The words.
+        /// The arguments.
         text: String,
     },
-    /// The lab's emulated processor has this beyond the usual, or less (`-npt`), by QEMU's name.
+    /// An extra CPU feature of the lab's emulated processor, or a removed one (`-npt`), by QEMU's name.
     Processor { name: String },
     /// KVM's events are recorded.
     KvmEvents,
-    /// Those of KVM and of the scheduler are.
+    /// KVM's and the scheduler's events are recorded.
     KvmSchedEvents,
-    /// A probe at the function that looks at each exit is recorded.
+    /// A kprobe on the function that handles each exit is recorded.
     Kprobe,
     /// Each call of a kernel function is recorded.
     Function,
@@ -50,11 +49,11 @@ pub enum Toggle {
 }
 
 const TRACING: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-/// Functions that look at each exit, on AMD's and on Intel's processors.
+/// Functions that handle each exit, on AMD's and on Intel's processors.
 const EXIT_HANDLERS: [&str; 2] = ["svm_handle_exit", "vmx_handle_exit"];
 
 impl Toggle {
-    /// As it is named in reports.
+    /// The name in reports.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -76,7 +75,7 @@ impl Toggle {
         }
     }
 
-    /// What a word of a command line says; a parameter as `MODULE/NAME=VALUE`.
+    /// Parses a command line word; a parameter is `MODULE/NAME=VALUE`.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Vec<Self>> {
         let toggle = match word {
@@ -97,7 +96,7 @@ impl Toggle {
         Some(vec![toggle])
     }
 
-    /// What a word says that has more than a name.
+    /// Parses a word with a value.
     fn with_value(word: &str) -> Option<Self> {
         let text = |prefix| {
             let text: &str = word.strip_prefix(prefix)?;
@@ -117,7 +116,7 @@ impl Toggle {
         Some(Self::Parameter { name: name.into(), value: value.into() })
     }
 
-    /// The tracers, from the least to the most that is recorded.
+    /// The tracers, sorted by increasing amount of recorded data.
     #[must_use]
     pub fn tracers() -> Vec<Self> {
         vec![
@@ -129,7 +128,7 @@ impl Toggle {
         ]
     }
 
-    /// What is no tracer: a parameter of KVM that matters for halts, and what machines can do without.
+    /// Settings other than tracers: a KVM parameter that matters for halts, and optional features of machines.
     #[must_use]
     pub fn settings() -> Vec<Self> {
         let parameter =
@@ -144,7 +143,7 @@ impl Toggle {
         ]
     }
 
-    /// What is read as the kernel boots, or a module is loaded: mitigations of processors' faults, and what
+    /// Settings that are read at boot or when a module is loaded: mitigations of CPU vulnerabilities, and features that
     /// KVM leaves to AMD's hardware.
     #[must_use]
     pub fn boots() -> Vec<Self> {
@@ -164,8 +163,7 @@ impl Toggle {
         matches!(self, Self::Boot { .. } | Self::GuestBoot { .. } | Self::Processor { .. })
     }
 
-    /// Switches it, until the change is undone. What machines do without is theirs alone, and nothing
-    /// here.
+    /// Applies it until it is undone. Settings of a machine are applied there, not here.
     pub(crate) fn apply(&self, undo: &mut Undo) -> io::Result<()> {
         match self {
             Self::NoIoeventfd | Self::Vhost | Self::NoIrqchip => Ok(()),
@@ -201,7 +199,7 @@ fn set_parameter(undo: &mut Undo, name: &str, value: &str) -> io::Result<()> {
     undo.write(&Path::new("/sys/module").join(module).join("parameters").join(parameter), value)
 }
 
-/// Where tracing is mounted.
+/// The mount point of tracefs.
 pub(crate) fn tracing() -> io::Result<PathBuf> {
     let found = TRACING.map(PathBuf::from).into_iter().find(|at| at.join("instances").is_dir());
     found.ok_or_else(|| {
@@ -209,8 +207,7 @@ pub(crate) fn tracing() -> io::Result<PathBuf> {
     })
 }
 
-/// Buffers of this program's own, which are overwritten and read by nobody: the cost is that of
-/// recording alone.
+/// A separate tracing instance that overwrites old events and has no reader: only recording costs.
 fn instance(undo: &mut Undo) -> io::Result<PathBuf> {
     let instance = tracing()?.join(format!("instances/hyperscope-bench-{}", std::process::id()));
     undo.make(&instance)?;
@@ -240,7 +237,7 @@ fn probe(undo: &mut Undo) -> io::Result<()> {
     undo.write_new(&instance.join("events").join(group).join("enable"), "1", "0")
 }
 
-/// Before Linux 6.13 only the first of all instances can do this: not where it is in use.
+/// Before Linux 6.13 only the top-level instance supports this: fails if it is in use.
 fn graph(undo: &mut Undo) -> io::Result<()> {
     let tracer = tracing()?.join("current_tracer");
     let current = fs::read_to_string(&tracer)?;

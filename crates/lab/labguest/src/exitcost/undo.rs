@@ -1,22 +1,21 @@
-//! Changes to this system that are taken back, whatever happens: when dropped; and where the program
-//! was killed, by the next one, from a note that it left.
+//! Undoes changes of this system in any case: on drop, or, if the program was killed, at its next start from a note.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// What takes a change back.
+/// How to undo a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Action {
     /// Write this text to the file.
     Write(PathBuf, String),
-    /// Add this line to the file.
+    /// Append this line to the file.
     Append(PathBuf, String),
     /// Remove the folder.
     Remove(PathBuf),
 }
 
-/// Changes that are in force.
+/// Changes in force.
 #[derive(Debug)]
 pub(crate) struct Undo {
     note: PathBuf,
@@ -24,8 +23,7 @@ pub(crate) struct Undo {
 }
 
 impl Undo {
-    /// None yet. Takes back what a program that was killed has left, by its note; refuses where that
-    /// program is still at work.
+    /// No changes yet. First undoes the changes in the note of a killed program; refuses if that program still runs.
     pub(crate) fn new(note: &Path) -> io::Result<Self> {
         let note_text = fs::read_to_string(note).unwrap_or_default();
         let mut lines = note_text.lines();
@@ -38,7 +36,7 @@ impl Undo {
         Ok(Self { note: note.to_owned(), actions: Vec::new() })
     }
 
-    /// Gives a file another text.
+    /// Changes a file's text.
     pub(crate) fn write(&mut self, path: &Path, text: &str) -> io::Result<()> {
         let before = fs::read_to_string(path).map_err(|error| named(path, &error))?;
         let before = before.trim_end_matches('\n').to_owned();
@@ -46,13 +44,13 @@ impl Undo {
         put(path, text, false)
     }
 
-    /// Gives a file that says nothing of use (`?`, `X`) another text, and this one to take it back.
+    /// Changes the text of a file whose current text can't be written back (`?`, `X`); `back` undoes it.
     pub(crate) fn write_new(&mut self, path: &Path, text: &str, back: &str) -> io::Result<()> {
         self.note(Action::Write(path.to_owned(), back.to_owned()))?;
         put(path, text, false)
     }
 
-    /// Adds a line to a file, and another one to take it back.
+    /// Appends a line to a file; `back` undoes it.
     pub(crate) fn append(&mut self, path: &Path, line: &str, back: &str) -> io::Result<()> {
         self.note(Action::Append(path.to_owned(), back.to_owned()))?;
         put(path, &format!("{line}\n"), true)
@@ -64,12 +62,12 @@ impl Undo {
         fs::create_dir(path).map_err(|error| named(path, &error))
     }
 
-    /// Takes all back, the last one first.
+    /// Undoes all changes, last one first.
     pub(crate) fn done(mut self) {
         self.take_back();
     }
 
-    /// Written before the change is made: what is taken back without having been made does no harm.
+    /// Written before the change: undoing a change that was not made is harmless.
     fn note(&mut self, action: Action) -> io::Result<()> {
         self.actions.push(action);
         let actions: String = self.actions.iter().map(Action::line).collect();
@@ -82,7 +80,7 @@ impl Undo {
             return;
         }
         while let Some(action) = self.actions.pop() {
-            // Nobody is there to report to; the others are taken back all the same.
+            // There is nobody to report to; the other changes are undone anyway.
             let _ = action.take();
         }
         let _ = fs::remove_file(&self.note);
@@ -124,8 +122,7 @@ impl Action {
     }
 }
 
-/// Not with `fs::write`, which would make a file that is not there, and empties one that holds others'
-/// lines.
+/// Not with `fs::write`, which would create a missing file, and truncates a file with others' lines.
 fn put(path: &Path, text: &str, append: bool) -> io::Result<()> {
     let file = OpenOptions::new().write(true).append(append).truncate(!append).open(path);
     let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
@@ -162,7 +159,7 @@ mod tests {
 
     fn is_back(at: &Path) {
         assert_eq!(fs::read_to_string(at.join("parameter")).unwrap(), "200000");
-        // The kernel takes the last line for a removal; a file of text only keeps it.
+        // The kernel interprets the last line as a removal; a plain file keeps it.
         let probes = fs::read_to_string(at.join("probes")).unwrap();
         assert_eq!(probes, "p:theirs f\np:ours g\n-:ours\n");
         assert!(!at.join("instance").exists() && !at.join("note").exists());
@@ -191,7 +188,7 @@ mod tests {
     #[test]
     fn what_another_program_has_switched_is_left_to_it() {
         let at = folder("alive");
-        // The first process lives as long as the system does.
+        // Process 1 lives as long as the system.
         fs::write(at.join("note"), format!("1\nwrite\t{}\t7\n", at.join("parameter").display()))
             .unwrap();
         assert!(Undo::new(&at.join("note")).is_err());

@@ -1,5 +1,4 @@
-//! Measures in the tiny machine: runs of all kinds in turn, so that what changes with time changes
-//! all.
+//! Measures in the tiny machine: runs of all kinds in turn, so that a drift over time affects all.
 
 use std::time::Instant;
 
@@ -15,13 +14,13 @@ use crate::exitcost::measure_options::MeasureOptions;
 use crate::exitcost::runs::{EMPTY, WARM_UP, float, net, operations, per};
 use crate::exitcost::sheet::{ExitSource, HandledBy, Row, Sheet};
 
-/// Why there are no exits of CR8 in 32-bit mode.
+/// Why there are no CR8 exits in 32-bit mode.
 pub(crate) const NO_CR8: &str = "CR8 needs a guest in 64-bit mode, which KVM does not run here";
 
-/// A kind, and what its runs were.
+/// A kind, and its runs.
 struct Series {
     row: Row,
-    /// All that KVM counted in its runs.
+    /// KVM's total count in its runs.
     exits: Option<u64>,
     user_exits: u64,
 }
@@ -48,14 +47,14 @@ pub(crate) fn measure(options: &MeasureOptions) -> Result<Sheet, String> {
             series.run(&mut machine, empty);
         }
     }
-    // Those of processors run guests' kernels on them; a paravirtual one interprets much of them.
+    // With hardware virtualization the guest's kernel runs on the processor; paravirtual KVM interprets much of it.
     let interprets =
         !system.kvm.as_ref().is_some_and(|kvm| ["kvm_amd", "kvm_intel"].contains(&kvm.as_str()));
     let rows = all.into_iter().map(|series| series.row(interprets)).collect();
     Ok(Sheet { way: ExitSource::Vm, system, empty_cycles, rows })
 }
 
-/// A machine in 64-bit mode; one in 32-bit mode, where KVM can't run that.
+/// A machine in 64-bit mode, or in 32-bit mode if KVM does not support that.
 pub(crate) fn machine() -> Result<(Machine, bool), MachineError> {
     let setup = Setup {
         long_mode: true,
@@ -72,7 +71,7 @@ pub(crate) fn machine() -> Result<(Machine, bool), MachineError> {
     Ok((machine, false))
 }
 
-/// Does it a few times; how many make a run is known then.
+/// Runs a few operations, whose time determines the number per run.
 fn warm_up(kind: Kind, options: &MeasureOptions, machine: &mut Machine, long_mode: bool) -> Series {
     let without =
         |why| Series { row: Row::without(kind, what(kind), why), exits: None, user_exits: 0 };
@@ -98,7 +97,7 @@ impl Series {
         let count = self.row.operations;
         match machine.batch(Some(self.row.kind), count, LONG) {
             Ok(BatchCost { cycles, exits, user_exits }) => {
-                // The counter of a wake-up is looked at once: there is no loop in its time.
+                // A wake-up is timed without a loop.
                 let empty = if self.row.kind == Kind::HltWake { 0.0 } else { empty };
                 self.row.made += count;
                 self.row.cycles.push(net(cycles, count, empty));

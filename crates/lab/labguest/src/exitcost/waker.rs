@@ -1,4 +1,4 @@
-//! Wakes the tiny machine when it rings: another thread, which first lets it fall asleep.
+//! Wakes the tiny machine on request from another thread, which first lets it halt.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
 
-/// An eventfd for others and its owner.
+/// Makes an eventfd.
 pub(crate) fn bell() -> io::Result<OwnedFd> {
     Ok(eventfd(0, EventfdFlags::CLOEXEC)?)
 }
@@ -21,16 +21,16 @@ pub(crate) fn ring(bell: &impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until an eventfd was rung, and sets it back to 0.
+/// Waits until an eventfd is signalled, and resets it to 0.
 pub(crate) fn wait(bell: &impl AsFd) -> io::Result<()> {
     rustix::io::read(bell, &mut [0; 8])?;
     Ok(())
 }
 
-/// The thread, and the moments of its signals. When dropped, it ends.
+/// The thread, and the times of its signals. Drop ends it.
 #[derive(Debug)]
 pub(crate) struct Waker {
-    /// None once it has ended.
+    /// `None` once it has ended.
     thread: Option<JoinHandle<io::Result<()>>>,
     signals: Receiver<u64>,
     asks: OwnedFd,
@@ -38,7 +38,7 @@ pub(crate) struct Waker {
 }
 
 impl Waker {
-    /// Answers this many rings of `asks` with one of `wakes` each, a nap after it.
+    /// Answers this many signals of `asks` with one of `wakes` each, after a delay of `nap`.
     pub(crate) fn start(
         asks: &OwnedFd,
         wakes: &OwnedFd,
@@ -57,7 +57,7 @@ impl Waker {
                 sleep(nap);
                 let now = sys::time_stamp_counter();
                 ring(&wakes)?;
-                // Nobody listens when the machine failed.
+                // Nobody receives it after the machine has failed.
                 let _ = sender.send(now);
             }
             Ok(())
@@ -66,7 +66,7 @@ impl Waker {
         Ok(Self { thread: Some(thread), signals, asks: asks_clone, is_over })
     }
 
-    /// The time stamp counter at each signal.
+    /// The TSC at each signal.
     pub(crate) fn end(mut self) -> io::Result<Vec<u64>> {
         if let Some(thread) = self.thread.take() {
             thread.join().map_err(|_| io::Error::other("the waker panicked"))??;
@@ -76,7 +76,7 @@ impl Waker {
 }
 
 impl Drop for Waker {
-    /// It waits for a ring of a machine that has failed: this one ends it.
+    /// The thread waits for a signal of a machine that has failed: this one ends it.
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
             self.is_over.store(true, Ordering::Relaxed);
@@ -97,7 +97,7 @@ mod tests {
         let waker = Waker::start(&asks, &wakes, 2, Duration::ZERO).unwrap();
         ring(&asks).unwrap();
         wait(&wakes).unwrap();
-        // Joins the thread, which waits for the second ring.
+        // Joins the thread, which waits for the second signal.
         drop(waker);
     }
 

@@ -1,4 +1,4 @@
-//! The VMM's machine: one processor in a loop of writes to devices, in each architecture's own code.
+//! The VMM's machine: one CPU in a loop of writes to devices, in each architecture's machine code.
 
 use std::io;
 
@@ -8,11 +8,11 @@ use sys::kvm::{Controllers, TinyVm, VmExit};
 
 const MEMORY_BYTES: usize = 0x10000;
 const CODE: u16 = 0x1000;
-/// Behind it each device has the page of its number: nothing is there.
+/// Each device is a page at this address plus its number; nothing is mapped there.
 #[cfg(target_arch = "aarch64")]
 const DEVICES: u64 = 0x1000_0000;
 
-/// One that writes to each device, `rounds` times, and to the last one at its end.
+/// A machine that writes to each device, `rounds` times, and to `last` at its end.
 pub(super) fn machine(rounds: u16, devices: [u8; 4], last: u8) -> io::Result<TinyVm> {
     let mut vm = TinyVm::new(MEMORY_BYTES, Controllers::User).map_err(io::Error::other)?;
     let program = program(rounds, devices, last);
@@ -24,7 +24,7 @@ pub(super) fn machine(rounds: u16, devices: [u8; 4], last: u8) -> io::Result<Tin
     Ok(vm)
 }
 
-/// In the mode in which processors begin.
+/// Runs in the mode after reset.
 #[cfg(target_arch = "x86_64")]
 fn program(rounds: u16, devices: [u8; 4], last: u8) -> Vec<u8> {
     let [low, high] = rounds.to_le_bytes();
@@ -46,7 +46,7 @@ fn begin(vm: &mut TinyVm) -> Result<(), sys::kvm::KvmError> {
     vm.set_registers(&Registers { rip: CODE.into(), rflags: 2, ..Registers::default() })
 }
 
-/// Without address translation, as processors begin.
+/// Runs without address translation, as after reset.
 #[cfg(target_arch = "aarch64")]
 fn program(rounds: u16, devices: [u8; 4], last: u8) -> Vec<u8> {
     // add x3, x0, #device, lsl #12; strb w1, [x3]
@@ -67,7 +67,7 @@ fn begin(vm: &mut TinyVm) -> Result<(), sys::kvm::KvmError> {
     vm.set_program_counter(CODE.into())
 }
 
-/// The device that an exit is a write to.
+/// The device that an exit writes to.
 pub(super) fn device_of(exit: VmExit) -> Option<u8> {
     match exit {
         VmExit::Port(port) => u8::try_from(port).ok(),

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::wire::message::Message;
 
-/// The longest payload. A frame fits in the 32 KiB that one write to a virtio port takes.
+/// Max size of a payload. A frame fits in the 32 KiB that one write to a virtio port accepts.
 pub const MAX_PAYLOAD_BYTES: usize = 16 << 10;
 
 const OPEN: u8 = 1;
@@ -36,16 +36,16 @@ const FAILED: u8 = 15;
 const HEAD_BYTES: usize = 5;
 const NUMBER_FRAME_BYTES: usize = HEAD_BYTES + 8;
 
-/// A frame could not be read.
+/// Why a frame could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
-    /// The other end is gone.
+    /// The peer is gone.
     #[error("the channel was closed")]
     Closed,
     /// Reading failed.
     #[error("the channel failed: {0}")]
     Io(io::Error),
-    /// The bytes are no frame: both ends speak of different versions, or a client died midway.
+    /// The bytes are not a frame: the peers have different versions, or a client died in the middle.
     #[error("malformed frame of kind {kind} and {bytes} bytes")]
     Malformed {
         /// The first byte.
@@ -61,7 +61,7 @@ impl From<io::Error> for FrameError {
     }
 }
 
-/// Writes one message as one `write_all`.
+/// Writes a message with one `write_all`.
 ///
 /// # Errors
 /// When writing fails, or the message is longer than a frame may be.
@@ -80,10 +80,10 @@ pub fn write(to: &mut impl Write, message: &Message) -> io::Result<()> {
     to.write_all(&frame)
 }
 
-/// Reads one message.
+/// Reads a message.
 ///
 /// # Errors
-/// When the other end is gone, or sends what is no message.
+/// When the peer is gone, or sends invalid bytes.
 pub fn read(from: &mut impl Read) -> Result<Message, FrameError> {
     let mut head = [0; HEAD_BYTES];
     fill(from, &mut head)?;
@@ -98,10 +98,10 @@ pub fn read(from: &mut impl Read) -> Result<Message, FrameError> {
     decode(kind, payload).ok_or(malformed)
 }
 
-/// Skips bytes up to and with the `Opened` of this number.
+/// Skips bytes up to and including the `Opened` of this number.
 ///
 /// # Errors
-/// When the other end is gone first.
+/// When the peer is gone first.
 pub fn skip_to_opened(from: &mut impl Read, number: u64) -> Result<(), FrameError> {
     let mut last = LastBytes::read(from)?;
     while last.0 != frame_with(OPENED, number) {
@@ -110,10 +110,10 @@ pub fn skip_to_opened(from: &mut impl Read, number: u64) -> Result<(), FrameErro
     Ok(())
 }
 
-/// Skips bytes up to and with an `Open`; its number.
+/// Skips bytes up to and including an `Open`; returns its number.
 ///
 /// # Errors
-/// When the other end is gone first.
+/// When the peer is gone first.
 pub fn skip_to_open(from: &mut impl Read) -> Result<u64, FrameError> {
     let mut last = LastBytes::read(from)?;
     loop {
@@ -134,7 +134,7 @@ fn frame_with(kind: u8, number: u64) -> [u8; NUMBER_FRAME_BYTES] {
     frame
 }
 
-/// As many of the bytes read last as such a frame has.
+/// The last bytes read, as many as such a frame has.
 struct LastBytes([u8; NUMBER_FRAME_BYTES]);
 
 impl LastBytes {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// One message, either way.
+/// A message, in either direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// Client: begin a session; whatever ran in an earlier one on this port ends.
+    /// Client: begin a session; ends the requests of an earlier one on this port.
     Open(u64),
     /// Server: the answer to the `Open` with this number.
     Opened(u64),
@@ -35,16 +35,16 @@ pub enum Message {
     Stderr(Vec<u8>),
     /// Server: the command has ended.
     Ended(Ended),
-    /// Server: the request can't be done, and why.
+    /// Server: the request failed, with the reason.
     Failed(String),
 }
 
-/// What a server says about its machine.
+/// A server's description of its machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ready {
-    /// The lab's number of the machine: 1 is the host inside the lab.
+    /// The machine's level in the lab: 1 is the host inside the lab.
     pub level: u8,
-    /// Time since the kernel began.
+    /// Time since the kernel's start.
     pub uptime_ns: u64,
 }
 
@@ -56,13 +56,13 @@ pub struct Exec {
     /// Added to the machine's own environment.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// Whether `Data` for its standard input follows; else that is empty.
+    /// Whether `Data` for its standard input follows; otherwise its input is empty.
     #[serde(default)]
     pub stdin: bool,
-    /// Ends the command, and all it started, after this time.
+    /// Kills the command and all its processes after this time.
     #[serde(default)]
     pub timeout_ms: Option<u64>,
-    /// Go on after the session: both outputs go to this file, and `Ended` comes at once.
+    /// Run it beyond the session: both outputs go to this file, and `Ended` is sent at once.
     #[serde(default)]
     pub detach_to: Option<String>,
 }
@@ -70,9 +70,9 @@ pub struct Exec {
 /// A file to write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Put {
-    /// Where; folders that are missing are made.
+    /// Its path; missing folders are made.
     pub path: String,
-    /// Permissions, as chmod takes them.
+    /// Permissions, as in chmod.
     pub mode: u32,
 }
 
@@ -82,23 +82,23 @@ pub enum Ended {
     /// By itself, with this status.
     Exit(i32),
     Signal(i32),
-    /// It ran longer than it was given, and was killed.
+    /// It exceeded its timeout, and was killed.
     TimedOut,
-    /// It runs in the background, under this process id.
+    /// It runs in the background, with this process id.
     Detached(u32),
 }
 
-/// What the first process reads from the machine's initramfs.
+/// The configuration that init reads from the machine's initramfs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestConfig {
-    /// The lab's number of the machine.
+    /// The machine's level in the lab.
     pub level: u8,
-    /// Kernel modules, each after those it needs: paths of files in the initramfs.
+    /// Kernel modules in load order: paths of files in the initramfs.
     pub modules: Vec<String>,
-    /// Whether it hosts a guest, and loads what is for hosts.
+    /// Whether it hosts a guest, and loads modules for hosts.
     pub hosts: bool,
-    /// Modules of machines that host a guest, in such an order, too.
+    /// Modules of machines that host a guest, in load order.
     pub for_hosts: Vec<String>,
-    /// Modules for hosts of which the first that loads is enough (kvm_amd, kvm_intel).
+    /// Alternative modules for hosts: the first that loads is enough (kvm_amd, kvm_intel).
     pub one_of: Vec<String>,
 }

@@ -2,24 +2,24 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One kind of event, and how many of it were made.
+/// A kind of event, and its number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Truth {
-    /// What was done, for people.
+    /// A description for users.
     pub what: String,
-    /// By which property of exits (`hyperscope exits --by`), or `event` for events by name.
+    /// Property of exits (`hyperscope exits --by`), or `event` for events by name.
     pub by: String,
     /// The value of that property.
     pub key: Key,
-    /// How many.
+    /// Number of events.
     pub count: u64,
-    /// More may be there: the kernel makes them, too.
+    /// There may be more: the kernel causes them, too.
     #[serde(default)]
     pub at_least: bool,
-    /// Only exits of this level: 1 are the guests of the recorded machine, 2 those inside these.
+    /// Only exits of this level: 1 for guests of the recorded machine, 2 for nested guests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<u8>,
-    /// Only events of tasks whose name begins so.
+    /// Only events of tasks with this name prefix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
 }
@@ -28,8 +28,8 @@ pub struct Truth {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Key {
-    /// A number, as of a port.
+    /// A number, for example of a port.
     Number(u64),
-    /// A name, as of a reason.
+    /// A name, for example of a reason.
     Name(String),
 }

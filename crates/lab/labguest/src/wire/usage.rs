@@ -1,72 +1,72 @@
-//! What a machine's threads, interrupts and guests have used so far, and what a measured workload did.
+//! The usage of a machine's threads, interrupts and guests so far, and the results of a measured workload.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What a thread has used since it began.
+/// A thread's usage since its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadUsage {
-    /// Its number.
+    /// Its thread id.
     pub tid: u32,
     /// Name of its process.
     pub process: String,
     /// Its own name.
     pub thread: String,
-    /// Time on a processor (`/proc/PID/task/TID/schedstat`).
+    /// CPU time (`/proc/PID/task/TID/schedstat`).
     pub cpu_ns: u64,
-    /// How often it went to sleep, and so was woken up (`voluntary_ctxt_switches`).
+    /// Number of sleeps, and so of wake-ups (`voluntary_ctxt_switches`).
     pub sleeps: u64,
 }
 
-/// What a machine has used since it began.
+/// A machine's usage since boot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// When it was looked at, since the machine began.
+    /// Time of the reading, since boot.
     pub at_ns: u64,
-    /// All its threads, those of the kernel among them.
+    /// All its threads, including the kernel's.
     pub threads: Vec<ThreadUsage>,
-    /// Interrupts by the name of who asked for them, on all processors (`/proc/interrupts`).
+    /// Interrupts of all CPUs by device or type (`/proc/interrupts`).
     pub interrupts: BTreeMap<String, u64>,
-    /// KVM's counters, of all the machine's guests together (`/sys/kernel/debug/kvm`).
+    /// KVM's counters, summed over the machine's guests (`/sys/kernel/debug/kvm`).
     pub kvm: BTreeMap<String, u64>,
 }
 
-/// What a measured workload did.
+/// Results of a measured workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measured {
-    /// How long it ran.
+    /// Run time.
     pub duration_ns: u64,
-    /// Passes of the score's work, of all processors together.
+    /// Passes of the score, summed over all CPUs.
     pub iterations: u64,
-    /// How often the load's threads were switched away from: each is a `sched_switch` event.
+    /// Number of switches away from the load's threads: each is a `sched_switch` event.
     pub switches: u64,
-    /// What was asked of the load, as switches.
+    /// Requested number of switches.
     pub switches_asked: u64,
-    /// What the machine had used before.
+    /// The machine's usage before the workload.
     pub before: Usage,
-    /// What it had used when the workload ended.
+    /// The machine's usage at the end of the workload.
     pub after: Usage,
 }
 
-/// What a subject of tracers did.
+/// Results of a subject of tracers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Looped {
-    /// How long what was timed took.
+    /// Time of the timed operations.
     pub duration_ns: u64,
-    /// System calls, or rounds of two switches, that were timed.
+    /// Timed system calls, or rounds of two switches.
     pub iterations: u64,
-    /// Events that these make: each system call's begin and end, or switches away from its threads.
+    /// Number of their events: entries and exits of system calls, or switches away from the threads.
     pub events: u64,
-    /// The same with those before the clock started.
+    /// Number of events, including the warm-up.
     pub all_events: u64,
 }
 
-/// The names of the load's threads begin so.
+/// Prefix of the load threads' names.
 pub const LOAD_THREAD: &str = "hs-load";
 
-/// What a measured workload prints as it begins.
+/// Printed when a measured workload begins.
 pub const MEASURE_BEGIN: &str = "begin";
 
-/// What a measured workload prints as it ends; a line with what it did ([`Measured`]) follows.
+/// Printed when a measured workload ends; a line with the results ([`Measured`]) follows.
 pub const MEASURE_END: &str = "end";
