@@ -1,4 +1,4 @@
-//! Shows the steps of bringing a lab up: a bar on a terminal, else a line each.
+//! Shows the steps of bringing a lab up: a progress bar on a terminal, otherwise a line each.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -11,22 +11,22 @@ use printable::messages;
 
 /// How often the bar is redrawn.
 const TICK: Duration = Duration::from_millis(100);
-/// Characters of the bar.
+/// Width of the bar in characters.
 const WIDTH: usize = 24;
 
-/// What is shown of the steps so far.
+/// State of the display.
 pub(crate) struct LabSteps {
     bar: RefCell<Option<ProgressBar>>,
     start: Instant,
 }
 
 impl LabSteps {
-    /// Nothing yet.
+    /// Shows nothing yet.
     pub(crate) fn new() -> Self {
         Self { bar: RefCell::new(None), start: Instant::now() }
     }
 
-    /// Shows a step that begins; the one before it is done.
+    /// Shows a new step; the previous one is done.
     pub(crate) fn show(&self, step: &Step) {
         if !io::stderr().is_terminal() {
             let _ = writeln!(messages(), "hyperscope: {}", step.text);
@@ -40,7 +40,7 @@ impl LabSteps {
         }
     }
 
-    /// Takes the last step away; says how long all took.
+    /// Removes the last step; returns the total time.
     pub(crate) fn finish(&self) -> Duration {
         if let Some(last) = self.bar.take() {
             last.finish_and_clear();
@@ -60,7 +60,7 @@ fn style(usual: Option<Duration>) -> ProgressStyle {
     style.unwrap_or_else(|_| ProgressStyle::default_spinner()).with_key("share", bar)
 }
 
-/// A bar that is full when a step has taken as long as usual.
+/// A bar that is full when a step has taken its usual time.
 fn drawn(elapsed: Duration, usual: Duration) -> String {
     let share = elapsed.as_secs_f64() / usual.as_secs_f64().max(0.001);
     // Not negative, and at most the width.

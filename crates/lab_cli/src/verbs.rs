@@ -1,5 +1,4 @@
-//! The verbs, and what the program says of itself. What each verb does stands in `command::programs`, for `hyperscope`
-//! lists it, too.
+//! The verbs. `command::programs` has their descriptions, because `hyperscope` lists them, too.
 
 use std::error::Error;
 

@@ -1,4 +1,4 @@
-//! `hyperscope sql`: becomes hyperscope-sql, which answers queries, and has hyperscope read recordings for it.
+//! `hyperscope sql`: executes hyperscope-sql, which answers queries, and lets hyperscope read recordings for it.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;

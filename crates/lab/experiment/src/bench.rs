@@ -1,8 +1,8 @@
-//! What recording costs, and what exits do, measured in the lab.
+//! Measures in the lab what recording costs, and what exits do.
 //!
-//! One folder for each thing that is measured: `channels`, what recording a guest costs over each channel;
-//! `advice`, whether what is suggested saves what is predicted; `exits`, what each kind of exit costs at each level; `tracers`, what each tracer costs a program, by what
-//! the cost is spent on.
+//! One folder per topic: `channels`, the cost of recording a guest over each channel; `advice`, whether suggestions
+//! save what they predict; `exits`, the cost of each kind of exit at each level; `tracers`, the cost of each tracer for
+//! a program, split into parts.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 

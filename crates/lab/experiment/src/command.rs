@@ -1,4 +1,4 @@
-//! One command in a process group of its own: timed, with an end whatever it does.
+//! Runs one command in its own process group, with its times, a timeout, and a guaranteed end.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -13,40 +13,40 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
-/// Bytes that a command may print where its output is read.
+/// Max bytes of a command's output that is read.
 pub const MAX_OUTPUT: u64 = 16 << 20;
 
-/// How often limits are looked at while a command runs.
+/// Interval of checking limits while a command runs.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The last bytes of what a command said, for messages.
+/// Max bytes of a command's last output in messages.
 const MAX_SAID: usize = 400;
 
-/// What ends a command that doesn't end by itself.
+/// Limits of a command.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits<'s> {
-    /// The longest that one command may take.
+    /// Max time of a command.
     pub timeout: Duration,
     /// Set by a signal: everything ends.
     pub stop: &'s AtomicBool,
 }
 
-/// Why there is no result of a command.
+/// Why a command has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// It could not be started, or watched.
+    /// It could not be started, or waited for.
     #[error("cannot run {0}: {1}")]
     NotStarted(String, io::Error),
-    /// It failed; with the end of what it printed.
+    /// It failed; with the end of its output.
     #[error("{0} ended with {1}{2}")]
     Failed(String, ExitStatus, String),
-    /// It took too long, and was ended with all that it had started.
+    /// It exceeded its timeout, and was killed with its whole process group.
     #[error("{0} exceeded the timeout of {1:?} and was killed: raise --timeout")]
     TimedOut(String, Duration),
     /// It printed too much.
     #[error("{0} printed more than {MAX_OUTPUT} bytes and was killed")]
     TooLong(String),
-    /// A signal came.
+    /// A signal interrupted it.
     #[error("interrupted")]
     Interrupted,
 }
@@ -58,22 +58,22 @@ pub(crate) struct Done {
     status: ExitStatus,
     errors: String,
     pub(crate) wall_ns: u64,
-    /// CPU time of it and of what it waited for.
+    /// CPU time of it and of the children that it waited for.
     pub(crate) user_ns: u64,
     pub(crate) sys_ns: u64,
-    /// What it printed.
+    /// Its output.
     pub(crate) output: String,
 }
 
 impl Done {
-    /// Why it failed, if it did.
+    /// Why it failed, if so.
     pub(crate) fn failure(&self) -> Option<CommandError> {
         let output_end = || self.output_end();
         let failed = || CommandError::Failed(self.name.clone(), self.status, output_end());
         (!self.status.success()).then(failed)
     }
 
-    /// The end of what it printed, for messages: empty if that is nothing.
+    /// The end of its output, for messages; empty if there is none.
     pub(crate) fn output_end(&self) -> String {
         let ends = [&self.output, &self.errors].map(|text| end(text));
         let ends: Vec<&str> = ends.into_iter().filter(|end| !end.is_empty()).collect();
@@ -81,8 +81,7 @@ impl Done {
     }
 }
 
-/// Runs `argv`; one word alone is a line for the shell. What it prints is read if `reads`. Whether it succeeded the caller
-/// sees.
+/// Runs `argv`; a single word is a shell command. Reads its output if `reads`. The caller checks whether it succeeded.
 pub(crate) fn run(
     argv: &[String],
     variables: &[(&str, &str)],
@@ -168,12 +167,12 @@ enum Ended {
     Interrupted,
 }
 
-/// A command with all that it starts, in a process group of its own, and nothing to read.
+/// A command and its children, in a separate process group, with empty input.
 #[derive(Debug)]
 pub struct Group(Child);
 
 impl Group {
-    /// Starts `argv`, of which one word alone is a line for the shell; what it prints goes to `output`.
+    /// Starts `argv`, of which a single word is a shell command; its output goes to `output`.
     ///
     /// # Errors
     /// When it can't be started.
@@ -190,7 +189,7 @@ impl Group {
     /// How the command ended, if it has.
     ///
     /// # Errors
-    /// When the kernel doesn't say.
+    /// When the kernel does not report it.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.0.try_wait()
     }
@@ -233,10 +232,10 @@ impl Group {
         }
     }
 
-    /// Ends the command, which has not been waited for, and all of its group.
+    /// Kills the command, which has not been waited for, and all of its group.
     pub fn kill(&mut self) {
         if let Ok(pid) = self.pid() {
-            // Fails when all have ended already.
+            // Fails if all have ended already.
             let _ = kill_process_group(pid, Signal::KILL);
         }
         let _ = self.0.wait();

@@ -1,4 +1,4 @@
-//! Block after block, each one run of every configuration in an order by chance, until there are enough.
+//! Runs blocks, each one run of every configuration in random order, until there are enough.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -10,57 +10,57 @@ use crate::command::{self, CommandError, Limits};
 use crate::metric::{Metric, MetricError};
 use crate::watch::{RunOf, Watch, Watched, all_metrics};
 
-/// Blocks before an interval is trusted to be narrow.
+/// Min blocks before a narrow interval is trusted.
 const MIN_BLOCKS: usize = 6;
 
-/// Blocks of one experiment.
+/// Max blocks of an experiment.
 const MAX_BLOCKS: usize = 10_000;
 
 #[derive(Clone, Debug, Default)]
 pub struct Configuration {
-    /// A line for the shell that sets it up before each of its runs.
+    /// A shell command before each of its runs.
     pub setup: String,
-    /// What is timed of it, where that is not the experiment's.
+    /// Its timed workload, if it differs from the experiment's.
     pub workload: Option<Vec<String>>,
 }
 
 /// When to stop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stop {
-    /// After this many.
+    /// After this many blocks.
     Blocks(usize),
-    /// When the interval of the first metric reaches no further than this share from its middle.
+    /// When the interval of the first metric extends at most this share from its middle.
     Width(f64),
 }
 
-/// What is to be run.
+/// The experiment.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// A, and those that are compared with it: [`analyses::ab::MAX_SIDES`] of all at most.
+    /// A, and the configurations to compare with it: at most [`analyses::ab::MAX_SIDES`] in total.
     pub configurations: Vec<Configuration>,
-    /// A line for the shell before each run, after the setup; not timed.
+    /// A shell command before each run, after the setup; not timed.
     pub prepare: Option<String>,
-    /// One after each run.
+    /// A shell command after each run.
     pub teardown: Option<String>,
-    /// What is timed: a program with its arguments, or one line for the shell.
+    /// The timed workload: a program with its arguments, or one shell command.
     pub workload: Vec<String>,
-    /// What its output says, besides its times.
+    /// Metrics in its output, besides its times.
     pub metrics: Vec<Metric>,
-    /// Blocks at the beginning that don't count.
+    /// Number of initial blocks that don't count.
     pub warmup: usize,
     pub stop: Stop,
-    /// No block begins later than this after the first one.
+    /// Max time after the first block at which a block may begin.
     pub budget: Option<Duration>,
-    /// What the order is drawn from.
+    /// Seed of the order.
     pub seed: u64,
-    /// Runs of a workload that fail count as others do, and where one has no result, the blocks without it do.
+    /// Count failed runs of a workload like others; blocks in which a run has no result are dropped.
     pub ignores_failures: bool,
 }
 
-/// How far it is.
+/// Progress of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// The block, from 1; 0 while it warms up.
+    /// The block, from 1; 0 during the warm-up.
     pub block: usize,
 }
 
@@ -70,22 +70,22 @@ pub enum ExperimentError {
     /// A command failed.
     #[error("{0}: {1}")]
     Command(&'static str, CommandError),
-    /// A metric was not found, in a run that printed this.
+    /// A metric was not found in a run with this output.
     #[error("{0}{1}")]
     Metric(MetricError, String),
-    /// Runs failed, that many, and no block was whole; how the first of them failed.
+    /// This many runs failed, and no block was complete; with the first failure.
     #[error("no block was complete: {0} runs failed; the first failure: {1}")]
     NoResult(usize, String),
-    /// It was in this run.
+    /// The run of the error.
     #[error("{0}: {1}")]
     Run(RunPlace, Box<Self>),
-    /// What happens while a workload runs can't be counted.
+    /// Counting events during a workload failed.
     #[error("cannot count exits during runs: {0}")]
     Watch(#[source] std::io::Error),
 }
 
 impl ExperimentError {
-    /// A signal ended it.
+    /// Whether a signal ended it.
     #[must_use]
     pub fn is_interrupted(&self) -> bool {
         match self {
@@ -94,7 +94,7 @@ impl ExperimentError {
         }
     }
 
-    /// It is of what a workload did or printed, so that another run of it may have a result.
+    /// Whether the workload's behaviour or output caused it, so that another run may succeed.
     fn is_of_workload(&self) -> bool {
         match self {
             Self::Metric(..) => true,
@@ -111,9 +111,9 @@ impl ExperimentError {
 pub struct RunPlace {
     /// Its configuration.
     pub side: AbSide,
-    /// Its block, from 1; 0 while it warms up.
+    /// Its block, from 1; 0 during the warm-up.
     pub block: usize,
-    /// Which of all runs that count it was, from 1; of those that warm up, which of these.
+    /// Its number among all counted runs, from 1; during the warm-up, among those.
     pub run: usize,
 }
 
@@ -127,17 +127,17 @@ impl fmt::Display for RunPlace {
     }
 }
 
-/// What is timed, in messages.
+/// Name of the timed command in messages.
 const WORKLOAD: &str = "workload";
 
-/// Names of the metrics that every workload has, which come before its own.
+/// Names of the metrics that every workload has, before its own.
 pub const OWN_METRICS: [&str; 3] = ["wall_ns", "user_ns", "sys_ns"];
 
-/// Runs it. `begins` hears of each block, `watch` counts what happens while workloads run. What a signal interrupts, or a run
-/// that fails, ends with the blocks that are whole so far, if there is one.
+/// Runs the experiment. Calls `begins` at each block; `watch` counts events while workloads run. After a signal or a
+/// failed run, the result has the complete blocks so far, if there are any.
 ///
 /// # Errors
-/// When a command fails or takes too long, or a metric is not there, and no block was whole before.
+/// When a command fails or times out, or a metric is missing, and no block was complete before.
 pub fn run(
     experiment: &Experiment,
     limits: Limits<'_>,
@@ -172,14 +172,14 @@ pub fn run(
     blocks.finish()
 }
 
-/// What was run so far.
+/// The runs so far.
 struct Blocks<'e> {
     experiment: &'e Experiment,
     chance: Chance,
-    /// Of whole blocks.
+    /// Runs of complete blocks.
     runs: Vec<Watched>,
     failures: Vec<AbFailure>,
-    /// Runs that were begun: those that warm up, and all others.
+    /// Number of started runs: during the warm-up, and all others.
     runs_started: [usize; 2],
 }
 
@@ -213,7 +213,7 @@ impl<'e> Blocks<'e> {
         }
     }
 
-    /// Runs a block: one run of each configuration, in an order by chance.
+    /// Runs a block: one run of each configuration, in random order.
     fn run(
         &mut self,
         limits: Limits<'_>,
@@ -261,10 +261,10 @@ fn is_narrow(found: &Ab, metric_count: usize, width: f64) -> bool {
     })
 }
 
-/// A run that has a result.
+/// A run with a result.
 struct Ran {
     watched: Watched,
-    /// It failed, and that is ignored.
+    /// Its ignored failure.
     failure: Option<String>,
 }
 
@@ -299,7 +299,7 @@ fn one_run(
         done.map_err(|error| ExperimentError::Command(WORKLOAD, error))
     };
     let done = run();
-    // What was set up is taken back whatever happened, also after a signal.
+    // Undoes the setup in any case, even after a signal.
     let go_on = std::sync::atomic::AtomicBool::new(false);
     let after = Limits { stop: &go_on, ..limits };
     let torn_down = step("teardown", experiment.teardown.as_deref().unwrap_or(""), after);

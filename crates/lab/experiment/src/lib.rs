@@ -1,5 +1,5 @@
-//! Runs a workload under some configurations, in blocks of one run of each whose order is chance's, and reads
-//! its numbers: how long it took, what it says of itself, and what else is counted meanwhile.
+//! Runs a workload under several configurations, in blocks of one run of each in random order, and reads its numbers:
+//! its times, the metrics in its output, and other counts during the run.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr)]

@@ -1,9 +1,9 @@
-//! Numbers that a workload says of itself, found in what it prints.
+//! Metrics of a workload, extracted from its output.
 
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
-/// Bytes that a compiled pattern may take.
+/// Max size of a compiled pattern.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 /// A number in a workload's output.
@@ -17,19 +17,19 @@ pub struct Metric {
 #[derive(Clone, Debug)]
 enum MetricPattern {
     Pattern(Regex),
-    /// Keys and places within a JSON document.
+    /// Keys and indices in a JSON document.
     Path(Vec<String>),
 }
 
-/// A metric that can't be read, or whose number is not there.
+/// Why a metric can't be parsed, or its number not be found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MetricError {
-    /// It is not of the form `NAME=REGEX` or `NAME=json:PATH`.
+    /// It has neither the form `NAME=REGEX` nor `NAME=json:PATH`.
     #[error(
         "{0:?} is not a metric: write NAME=REGEX with a group around the number, or NAME=json:a.b.0"
     )]
     Form(String),
-    /// The pattern makes no sense.
+    /// The pattern is invalid.
     #[error("{0}")]
     Pattern(String),
     /// The output has no such number.
@@ -38,10 +38,10 @@ pub enum MetricError {
 }
 
 impl Metric {
-    /// Reads `NAME=REGEX` or `NAME=json:PATH`.
+    /// Parses `NAME=REGEX` or `NAME=json:PATH`.
     ///
     /// # Errors
-    /// When it is neither.
+    /// When it has neither form.
     pub fn parse(text: &str) -> Result<Self, MetricError> {
         let form = || MetricError::Form(text.to_owned());
         let (name, wanted) = text.split_once('=').ok_or_else(form)?;
@@ -67,7 +67,7 @@ impl Metric {
         Ok(Self { name: name.to_owned(), wanted })
     }
 
-    /// Its number in what a workload printed: the first one.
+    /// Finds its number in a workload's output: the first match.
     ///
     /// # Errors
     /// When there is none.
@@ -85,7 +85,7 @@ impl Metric {
     }
 }
 
-/// The number at a path of the JSON document that the output is, or that its last line is.
+/// The number at a path of the JSON document in the output, or in its last line.
 fn number_at(output: &str, keys: &[String]) -> Option<f64> {
     let last = output.trim_end().lines().next_back().unwrap_or("");
     let document: Value =

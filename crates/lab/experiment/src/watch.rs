@@ -1,34 +1,34 @@
-//! What else is counted while a workload runs, under names that only its runs show.
+//! Counts events while a workload runs, as metrics whose names are known only afterwards.
 
 use std::collections::BTreeMap;
 use std::io;
 
 use analyses::ab::{AbRun, AbSide};
 
-/// Names of one kind that are told apart, those first that have most; the rest is left out.
+/// Max names per kind, those with the highest counts; others are omitted.
 const MAX_NAMES: usize = 12;
 
-/// Which run of the workload.
+/// Identifies a run of the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunOf {
     /// Its configuration.
     pub side: AbSide,
-    /// Its block, from 1; 0 while it warms up.
+    /// Its block, from 1; 0 during the warm-up.
     pub block: usize,
 }
 
-/// Counts what happens while a workload runs.
+/// Counts events while a workload runs.
 pub trait Watch {
-    /// This run of a workload is about to begin.
+    /// Called before a run of a workload.
     ///
     /// # Errors
-    /// When it can't be counted.
+    /// When counting fails.
     fn begin(&mut self, run: RunOf) -> io::Result<()>;
 
-    /// It has ended.
+    /// Called after the run.
     ///
     /// # Errors
-    /// When what was counted can't be had.
+    /// When the counts can't be read.
     fn end(&mut self) -> io::Result<Vec<Count>>;
 }
 
@@ -46,18 +46,18 @@ impl Watch for Unwatched {
     }
 }
 
-/// What was counted during one run.
+/// A count of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Count {
-    /// Its name: that of the metric.
+    /// The metric's name.
     pub name: String,
-    /// One of many of this kind, of which those with most are shown; none: it is always shown.
+    /// The kind, of which only the names with the highest counts are shown; `None`: always shown.
     pub kind: Option<&'static str>,
-    /// How much; 0 in runs that don't have it.
+    /// The count; 0 in runs without it.
     pub value: f64,
 }
 
-/// A run with what was counted besides.
+/// A run with its counts.
 #[derive(Clone, Debug)]
 pub(crate) struct Watched {
     pub(crate) run: AbRun,
@@ -69,7 +69,7 @@ pub(crate) fn all_metrics(metric_names: &[String], runs: &[Watched]) -> (Vec<Str
     let names = shown(runs);
     let values = |watched: &Watched| {
         let count_of = |name: &String| {
-            // Of several VMs there are several.
+            // Several VMs may have a count of the same name.
             let counts = watched.counts.iter().filter(|count| count.name == *name);
             counts.map(|count| count.value).sum::<f64>()
         };
@@ -81,7 +81,7 @@ pub(crate) fn all_metrics(metric_names: &[String], runs: &[Watched]) -> (Vec<Str
     (metric_names.iter().chain(&names).cloned().collect(), runs)
 }
 
-/// Names in the order in which they are shown.
+/// The shown names, in order.
 fn shown(runs: &[Watched]) -> Vec<String> {
     let mut always: Vec<String> = Vec::new();
     let mut sums: BTreeMap<&'static str, BTreeMap<&str, f64>> = BTreeMap::new();

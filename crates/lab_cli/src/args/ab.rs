@@ -123,7 +123,7 @@ impl Parameter {
 }
 
 impl AbArgs {
-    /// The setup of A and of the others.
+    /// The setups of A and the others.
     ///
     /// # Errors
     /// When there are too many, or the parameter occurs nowhere.

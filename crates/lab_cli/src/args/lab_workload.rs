@@ -1,4 +1,4 @@
-//! Workloads of `ab --lab` that guests have: what macro benchmarks of hypervisors are made of.
+//! Workloads of `ab --lab` that guests include: the components of macro benchmarks of hypervisors.
 
 use experiment::{Metric, MetricError};
 use lab::Tool;
@@ -15,7 +15,7 @@ pub(crate) enum LabWorkload {
 }
 
 impl LabWorkload {
-    /// The program and its arguments, in a guest this deep.
+    /// The program and its arguments, in a guest at this level.
     pub(crate) fn command(self, level: u8) -> Vec<String> {
         let below = format!("10.77.{level}.1");
         let words: &[&str] = match self {
@@ -35,7 +35,7 @@ impl LabWorkload {
     /// The metrics that it prints; the first one decides a comparison.
     ///
     /// # Errors
-    /// When a text of these is no metric.
+    /// When a text is not a valid metric.
     pub(crate) fn metrics(self) -> Result<Vec<Metric>, MetricError> {
         let metrics: &[&str] = match self {
             Self::Build => &["build_ns=json:build_ns"],

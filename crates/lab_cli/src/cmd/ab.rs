@@ -1,4 +1,4 @@
-//! `hyperscope ab`: whether a workload runs otherwise under some configurations than under a first one.
+//! `hyperscope ab`: compares the runs of a workload under some configurations with those under a first one.
 
 mod exit_metrics;
 mod exits;
@@ -78,7 +78,7 @@ fn run(args: &AbArgs) -> anyhow::Result<ExitCode> {
     Ok(conclude(&report.ab, &args.fail_if))
 }
 
-/// What is run, and how often.
+/// The experiment of the arguments.
 fn experiment(args: &AbArgs, setups: &[String], labs: Option<&Labs>) -> anyhow::Result<Experiment> {
     let of_setup = |setup: &String| Configuration { setup: setup.clone(), workload: None };
     Ok(Experiment {
@@ -98,14 +98,14 @@ fn experiment(args: &AbArgs, setups: &[String], labs: Option<&Labs>) -> anyhow::
     })
 }
 
-/// What is read of what a run prints: a workload's own metrics come first.
+/// The metrics in a run's output: the workload's own come first.
 fn metrics(args: &AbArgs) -> anyhow::Result<Vec<Metric>> {
     let mut metrics = args.lab_workload.map_or_else(|| Ok(Vec::new()), LabWorkload::metrics)?;
     metrics.extend(args.metric.iter().cloned());
     Ok(metrics)
 }
 
-/// What counts exits of each run, if anything does.
+/// The counter of exits in each run, if any.
 fn watch(args: &AbArgs, labs: Option<&Labs>) -> anyhow::Result<Box<dyn Watch>> {
     let vm = args.vm.as_deref();
     Ok(match (&args.record, labs) {
@@ -117,7 +117,7 @@ fn watch(args: &AbArgs, labs: Option<&Labs>) -> anyhow::Result<Box<dyn Watch>> {
     })
 }
 
-/// Says on a terminal how far it is.
+/// Shows progress on a terminal.
 fn begins(progress: Progress) {
     if console::user_attended_stderr() {
         match progress.block {
@@ -155,7 +155,7 @@ fn check(args: &AbArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether `--exits` may give a metric of this name: which reasons there are is known when all is over.
+/// Whether `--exits` may add a metric of this name: the reasons are known only at the end.
 fn is_counted(name: &str) -> bool {
     let begins = ["exits", "exit_cost", "guest", "run_queue"];
     begins.iter().any(|begin| name.starts_with(begin))
@@ -165,17 +165,17 @@ fn is_about(condition: &Condition, name: &str) -> bool {
     condition.metric() == name || Some(condition.metric()) == name.strip_suffix("_ns")
 }
 
-/// Reports which conditions hold.
+/// Reports which conditions are true.
 fn conclude(ab: &Ab, conditions: &[Condition]) -> ExitCode {
     let (mut code, mut err) = (ExitCode::SUCCESS, messages());
     for condition in conditions {
-        // Of --exits it is known only now which reasons there are.
+        // The reasons of --exits are known only now.
         if !ab.metrics.iter().any(|metric| is_about(condition, &metric.name)) {
             let _ = writeln!(err, "hyperscope: {}: no run has this metric", condition.text);
         }
         for metric in ab.metrics.iter().filter(|metric| is_about(condition, &metric.name)) {
             let [a, b] = metric.means;
-            // The ratio is that of the blocks, which outliers of one run don't move as they do means.
+            // The ratio comes from blocks, which outliers of single runs affect less than means.
             let ratio = metric
                 .change
                 .as_ref()

@@ -1,4 +1,4 @@
-//! `hyperscope bench`: measurements in a lab of its own, or here.
+//! `hyperscope bench`: measurements in a new lab, or on this system.
 
 mod advice;
 mod tracers;
@@ -36,7 +36,7 @@ impl VerbArgs for BenchArgs {
 /// Runs the verb.
 ///
 /// # Errors
-/// When the lab can't be had, or something in it fails.
+/// When the lab is not available, or something in it fails.
 fn run(args: &BenchArgs) -> anyhow::Result<()> {
     match &args.verb {
         BenchVerb::Advice(args) => advice::run(args),
@@ -68,7 +68,7 @@ fn exits(args: &BenchExitsArgs) -> anyhow::Result<()> {
     } else {
         let stop = Arc::new(AtomicBool::new(false));
         if plan.ablation.is_some() {
-            // What is switched is to be as before when this program is interrupted.
+            // An interruption must restore changed settings.
             for signal in [SIGINT, SIGTERM, SIGHUP] {
                 signal_hook::flag::register(signal, Arc::clone(&stop))?;
             }
@@ -79,7 +79,7 @@ fn exits(args: &BenchExitsArgs) -> anyhow::Result<()> {
     output::write(&outcome, &args.output, out)
 }
 
-/// Those that take their turns where none are asked for.
+/// The default kinds of an ablation.
 const ABLATED: [ExitKind; 5] = [
     ExitKind::Hypercall,
     ExitKind::PortKernel,
@@ -114,7 +114,7 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_secs())
 }
 
-/// Measures in a lab that is brought up for it, and is gone afterwards.
+/// Measures in a lab that is brought up for it, and ended afterwards.
 fn in_lab<T>(
     description: &Description,
     options: &UpOptions,

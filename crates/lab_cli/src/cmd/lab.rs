@@ -43,7 +43,7 @@ impl VerbArgs for LabArgs {
 /// Runs the verb.
 ///
 /// # Errors
-/// When the lab can't do it; its message says what would mend that.
+/// When the lab fails; the message tells how to fix it.
 fn run(args: &LabArgs) -> anyhow::Result<ExitCode> {
     let cache = Cache::locate(None)?;
     let lab = Lab::named(&cache, &args.name)?;
@@ -117,7 +117,7 @@ fn description(shape: &LabShapeArgs) -> anyhow::Result<Description> {
     Ok(description)
 }
 
-/// A kernel and its folder of modules, where both were named.
+/// A kernel and its folder of modules, if both were given.
 fn kernel(
     image: &Option<PathBuf>,
     modules: &Option<PathBuf>,
@@ -135,7 +135,7 @@ fn exec(session: &mut Session, args: &LabExecArgs) -> anyhow::Result<ExitCode> {
         argv: args.command.clone(),
         env: std::collections::BTreeMap::new(),
         stdin: args.stdin,
-        // The lab counts milliseconds, and 0 of them is no time.
+        // The lab's timeouts are in milliseconds, and 0 would expire at once.
         timeout_ms: args
             .timeout
             .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)),
@@ -177,7 +177,7 @@ fn write_all(to: &mut impl Write, bytes: &[u8], failed: &mut io::Result<()>) {
     }
 }
 
-/// The exit code as a shell gives it.
+/// The exit code, as in a shell.
 fn code(ended: Ended) -> ExitCode {
     let number = match ended {
         Ended::Exit(code) => code,
@@ -204,7 +204,7 @@ fn get(session: &mut Session, args: &LabGetArgs) -> anyhow::Result<()> {
     file.complete()
 }
 
-/// How often a followed console is looked at.
+/// Poll interval of a followed console.
 const LOOK: Duration = Duration::from_millis(200);
 
 fn console(lab: &Lab, args: &LabConsoleArgs) -> anyhow::Result<()> {

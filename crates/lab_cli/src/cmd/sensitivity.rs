@@ -1,4 +1,4 @@
-//! `hyperscope sensitivity`: what a workload pays for each nanosecond of an exit.
+//! `hyperscope sensitivity`: how much a workload slows down per nanosecond of an exit.
 
 use std::io;
 use std::process::ExitCode;
@@ -24,7 +24,7 @@ use command::signals::stop_at_signals;
 use command::verb::{Memory, Range, VerbArgs};
 use session::Misuse;
 
-/// How often it is looked whether the workload still runs.
+/// Interval of checking whether the workload still runs.
 const LOOK: Duration = Duration::from_millis(20);
 
 impl VerbArgs for SensitivityArgs {
@@ -87,7 +87,7 @@ fn run(args: &SensitivityArgs) -> anyhow::Result<()> {
     }
 }
 
-/// What this process and its programs took besides the delays, as far as the kernel counts that.
+/// CPU time of this process and its programs without the delays, if the kernel counts it.
 fn cost(delayer: &mut Delayer, slices: &[DelaySlice], duration: Duration) -> RecorderCost {
     let of_slice = |slice: &DelaySlice| {
         let (reason, _) = slice.delay_ns?;
@@ -103,7 +103,7 @@ fn cost(delayer: &mut Delayer, slices: &[DelaySlice], duration: Duration) -> Rec
     }
 }
 
-/// The VM that is meant.
+/// The VM of this name.
 fn vm<'v>(vms: &'v [Vm], name: &str) -> anyhow::Result<&'v Vm> {
     vms::called(vms, name)?.with_context(|| {
         let names: Vec<&str> = vms.iter().map(|vm| vm.name.as_str()).collect();
@@ -115,7 +115,7 @@ fn vm<'v>(vms: &'v [Vm], name: &str) -> anyhow::Result<&'v Vm> {
     })
 }
 
-/// What the programs need to know.
+/// The settings of the BPF programs.
 fn plan(args: &SensitivityArgs, vm: &Vm) -> anyhow::Result<DelayPlan> {
     let table = CodeTable::of_host()?;
     let codes = |reason: &String| table.codes(reason).map(<[u64]>::to_vec).map_err(no_reason);
@@ -143,7 +143,7 @@ fn no_reason(none: NoSuchReason) -> anyhow::Error {
     )))
 }
 
-/// Waits for so long; whether all is over before that.
+/// Waits for this time; true if everything is over before.
 fn is_done(
     time: Duration,
     end: Option<Instant>,
@@ -170,14 +170,14 @@ fn is_done(
     }
 }
 
-/// What drives the VM meanwhile, if anything does.
+/// The program that drives the VM, if any.
 struct Workload {
     group: Option<Group>,
     ended: Option<ExitStatus>,
 }
 
 impl Workload {
-    /// Starts it; what it prints goes to standard error.
+    /// Starts it; its output goes to standard error.
     fn start(argv: &[String]) -> anyhow::Result<Self> {
         let start = |program| {
             let started = Group::start(argv, io::stderr());
@@ -193,7 +193,7 @@ impl Workload {
         self.ended.is_some()
     }
 
-    /// Ends it, unless it has ended by itself: then its failure is ours.
+    /// Ends it. If it has ended by itself, its failure is returned.
     fn end(mut self) -> anyhow::Result<()> {
         if self.has_ended() {
             let failed = self.ended.filter(|status| !status.success());

@@ -1,8 +1,8 @@
-//! Whether things that `hyperscope advice` suggests save what it says, in the lab.
+//! Measures in the lab whether suggestions of `hyperscope advice` save what they predict.
 //!
-//! Each switch has a side as advice finds it (A) and a side as it asks for (B), and workloads. What is predicted comes from recordings
-//! of side A alone, and can be kept in a file before side B has ever run. Then both sides run in pairs, in an order drawn by
-//! chance, and what B takes less is held against the prediction.
+//! Each switch has a side as advice finds it (A), a side as advice suggests it (B), and workloads. Predictions come
+//! only from recordings of side A, and can be saved to a file before side B has ever run. Then both sides run in pairs,
+//! in random order, and the savings of B are compared with the prediction.
 
 mod judgement;
 mod prediction;
@@ -25,23 +25,23 @@ pub use self::prediction::Prediction;
 use self::recorded::AdvisedRun;
 pub use self::switches::{SWITCHES, Switch, Workload};
 
-/// What is asked for.
+/// The plan.
 #[derive(Clone, Debug)]
 pub struct AdvicePlan {
-    /// Which things to switch.
+    /// The suggestions to test.
     pub switches: Vec<&'static Switch>,
-    /// Runs of side A to predict by, and pairs of runs.
+    /// Number of runs of side A for predictions, and of pairs of runs.
     pub runs: u32,
-    /// What the order of sides is drawn from.
+    /// Seed of the order of sides.
     pub seed: u64,
     pub predicts_only: bool,
-    /// What was predicted before; none: predict first.
+    /// Earlier predictions; `None`: predict first.
     pub predicted: Option<Vec<Prediction>>,
 }
 
-/// The lab that it needs: its guests are started one after the other.
+/// The required lab: its guests are started one after another.
 ///
-/// Time in it is a count of instructions, so that other work of this system is no part of what is measured.
+/// Its time counts instructions, so that other work of this system does not affect the measurement.
 #[must_use]
 pub fn description() -> Description {
     let mut description = Description::new(Arch::X86_64, 2);
@@ -50,7 +50,7 @@ pub fn description() -> Description {
     description
 }
 
-/// Predicts, and measures in a lab that is up as [`description`] says.
+/// Predicts, and measures in a lab that is up as [`description`] specifies.
 ///
 /// # Errors
 /// When a machine, or a program in it, fails.
@@ -82,7 +82,7 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// Predictions for each workload; unless only they are asked for, with what was measured then.
+    /// Predictions for each workload, with measurements unless only predictions are requested.
     fn of_switch(&mut self, switch: &'static Switch) -> Result<Vec<Row>> {
         let predicted = match &self.plan.predicted {
             Some(all) => {
@@ -106,7 +106,7 @@ impl Check<'_> {
         Ok(predicted.into_iter().filter_map(row).collect())
     }
 
-    /// What side A's recordings alone say.
+    /// Predicts from recordings of side A.
     fn predict(&mut self, switch: &'static Switch) -> Result<Vec<Prediction>> {
         let mut runs = vec![Vec::new(); switch.workloads.len()];
         for at in 1..=self.plan.runs {
@@ -134,7 +134,7 @@ impl Check<'_> {
         Ok(all)
     }
 
-    /// One run of each workload in a guest that is booted for them.
+    /// One run of each workload, in a guest that is booted for them.
     fn side(
         &mut self,
         switch: &'static Switch,

@@ -1,9 +1,8 @@
-//! What recording a guest costs over each channel.
+//! Measures the cost of recording a guest over each channel.
 //!
-//! Every *variant* is a way to record the guest, or to prepare for it. A turn of a variant is a pair of
-//! runs of one workload, with and without it, right after one another and in an order left to chance.
-//! What differs between the two runs of many pairs is what the variant costs. Exits by device and
-//! sustained rates are measured separately.
+//! A *variant* is a way to record the guest, or a step towards it. Each measurement of a variant is a pair of
+//! consecutive runs of one workload, with and without it, in random order. The difference between the runs of many
+//! pairs is the cost of the variant. Exits by device and sustained rates are measured separately.
 
 mod arrived;
 mod outcome;
@@ -31,9 +30,9 @@ pub use crate::bench::restarting_lab::ProgressFn;
 pub use crate::bench::variant::Variant;
 use stats::Chance;
 
-/// Processors of the guest.
+/// The guest's CPUs.
 const GUEST_CPUS: u32 = 2;
-/// Events that a switch of the load makes, nearly: it, and a wake-up.
+/// Approximate number of events per switch of the load: the switch, and a wake-up.
 const EVENTS_A_SWITCH: u64 = 2;
 
 /// The lab that a plan needs.
@@ -49,7 +48,7 @@ pub fn description(plan: &ChannelsPlan) -> Description {
     description
 }
 
-/// Measures in a lab that is up as [`description`] says.
+/// Measures in a lab that is up as [`description`] specifies.
 ///
 /// # Errors
 /// When a machine, or a program in it, fails.
@@ -104,11 +103,10 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Every variant takes its turn in each round, in an order and with an order within its pair that
-    /// are left to chance.
+    /// Measures each variant once per round, in random order, and with random order in each pair.
     fn rounds(&mut self, plan: &ChannelsPlan, all: &mut [Runs]) -> Result<()> {
         let mut chance = Chance::new(plan.seed);
-        // The first run finds caches cold; it is none's.
+        // Discards the first run, whose caches are cold.
         self.run(Variant::None, self.options)?;
         for round in 1..=plan.rounds {
             let mut order: Vec<&mut Runs> = all.iter_mut().collect();
@@ -137,7 +135,7 @@ impl Bench<'_> {
         }
     }
 
-    /// One run of each channel in which the host records its exits, and one of none: that is returned.
+    /// One run of each channel in which the host records its exits, and returns one without a channel.
     fn exits(&mut self, all: &mut [Runs]) -> Result<Run> {
         let options = RunOptions { with_exits: true, ..self.options };
         (self.restarting_lab.report)("exits by device: none".into());

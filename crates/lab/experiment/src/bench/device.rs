@@ -1,4 +1,4 @@
-//! The guest's device behind each channel, and at which addresses it is.
+//! The guest's device of each channel, and its addresses.
 
 use std::ops::RangeInclusive;
 
@@ -6,7 +6,7 @@ use analyses::device_exits::DeviceAddresses;
 
 use crate::bench::variant::Variant;
 
-/// Says of every PCI device of the guest what it is, and where its registers and memory are.
+/// Prints type, registers and memory of each PCI device of the guest.
 pub(crate) const LIST: &str = "for d in /sys/bus/pci/devices/*; do \
     set -- $d/virtio*; driver=-; name=-; \
     if [ -e $1 ]; then name=${1##*/}; driver=$(readlink $1/driver); driver=${driver##*/}; fi; \
@@ -20,11 +20,11 @@ const IORESOURCE_MEM: u64 = 0x200;
 /// A PCI device of the guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Device {
-    /// Its address on the bus.
+    /// Its PCI address.
     pub(crate) address: String,
-    /// Vendor and device.
+    /// Vendor and device ids.
     ids: (u16, u16),
-    /// The virtio device that it is: `virtio0`.
+    /// Its virtio device: `virtio0`.
     virtio: String,
     driver: String,
     memory: Vec<RangeInclusive<u64>>,
@@ -32,7 +32,7 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    /// Takes in what [`LIST`] said.
+    /// Parses the output of [`LIST`].
     pub(crate) fn parse(text: &str) -> Vec<Self> {
         let mut devices: Vec<Self> = Vec::new();
         for line in text.lines() {
@@ -60,23 +60,23 @@ impl Device {
         devices
     }
 
-    /// Whether this is the device that a variant's pages go through.
+    /// Whether a variant's pages go through this device.
     pub(crate) fn carries(&self, variant: Variant) -> bool {
         match variant {
             Variant::None | Variant::KernelBuffer => false,
-            // QEMU's ivshmem, as docs/specs/ivshmem-spec of QEMU says.
+            // QEMU's ivshmem, see docs/specs/ivshmem-spec of QEMU.
             Variant::Shm => self.ids == (0x1af4, 0x1110),
             Variant::VirtioSerial | Variant::Cat => self.driver == "virtio_console",
             Variant::Vsock | Variant::TraceCmd => self.driver == "vmw_vsock_virtio_transport",
         }
     }
 
-    /// Whether an interrupt of this name in `/proc/interrupts` is its own.
+    /// Whether this name in `/proc/interrupts` is one of its interrupts.
     pub(crate) fn has_interrupt(&self, name: &str) -> bool {
         self.virtio != "-" && name.split('-').next() == Some(&self.virtio)
     }
 
-    /// Addresses at which its exits happen.
+    /// Addresses whose accesses cause its exits.
     pub(crate) fn addresses(&self) -> DeviceAddresses {
         let (memory, ports) = (self.memory.clone(), self.ports.clone());
         DeviceAddresses { vcpus: None, memory, ports }

@@ -1,38 +1,37 @@
-//! Why a measurement can't be made.
+//! Why a measurement fails.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Errors of measurements; their texts end with what to do, where something can be done.
+/// Errors of measurements; their texts end with what to do, if something can be done.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     /// The lab failed.
     #[error(transparent)]
     Lab(#[from] lab::LabError),
-    /// What was recorded can't be read.
+    /// A recording can't be read.
     #[error("cannot read the recording of {variant}")]
     Recording {
         /// The variant.
         variant: &'static str,
-        /// Why.
         source: sources::OpenError,
     },
-    /// A file failed.
+    /// An operation on a file failed.
     #[error("{what} {}", path.display())]
     Io {
-        /// What was tried: "cannot write".
+        /// The operation: "cannot write".
         what: &'static str,
-        /// With which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A program in the lab said something that makes no sense.
+    /// A program in the lab printed invalid output.
     #[error("unexpected output of {what}: {text}")]
     Malformed {
         /// The program.
         what: &'static str,
-        /// What it said, or why it makes no sense.
+        /// The output, or what is wrong with it.
         text: String,
     },
     /// The agent was not built, or is elsewhere.
@@ -45,12 +44,11 @@ pub enum BenchError {
         "hyperscope is missing; `cargo build --release -p hyperscope` builds it, to be put next to this program or on the PATH"
     )]
     NoHyperscope,
-    /// No exit can be measured here.
+    /// Exits can't be measured here.
     #[error("cannot measure exits here: {0}")]
     Exits(String),
 }
 
-/// Results of measurements.
 pub type Result<T> = std::result::Result<T, BenchError>;
 
 impl BenchError {
@@ -60,7 +58,7 @@ impl BenchError {
         move |source| Self::Io { what, path, source }
     }
 
-    /// For `map_err`: something that can't be understood.
+    /// For `map_err`: output that can't be parsed.
     pub(crate) fn malformed<E: std::fmt::Display>(what: &'static str) -> impl FnOnce(E) -> Self {
         move |error| Self::Malformed { what, text: error.to_string() }
     }

@@ -1,6 +1,6 @@
-//! What exits cost: here, or at every level of a lab.
+//! Measures the cost of exits: here, or at every level of a lab.
 //!
-//! `labguest::exitcost` makes them and counts cycles; here the systems are compared.
+//! `labguest::exitcost` causes them and counts cycles; this module compares the systems.
 
 mod boots;
 mod counts;
@@ -22,18 +22,18 @@ pub use self::ladder::{Ablation, Ladder, Ladders, Rung};
 pub use self::levels::{description, run_in_lab};
 pub use self::outcome::{Conditions, MeasuredSystem, Outcome, Row, Spread};
 
-/// What is asked for.
+/// The plan.
 #[derive(Clone, Debug)]
 pub struct ExitsPlan {
     pub kinds: Vec<Kind>,
     pub runs: u32,
-    /// How long a run takes, about.
+    /// Approximate length of a run.
     pub run: Duration,
-    /// In a lab: machines, one inside the other.
+    /// In a lab: number of machines, one inside the other.
     pub levels: u8,
-    /// In a lab: whether its time is the number of instructions that it executes.
+    /// In a lab: whether its time counts instructions.
     pub counts_instructions: bool,
-    /// Switch things one at a time, in place of measuring all once.
+    /// Change settings one at a time, instead of measuring everything once.
     pub ablation: Option<Ablation>,
 }
 
@@ -49,7 +49,7 @@ impl ExitsPlan {
     }
 }
 
-/// Measures on this system. An ablation ends early when `stop` is set, and leaves everything as it was.
+/// Measures on this system. An ablation ends early when `stop` is set, and restores all settings.
 ///
 /// # Errors
 /// When nothing can be measured here.

@@ -10,27 +10,27 @@ use labguest::wire::{Measured, Usage};
 use crate::bench::device::{Device, LIST};
 use crate::bench::error::{BenchError, Result};
 
-/// Names the agent's program, when it is elsewhere.
+/// Overrides the path of the agent's program.
 const VARIABLE: &str = "HYPERSCOPE_AGENT";
-/// How long a step in a machine may take: a run, or writing a recording. It finds a guest that hangs.
+/// Max time of a step in a machine: a run, or writing a recording. It also detects a guest that hangs.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// Where everything goes, in both machines.
+/// The folder of all files, in both machines.
 pub(crate) const FOLDER: &str = "/tmp/bench";
 
-/// A program that runs in a machine in the background.
+/// A program that runs in the background in a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Running {
     pub(crate) pid: u32,
 }
 
-/// A moment of a measured workload.
+/// The begin or end of a measured workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Boundary {
     Begin,
     End,
 }
 
-/// A machine, and what is done in it.
+/// A session with a machine.
 #[derive(Debug)]
 pub(crate) struct BootedMachine(Session);
 
@@ -48,7 +48,7 @@ pub(crate) struct BootedMachines {
 }
 
 impl BootedMachines {
-    /// Puts the programs into the machines of a lab that is up.
+    /// Copies the programs to the machines of a running lab.
     pub(crate) fn prepare(lab: &Lab) -> Result<Self> {
         let program = hyperscope()?;
         let mut machines = Self::at(lab, 2, &program)?;
@@ -73,7 +73,7 @@ impl BootedMachines {
         Ok(Self { host, guest, devices: Vec::new(), executor: lab.status()?.pid })
     }
 
-    /// CPU time that executing all machines took by now.
+    /// CPU time of executing all machines so far.
     pub(crate) fn executor_cpu_ns(executor: Option<i32>) -> u64 {
         let Some(pid) = executor else { return 0 };
         let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
@@ -95,12 +95,12 @@ fn hyperscope() -> Result<PathBuf> {
     os::programs::find("hyperscope").ok_or(BenchError::NoHyperscope)
 }
 
-/// The agent's program: named, or built with hyperscope and next to it.
+/// The agent's program: from the variable, or next to hyperscope.
 fn agent(program: &Path) -> Result<PathBuf> {
     if let Some(named) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         return Ok(named.into());
     }
-    // Tests are one folder down in a build.
+    // Tests are in a subfolder of a build.
     let folders = program.ancestors().skip(1).take(2);
     let mut places = folders.map(|folder| folder.join("hyperscope-agent"));
     places.find(|path| path.is_file()).ok_or(BenchError::NoAgent)
@@ -120,19 +120,19 @@ impl BootedMachine {
         Ok(host)
     }
 
-    /// Runs shell commands that must succeed; what they print.
+    /// Runs shell commands that must succeed; returns their output.
     pub(crate) fn shell(&mut self, script: &str) -> Result<String> {
         Ok(self.0.check(&["sh", "-c", script], PATIENCE)?)
     }
 
-    /// Starts a shell command in the background, and waits until its output, which goes to a
-    /// file, has this in it.
+    /// Starts a shell command in the background, with its output in the file `log`, and waits until the output contains
+    /// `until`.
     pub(crate) fn start(&mut self, script: &str, log: &str, until: &str) -> Result<Running> {
         let exec = Exec { detach_to: Some(log.to_owned()), ..shell(script, None) };
         let Ended::Detached(pid) = self.0.output(&exec)?.ended else {
             return Err(BenchError::Malformed { what: "the lab", text: script.to_owned() });
         };
-        // Fails with what the program said, when it ends before that.
+        // Fails with the program's output if it ends before.
         self.shell(&format!(
             "until grep -q '{until}' {log}; do kill -0 {pid} 2>/dev/null || \
              {{ cat {log} >&2; exit 1; }}; sleep 0.05; done"
@@ -150,7 +150,7 @@ impl BootedMachine {
         self.shell(&script).map(drop)
     }
 
-    /// What the machine has used by now.
+    /// The machine's usage so far.
     pub(crate) fn usage(&mut self) -> Result<Usage> {
         let output = self.shell("hyperscope-labguest usage")?;
         serde_json::from_str(&output).map_err(BenchError::malformed("hyperscope-labguest usage"))
@@ -184,7 +184,7 @@ impl BootedMachine {
         };
         self.0.exec(&shell(&script, Some(PATIENCE + time)), &mut outputs)?;
         let stdout = String::from_utf8_lossy(&stdout);
-        // Two lines with nothing but the moment that they are, and what was measured.
+        // Two lines that only mark the begin and the end, then the results.
         let last = stdout.lines().nth(2).ok_or_else(|| BenchError::Malformed {
             what: "hyperscope-labguest measure",
             text: String::from_utf8_lossy(&errors).into_owned(),
@@ -214,7 +214,7 @@ fn shell(script: &str, timeout: Option<Duration>) -> Exec {
     }
 }
 
-/// Lines that are complete.
+/// Number of complete lines.
 fn lines(text: &[u8]) -> usize {
     text.iter().filter(|&&byte| byte == b'\n').count()
 }

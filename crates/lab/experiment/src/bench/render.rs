@@ -1,12 +1,12 @@
-//! How numbers of measurements are written in tables.
+//! Formats the numbers of measurements in tables.
 
 use report::Table;
 use stats::Estimate;
 
-/// For what was not measured.
+/// Shown for a missing measurement.
 pub(crate) const NONE: &str = "–";
 
-/// A table, as wide as there is room, and which of its columns had none.
+/// A table of at most this width, and the omitted columns.
 pub(crate) fn draw(table: &Table, width: Option<usize>) -> String {
     let (mut text, left_out) = table.draw(width);
     if !left_out.is_empty() {
@@ -30,12 +30,12 @@ pub(crate) fn interval(estimate: Option<Estimate>, write: impl Fn(f64) -> String
     }
 }
 
-/// The same with this many decimals.
+/// A mean and its interval, with this many decimals.
 pub(crate) fn estimate(estimate: Option<Estimate>, digits: usize) -> String {
     interval(estimate, |value| format!("{value:.digits$}"))
 }
 
-/// As CSV has it: in full, and empty for what was not measured.
+/// A number for CSV: with all digits, and empty if not measured.
 pub(crate) fn plain(value: Option<f64>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }

@@ -1,4 +1,4 @@
-//! Machines that measurements run in, started again where they did not survive a run.
+//! Restarts the machines of a measurement if they did not survive a run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,34 +9,34 @@ use lab::{Description, Lab, LabError};
 use crate::bench::error::{BenchError, Result};
 use crate::bench::shape::up_options;
 
-/// Called with each step as it begins.
+/// Called at the begin of each step.
 pub type ProgressFn<'a> = &'a dyn Fn(String);
 
-/// How often runs are made again at most.
+/// Max repetitions of runs.
 const REPEATS: u32 = 10;
-/// The end of what the guest's console and its QEMU said.
+/// Prints the end of the guest's console output and QEMU's messages.
 const LAST_WORDS: [&str; 3] = [
     "sh",
     "-c",
     "tail -n 5 /run/lab/l2/console.log /run/lab/l2/qemu.log; pidof qemu-system-x86_64",
 ];
-/// How long a machine may take to answer.
+/// Max time for a machine to answer.
 const SHORT: Duration = Duration::from_secs(20);
 
-/// A lab whose machines are prepared for runs, by a function that makes `M` of a lab that is up.
+/// A lab whose machines are prepared for runs by a function, which makes `M` from a running lab.
 pub(crate) struct RestartingLab<'a, M> {
     lab: &'a Lab,
     wanted: Description,
     pub(crate) report: ProgressFn<'a>,
     prepare: &'a dyn Fn(&Lab) -> Result<M>,
-    /// None until they are prepared.
+    /// `None` until they are prepared.
     pub(crate) machines: Option<M>,
     is_down: bool,
     pub(crate) repeated_runs: u32,
 }
 
 impl<'a, M> RestartingLab<'a, M> {
-    /// Of a lab that is up as is wanted.
+    /// From a lab that is up with the wanted description.
     pub(crate) fn new(
         lab: &'a Lab,
         wanted: Description,
@@ -46,7 +46,7 @@ impl<'a, M> RestartingLab<'a, M> {
         Self { lab, wanted, report, prepare, machines: None, is_down: false, repeated_runs: 0 }
     }
 
-    /// One run; another one, in machines that are started again, where they did not survive it.
+    /// Makes a run; if the machines do not survive it, restarts them and repeats the run.
     pub(crate) fn run<T>(
         &mut self,
         name: &str,
@@ -71,12 +71,12 @@ impl<'a, M> RestartingLab<'a, M> {
         }
     }
 
-    /// What the lab is, or is to be.
+    /// The lab's description, current or for the next run.
     pub(crate) fn wanted(&self) -> &Description {
         &self.wanted
     }
 
-    /// Lets the next run be in a lab of this kind, which is brought up for it if it is another one.
+    /// Changes the lab for the next run, which brings it up if the description differs.
     pub(crate) fn change(&mut self, wanted: Description) -> Result<()> {
         if self.wanted != wanted {
             self.wanted = wanted;
@@ -113,7 +113,7 @@ impl<'a, M> RestartingLab<'a, M> {
     }
 }
 
-/// Whether a machine is there no more.
+/// Whether the error means that a machine is gone.
 fn is_gone(error: &LabError) -> bool {
     matches!(
         error,

@@ -1,4 +1,4 @@
-//! The conditions of a measurement: who executed the machines, and how busy this system was.
+//! The conditions of a measurement: what executed the machines, and the load of this system.
 
 use std::fs;
 
@@ -8,21 +8,21 @@ use serde::Serialize;
 
 use crate::bench::error::Result;
 
-/// What measurements of all kinds report of the system.
+/// The system's data in reports of all measurements.
 #[derive(Clone, Debug, Serialize)]
 pub struct Surroundings {
-    /// What executes the lab's first machine; none outside of a lab.
+    /// Accelerator of the lab's first machine; `None` outside of a lab.
     pub accelerator: Option<Accelerator>,
-    /// Whether the lab's time is the number of instructions that it executes: a nanosecond each.
+    /// Whether the lab's time counts instructions, a nanosecond each.
     pub counts_instructions: bool,
     /// Load average of this system over a minute, before and after (`/proc/loadavg`).
     pub load_average: [f64; 2],
-    /// Processors of this system.
+    /// CPUs of this system.
     pub cpus: usize,
 }
 
 impl Surroundings {
-    /// As a measurement begins that no lab is used for.
+    /// At the begin of a measurement without a lab.
     pub(crate) fn begin() -> Self {
         let load = load_average();
         Self {
@@ -33,7 +33,7 @@ impl Surroundings {
         }
     }
 
-    /// As a measurement begins in a lab that is up.
+    /// At the begin of a measurement in a running lab.
     pub(crate) fn begin_in(lab: &Lab) -> Result<Self> {
         let description = lab.description()?;
         Ok(Self {
@@ -48,7 +48,7 @@ impl Surroundings {
         Self { load_average: [before, load_average()], ..self }
     }
 
-    /// How busy this system was, as reports end with it.
+    /// The load of this system, for the end of reports.
     pub(crate) fn load(&self) -> String {
         let [before, after] = self.load_average;
         format!(
@@ -58,7 +58,7 @@ impl Surroundings {
     }
 }
 
-/// Processes that run or wait to, averaged over a minute; 0 where the system doesn't say.
+/// Load average over a minute; 0 if the system does not report it.
 fn load_average() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace().next().and_then(|load| load.parse().ok()).unwrap_or(0.0)

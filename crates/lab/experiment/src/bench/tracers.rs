@@ -1,9 +1,9 @@
-//! What tracing a guest costs its programs, by each tracer and by what the cost is spent on.
+//! Measures the cost of tracing a guest for its programs, by tracer and by part.
 //!
-//! A *subject* is a program that makes events and does little else. A tracer is measured in *steps*,
-//! each of which does one thing more than the one before: a probe that returns at once, packing, the
-//! hypercall, the host's event of it, the host's file. In each round every step runs once, and nothing
-//! traced once, in an order left to chance; differences of one round are what parts cost.
+//! A *subject* is a program that causes events and does little else. A tracer is measured in *steps*, each of which
+//! adds one thing to the previous one: a probe that returns at once, packing, the hypercall, the host's event of it,
+//! the host's file. Each round runs every step once, and the untraced subject once, in random order; the differences
+//! within a round are the costs of the parts.
 
 mod guest_side;
 mod host_side;
@@ -34,11 +34,11 @@ pub use self::subject::Subject;
 pub use self::tracer::{Part, Tracer};
 pub use crate::bench::restarting_lab::ProgressFn;
 
-/// Memory of the guest: perf and its libraries are in it twice while it boots.
+/// Memory of the guest: perf and its libraries are in it twice during boot.
 const GUEST_MIB: u32 = 512;
-/// Memory of the innermost guest's host, where there are three levels.
+/// Memory of the innermost guest's host, with three levels.
 const MIDDLE_MIB: u32 = 1536;
-/// Memory of the first machine then.
+/// Memory of the first machine, with three levels.
 const FIRST_MIB: u32 = 4608;
 
 /// The lab that a plan needs.
@@ -60,7 +60,7 @@ pub fn description(plan: &TracersPlan) -> Description {
     description
 }
 
-/// Measures in a lab that is up as [`description`] says.
+/// Measures in a lab that is up as [`description`] specifies.
 ///
 /// # Errors
 /// When a machine, or a program in it, fails.
@@ -88,7 +88,7 @@ pub fn run(plan: &TracersPlan, lab: &Lab, report: ProgressFn<'_>) -> Result<Outc
     })
 }
 
-/// All that a plan asks for.
+/// The ladders of a plan.
 fn ladders(plan: &TracersPlan) -> Vec<Ladder> {
     let mut ladders = Vec::new();
     for &subject in &plan.subjects {
@@ -125,14 +125,13 @@ fn rows(plan: &TracersPlan, ladders: &[Ladder]) -> Vec<Row> {
 
 struct Bench<'a> {
     plan: &'a TracersPlan,
-    /// Hosts and guests, the outermost first.
+    /// Hosts and guests, outermost first.
     restarting_lab: RestartingLab<'a, Vec<BootedMachines>>,
     folder: Folder,
 }
 
 impl Bench<'_> {
-    /// Every ladder takes its turn in each round, in an order and with an order of its steps that are
-    /// left to chance.
+    /// Runs each ladder once per round, in random order, and with random order of its steps.
     fn rounds(&mut self, ladders: &mut [Ladder]) -> Result<()> {
         let mut chance = Chance::new(self.plan.seed);
         for round in 1..=self.plan.rounds {
@@ -151,13 +150,13 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// One run of each step, and one that nothing traces.
+    /// One run of each step, and one without tracing.
     fn round(&mut self, ladder: &Ladder, first: bool, chance: &mut Chance) -> Result<Round> {
         let mut order: Vec<usize> = (0..=ladder.setups.len()).collect();
         chance.shuffle(&mut order);
         let mut runs: Vec<(usize, Run)> = Vec::new();
         for place in order {
-            // The first of them is the one that nothing traces.
+            // The first of them is the one without tracing.
             let setup = place.checked_sub(1).and_then(|step| ladder.setups.get(step).copied());
             let setup = setup.unwrap_or(Setup::NONE);
             runs.push((place, self.run(ladder, setup, first)?));

@@ -1,11 +1,11 @@
-//! The ways to record a guest that are compared.
+//! The compared ways to record a guest.
 
 use serde::{Serialize, Serializer};
 
 /// A way to record a guest, or a step towards it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Variant {
-    /// Nothing is recorded: what all others are compared with.
+    /// Nothing is recorded: the base of comparisons.
     None,
     /// Events go to an unread kernel buffer: the cost of tracing without a channel.
     KernelBuffer,
@@ -15,14 +15,14 @@ pub enum Variant {
     VirtioSerial,
     /// `hyperscope-agent` over vsock.
     Vsock,
-    /// `cat trace_pipe_raw` to a virtio-serial port for each processor.
+    /// `cat trace_pipe_raw` to a virtio-serial port for each CPU.
     Cat,
     /// `trace-cmd agent` over vsock.
     TraceCmd,
 }
 
 impl Variant {
-    /// Those that can be asked for, in the order of reports.
+    /// Variants that a user can select, in the order of reports.
     pub const ALL: [Self; 6] =
         [Self::KernelBuffer, Self::Shm, Self::VirtioSerial, Self::Vsock, Self::Cat, Self::TraceCmd];
 
@@ -40,7 +40,7 @@ impl Variant {
         }
     }
 
-    /// Whether what is recorded leaves the guest.
+    /// Whether recorded data leaves the guest.
     #[must_use]
     pub const fn is_channel(self) -> bool {
         !matches!(self, Self::None | Self::KernelBuffer)
@@ -56,11 +56,11 @@ impl Variant {
         }
     }
 
-    /// What the programs that move pages inside the guest are called.
+    /// Name of the programs that move pages inside the guest.
     pub(crate) const fn agent(self) -> Option<&'static str> {
         match self {
             Self::None | Self::KernelBuffer => None,
-            // The kernel keeps 15 characters of a name.
+            // The kernel limits a name to 15 characters.
             Self::Shm | Self::VirtioSerial | Self::Vsock => Some("hyperscope-agen"),
             Self::Cat => Some("cat"),
             Self::TraceCmd => Some("trace-cmd"),

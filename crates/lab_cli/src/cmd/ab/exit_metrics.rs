@@ -1,11 +1,11 @@
-//! Exits of a run as metrics, wherever they were counted: in the kernel, or out of a recording.
+//! Exits of a run as metrics, counted in the kernel or in a recording.
 
 use experiment::Count;
 
-/// The exits of a VM that have a reason.
+/// The exits of a VM with one reason.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReasonSums<'r> {
-    /// 1: of a guest of this host, 2: of a guest inside it.
+    /// 1: a guest of this host, 2: a nested guest.
     pub(super) level: u8,
     pub(super) reason: &'r str,
     /// Whether this is a waiting exit, whose time has no cost.
@@ -40,7 +40,7 @@ pub(super) fn exit_metrics(
     metrics
 }
 
-/// A reason as part of a metric's name, as `--fail-if` reads it.
+/// A reason as part of a metric's name, in the syntax of `--fail-if`.
 pub(super) fn reason_in_names(level: u8, reason: &str) -> String {
     let plain =
         |char: char| if char.is_ascii_alphanumeric() { char.to_ascii_lowercase() } else { '_' };

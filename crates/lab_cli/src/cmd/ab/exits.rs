@@ -1,4 +1,4 @@
-//! Exits of this host's VMs while a workload runs, added up inside the kernel as by `top`.
+//! Exits of this host's VMs while a workload runs, accumulated in the kernel as in `top`.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use timeline::VcpuActivity;
 
 use super::exit_metrics::{ReasonSums, exit_metrics};
 
-/// Counts them, of all VMs or of one.
+/// Counts the exits of all VMs or of one.
 #[derive(Debug)]
 pub(super) struct Exits {
     accounting: Accounting,
@@ -17,7 +17,7 @@ pub(super) struct Exits {
 
 impl Exits {
     pub(super) fn begin(vm: Option<&str>) -> live::Result<Self> {
-        // What the programs take is in the workload's time on both sides; measuring it would add to that.
+        // The programs' CPU time is part of the workload's time on both sides; measuring it would increase it.
         let limits = Limits { own_cost: false, ..Limits::default() };
         Ok(Self { accounting: Accounting::begin(limits)?, vm: vm.map(str::to_owned) })
     }
@@ -29,7 +29,7 @@ impl Exits {
 
 impl Watch for Exits {
     fn begin(&mut self, _: RunOf) -> io::Result<()> {
-        // What came before the workload is in this one.
+        // Discards the exits before the workload.
         self.interval().map(drop)
     }
 

@@ -1,40 +1,40 @@
-//! What `ab --lab` switches, by name.
+//! The settings that `ab --lab` can switch, by name.
 
 use lab::{Description, Net};
 
-/// One thing that a configuration has otherwise than the usual lab.
+/// A difference of a configuration from the default lab.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LabToggle {
-    /// The kernel's vhost-net takes the packets of guests, and not QEMU.
+    /// The kernel's vhost-net handles guests' packets, instead of QEMU.
     Vhost,
-    /// Guests' doorbells come back to QEMU.
+    /// Guests' doorbells return to QEMU.
     NoIoeventfd,
-    /// How long the hosts of guests poll once one has halted.
+    /// Max halt polling time of the guests' hosts.
     HaltPollNs(u64),
-    /// Guests use the local APIC by its memory, and not by registers.
+    /// Guests access the local APIC through memory, not through MSRs.
     NoX2apic,
-    /// Level 1 backs its guest's memory by small pages alone.
+    /// Level 1 backs its guest's memory only with small pages.
     NoHugePages,
-    /// The workload is in a guest this deep.
+    /// The workload runs in a guest at this level.
     Levels(u8),
     /// vCPUs of a guest.
     GuestCpus(u32),
-    /// The emulated processor has this, too, or lacks it (`-npt`).
+    /// An extra CPU feature of the emulated processor, or a removed one (`-npt`).
     Processor(String),
-    /// On level 1's kernel's command line.
+    /// An extra kernel command line argument of level 1.
     Append(String),
     GuestAppend(String),
 }
 
-/// How toggles are written.
+/// The syntax of toggles.
 pub(crate) const WORDS: &str = "vhost, no-ioeventfd, halt-poll=NS, no-x2apic, no-huge-pages, levels=N, guest-cpus=N, \
                                 processor=NAME, append=WORD, guest-append=WORD";
 
 impl LabToggle {
-    /// Reads those of a configuration, with commas between them; none of an empty text.
+    /// Parses the toggles of a configuration, separated by commas; an empty text has none.
     ///
     /// # Errors
-    /// Names the word that is none, and lists those that are.
+    /// Names the unknown word, and lists the valid ones.
     pub(crate) fn read(text: &str) -> Result<Vec<Self>, String> {
         let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
         let read = |word: &str| {
@@ -64,7 +64,7 @@ impl LabToggle {
         Some(toggle)
     }
 
-    /// Has a lab come up so.
+    /// Applies it to a lab's description.
     pub(crate) fn apply(&self, lab: &mut Description) {
         match self {
             Self::Vhost => lab.guest.net = Some(Net::Vhost),

@@ -1,4 +1,4 @@
-//! A lab for each configuration: all are up at the same time, and the workload runs in the guest of each in turn.
+//! One lab per configuration: all are up at the same time, and the workload runs in the guest of each in turn.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -17,12 +17,12 @@ use crate::args::lab_workload::LabWorkload;
 use crate::lab_steps::LabSteps;
 use session::Misuse;
 
-/// How long what prepares a guest may take.
+/// Max time for preparing a guest.
 const SHORT: Duration = Duration::from_secs(60);
-/// What counts exits in level 1.
+/// The program that counts exits in level 1.
 const PROGRAM: &str = "hyperscope-labguest";
 
-/// Labs that are up; down when dropped.
+/// Running labs; drop ends them.
 #[derive(Debug)]
 pub(super) struct Labs {
     labs: Vec<(Lab, Description)>,
@@ -31,7 +31,7 @@ pub(super) struct Labs {
 }
 
 impl Labs {
-    /// Brings up one for each of these, whose toggles are read; none is left when `stop` says so meanwhile.
+    /// Brings up one lab for each setup, a list of toggles; ends all if `stop` is set meanwhile.
     pub(super) fn up(
         setups: &[String],
         workload: Option<LabWorkload>,
@@ -47,7 +47,7 @@ impl Labs {
         let options = UpOptions { offline: false, snapshot: true };
         for (wanted, side) in wanted.into_iter().zip('a'..) {
             let lab = Lab::named(&cache, &format!("ab-{}-{side}", std::process::id()))?;
-            // Before it is up: what there is of it then goes with the others when this fails.
+            // Added before it is up, so that its remains are removed with the others after a failure.
             labs.labs.push((lab.clone(), wanted.clone()));
             lab.up(&wanted, &options, &|step| steps.show(&step))?;
             if stop.load(Ordering::Relaxed) {
@@ -59,7 +59,7 @@ impl Labs {
         Ok(labs)
     }
 
-    /// The configurations: nothing is set up before a run, and the workload is in the deepest guest.
+    /// The configurations: without a setup before a run, and with the workload in the deepest guest.
     pub(super) fn configurations(&self, workload: &[String]) -> Vec<Configuration> {
         let configuration_of = |(lab, wanted): &(Lab, Description)| Configuration {
             setup: String::new(),
@@ -75,7 +75,7 @@ impl Labs {
         let words = words.map(str::to_owned).into_iter();
         match (self.workload, workload) {
             (Some(lab_workload), _) => words.chain(lab_workload.command(wanted.levels)).collect(),
-            // A line for the shell.
+            // A shell command.
             (None, [line]) => {
                 words.chain(["sh".to_owned(), "-c".to_owned(), line.clone()]).collect()
             }
@@ -83,12 +83,12 @@ impl Labs {
         }
     }
 
-    /// They themselves, by configuration.
+    /// The labs, by configuration.
     pub(super) fn all(&self) -> Vec<Lab> {
         self.labs.iter().map(|(lab, _)| lab.clone()).collect()
     }
 
-    /// Counts exits of level 1, of the lab that runs.
+    /// Counts exits in level 1 of the lab that runs the workload.
     pub(super) fn exits(&self) -> anyhow::Result<LabExits> {
         let sessions = self.labs.iter().map(|(lab, _)| lab.session(1)).collect::<Result<_, _>>()?;
         Ok(LabExits { sessions, running: 0, before: ExitCounts::default() })
@@ -118,7 +118,7 @@ fn description(setup: &str, tool: Option<Tool>) -> anyhow::Result<Description> {
     Ok(lab)
 }
 
-/// Gives guests their addresses, and starts the receiver of their streams on the machine below.
+/// Sets guests' addresses, and starts the receiver of their streams on the machine below.
 fn connect(lab: &Lab, wanted: &Description) -> anyhow::Result<()> {
     for level in 2..=wanted.levels {
         let below = level - 1;
@@ -131,7 +131,7 @@ fn connect(lab: &Lab, wanted: &Description) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Exits by reason, from histograms that the kernels of level 1 keep.
+/// Exits by reason, from histograms in the kernels of level 1.
 #[derive(Debug)]
 pub(super) struct LabExits {
     sessions: Vec<Session>,
@@ -161,7 +161,7 @@ impl Watch for LabExits {
     }
 }
 
-/// What came between two looks.
+/// The counts between two readings.
 fn more(before: &ExitCounts, after: &ExitCounts) -> Vec<Count> {
     let mut names = timeline::reasons::ReasonNames::of_event_text(&after.format);
     let count_before = |isa, code| {
@@ -173,7 +173,7 @@ fn more(before: &ExitCounts, after: &ExitCounts) -> Vec<Count> {
     for reason in &after.reasons {
         let count = reason.count.saturating_sub(count_before(reason.isa, reason.code));
         sum += count;
-        // Of guests in guests, level 1 has the exits as those of its own guest.
+        // Level 1 sees the exits of nested guests as exits of its own guest.
         let name = format!("exits_{}", reason_in_names(1, &names.name(reason.isa, reason.code)));
         counts.push(Count { name, kind: Some("exits"), value: count as f64 });
     }

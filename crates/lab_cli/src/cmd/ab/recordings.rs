@@ -1,4 +1,4 @@
-//! A recording of each run, by a recorder of its own or of the run's lab, and what it says of the exits of that run.
+//! Records each run, with a recorder on this system or in the run's lab, and counts the run's exits in the recording.
 
 use std::ffi::OsStr;
 use std::io;
@@ -20,9 +20,9 @@ use sources::Recording;
 use super::exit_metrics::{ReasonSums, exit_metrics};
 use command::running::Running;
 
-/// How long a recorder may take to begin, and to write all when it ends.
+/// Max time for a recorder to begin, and to write everything at its end.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often it is looked whether it has begun.
+/// Interval of checking whether it has begun.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// The folder of all sessions.
@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(5);
 struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes it.
+    /// Makes the folder.
     fn new(folder: &Path) -> io::Result<Self> {
         std::fs::create_dir(folder).map_err(|error| {
             let text = format!("--record: cannot create the folder {}: {error}", folder.display());
@@ -39,7 +39,7 @@ impl Folder {
         Ok(Self(folder.to_owned()))
     }
 
-    /// Where the session of a run goes; `None`: what warms up doesn't count.
+    /// The path of a run's session; `None` during the warm-up, which doesn't count.
     fn session(&self, run: RunOf) -> Option<PathBuf> {
         let name = format!("block-{:02}-{}.hscope", run.block, run.side.name());
         (run.block > 0).then(|| self.0.join(name))
@@ -51,13 +51,13 @@ impl Folder {
 pub(super) struct Recordings {
     folder: Folder,
     vm: Option<String>,
-    /// What a run takes at most.
+    /// Max time of a run.
     workload: Duration,
     running: Option<(PathBuf, Running)>,
 }
 
 impl Recordings {
-    /// Into a folder that is made.
+    /// Records into a new folder.
     pub(super) fn begin(folder: &Path, vm: Option<&str>, workload: Duration) -> io::Result<Self> {
         let (folder, vm) = (Folder::new(folder)?, vm.map(str::to_owned));
         Ok(Self { folder, vm, workload, running: None })
@@ -85,7 +85,7 @@ impl Watch for Recordings {
 }
 
 impl Recordings {
-    /// `hyperscope record` at work: it records when this returns.
+    /// Starts `hyperscope record`; it records when this returns.
     fn recorder(&self, session: &Path) -> io::Result<Running> {
         let mut arguments = vec![OsStr::new("record"), OsStr::new("-o"), session.as_os_str()];
         if let Some(vm) = &self.vm {
@@ -108,7 +108,7 @@ impl Recordings {
     }
 }
 
-/// Records level 1 of the lab in which a run is, into a folder.
+/// Records level 1 of a run's lab into a folder.
 #[derive(Debug)]
 pub(super) struct LabRecordings {
     folder: Folder,
@@ -117,7 +117,7 @@ pub(super) struct LabRecordings {
 }
 
 impl LabRecordings {
-    /// Into a folder that is made; the labs are up, by configuration.
+    /// Records into a new folder; `labs` has the running labs by configuration.
     pub(super) fn begin(folder: &Path, labs: Vec<Lab>) -> anyhow::Result<Self> {
         let folder = Folder::new(folder)?;
         labs.iter().try_for_each(Lab::prepare_recordings)?;
@@ -150,7 +150,7 @@ fn failed(session: &Path, why: &str) -> io::Error {
     io::Error::other(format!("no recording {}: {why}", session.display()))
 }
 
-/// The metrics of `--exits`, out of a recording.
+/// The metrics of `--exits`, from a recording.
 fn counts(session: &Path, vm: Option<&str>) -> anyhow::Result<Vec<Count>> {
     let session = Session::open(&[session.to_owned()], &VmNames::default())?;
     let used = cpu(session.view(), &[], &|_| ());

@@ -1,4 +1,4 @@
-//! `hyperscope bench advice`: whether what advice suggests saves what it says.
+//! `hyperscope bench advice`: checks whether suggestions of advice save what they predict.
 
 use std::fs;
 use std::path::Path;
@@ -12,16 +12,16 @@ use command::output;
 
 use super::{in_lab, now};
 
-/// What `--predict` writes, as far as it is read again.
+/// The part of `--predict`'s output that is read again.
 #[derive(Debug, Deserialize)]
 struct Predicted {
     rows: Vec<Prediction>,
 }
 
-/// Measures, and prints what came of it.
+/// Measures, and prints the results.
 ///
 /// # Errors
-/// When the predictions can't be read, the lab can't be had, or something in it fails.
+/// When the predictions can't be read, the lab is not available, or something in it fails.
 pub(crate) fn run(args: &BenchAdviceArgs) -> anyhow::Result<()> {
     let predicted = args.against.as_deref().map(read).transpose()?;
     let out = output::open(args.output.output.as_deref(), [])?;

@@ -1,4 +1,4 @@
-//! `hyperscope bench tracers`: what tracing a guest costs, by each tracer.
+//! `hyperscope bench tracers`: measures the cost of tracing a guest, by tracer.
 
 use experiment::bench::tracers::{Subject, Tracer, TracersPlan};
 use lab::Cache;
@@ -9,10 +9,10 @@ use command::output;
 
 use super::{in_lab, now};
 
-/// Measures, and prints what came of it.
+/// Measures, and prints the results.
 ///
 /// # Errors
-/// When the lab can't be had, or something in it fails.
+/// When the lab is not available, or something in it fails.
 pub(crate) fn run(args: &BenchTracersArgs) -> anyhow::Result<()> {
     let out = output::open(args.output.output.as_deref(), [])?;
     let mut plan = plan(args);

@@ -1,11 +1,11 @@
-//! Events that a scenario has its guest's kernel record from boot on. A kernel without one of them says
-//! so in its log and boots all the same: the recording just lacks it.
+//! Events that a scenario's guest kernel records from boot on. A kernel that lacks one of them logs this and boots
+//! anyway: the recording just lacks the event.
 
 use std::collections::HashSet;
 
 use sources::Recording;
 
-/// Events that a kernel's command line names one by one, as `SYSTEM:NAME`.
+/// Events that a kernel command line names individually, as `SYSTEM:NAME`.
 fn named(command_line: &str) -> Vec<String> {
     let value = |key: &str| {
         let word = command_line.split_whitespace().find_map(|word| word.strip_prefix(key));
@@ -24,7 +24,7 @@ fn named(command_line: &str) -> Vec<String> {
     events.chain(probes).collect()
 }
 
-/// Those that none of the recordings knows.
+/// Events that are in none of the recordings.
 pub(super) fn missing(command_line: &str, recordings: &[Recording]) -> Vec<String> {
     let formats = recordings.iter().flat_map(|recording| recording.formats().iter());
     let known: HashSet<String> = formats.map(|(_, format)| format.full_name()).collect();
@@ -51,7 +51,7 @@ mod tests {
     fn events_that_the_kernel_lacks_are_named() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/x86-svm/boot.guest.dat");
         let recordings = [sources::open(Path::new(file)).unwrap()];
-        // That kernel has both, and no probe of mine.
+        // That kernel has both events, but not the probe `mine:back`.
         assert_eq!(missing(LINE, &recordings), ["mine:back"]);
     }
 }

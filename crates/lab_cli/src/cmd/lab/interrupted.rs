@@ -1,4 +1,4 @@
-//! Ctrl-C while a lab comes up: its machines end with the command.
+//! Handles Ctrl-C while a lab comes up: its machines end with the command.
 
 use std::io::{self, Write};
 use std::thread::{self, JoinHandle};
@@ -8,16 +8,16 @@ use printable::messages;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
-/// As long as it is there, an interruption ends the lab and then this program.
+/// While it exists, an interruption ends the lab and then this program.
 pub(crate) struct Guard {
     signals: Handle,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Ends the lab, and this program, when a signal says so.
+/// Ends the lab and this program on a signal.
 ///
 /// # Errors
-/// When the system takes no handler.
+/// When the system refuses a handler.
 pub(crate) fn end_when_interrupted(lab: &Lab) -> io::Result<Guard> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let handle = signals.handle();
@@ -35,7 +35,7 @@ pub(crate) fn end_when_interrupted(lab: &Lab) -> io::Result<Guard> {
 impl Drop for Guard {
     fn drop(&mut self) {
         self.signals.close();
-        // Where a signal came, this never returns: whatever failed, failed because of it.
+        // After a signal this never returns: the failure is a consequence of the signal.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

@@ -1,4 +1,4 @@
-//! `hyperscope lab run`: a scenario, its recordings, and whether they hold what they must.
+//! `hyperscope lab run`: runs a scenario, records it, and checks what the recordings contain.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -12,13 +12,13 @@ use super::{boot_events, interrupted, truth};
 use crate::args::lab::LabRunArgs;
 use crate::lab_steps::LabSteps;
 
-/// How often a scenario is run again because a machine hangs.
+/// Max repetitions of a scenario because a machine hangs.
 const RUN_AGAIN: u32 = 2;
 
-/// Runs a scenario in the lab of this name where that is up and fits, else in one of its own.
+/// Runs a scenario in the lab of this name if it is up and fits, otherwise in a new one.
 ///
 /// # Errors
-/// When a step fails, or the recordings don't hold what they must.
+/// When a step fails, or the recordings lack what they must contain.
 pub(crate) fn run(cache: &Cache, named: &Lab, args: &LabRunArgs) -> anyhow::Result<()> {
     let Some(name) = args.scenario.as_ref().filter(|_| !args.list) else { return list() };
     let mut scenario = Scenario::find(name)?;
@@ -33,7 +33,7 @@ pub(crate) fn run(cache: &Cache, named: &Lab, args: &LabRunArgs) -> anyhow::Resu
     let steps = LabSteps::new();
     lab::need_module(cache, &scenario, &wanted, &options, &|step| steps.show(&step))?;
     let up = !scenario.changes_machines() && named.is_up() && fits(named, &wanted);
-    // Another's lab is left as it is.
+    // Leaves a user's lab unchanged.
     let own_lab =
         (!up).then(|| Lab::named(cache, &format!("run-{}", std::process::id()))).transpose()?;
     let guard = own_lab.as_ref().map(interrupted::end_when_interrupted).transpose()?;
@@ -49,7 +49,7 @@ pub(crate) fn run(cache: &Cache, named: &Lab, args: &LabRunArgs) -> anyhow::Resu
     check(&ran?, &wanted.guest.append, &to)
 }
 
-/// Runs it in a lab that is brought up for it, and in another one where a machine hangs.
+/// Runs it in a lab that is brought up for it, and in another one if a machine hangs.
 fn in_own(
     own_lab: &Lab,
     scenario: &Scenario,
@@ -76,7 +76,7 @@ fn fits(lab: &Lab, wanted: &Description) -> bool {
     lab.description().is_ok_and(|description| description.fits(wanted))
 }
 
-/// Shows what was made and what was recorded.
+/// Shows expected and recorded events.
 fn check(truths: &[Truth], command_line: &str, folder: &Path) -> anyhow::Result<()> {
     let recordings = Session::open(&[folder.to_owned()], &VmNames::default())?.into_recordings();
     let mut err = messages();

@@ -1,4 +1,4 @@
-//! Counts in recordings what a scenario says must be there.
+//! Counts the events in recordings that a scenario expects.
 
 use std::io::{self, Write};
 
@@ -10,10 +10,10 @@ use serde_json::Value;
 use sources::Recording;
 use timeline::event_filter::Filter;
 
-/// How often what one truth names is in the recordings.
+/// The number of events in the recordings that a truth describes.
 ///
 /// # Errors
-/// When the truth names a property that exits don't have, or an event can't be printed.
+/// When the truth names an unknown property of exits, or an event can't be printed.
 pub(crate) fn count(truth: &Truth, recordings: &[Recording]) -> anyhow::Result<u64> {
     if truth.by == "event" {
         return events(truth, recordings);
@@ -35,7 +35,7 @@ pub(crate) fn count(truth: &Truth, recordings: &[Recording]) -> anyhow::Result<u
     Ok(wanted.map(|row| row.tally.count).sum())
 }
 
-/// Whether this count is what the truth asks for.
+/// Whether this count satisfies the truth.
 pub(crate) fn holds(truth: &Truth, counted: u64) -> bool {
     if truth.at_least { counted >= truth.count } else { counted == truth.count }
 }
@@ -53,7 +53,7 @@ fn events(truth: &Truth, recordings: &[Recording]) -> anyhow::Result<u64> {
     Ok(counter.count)
 }
 
-/// Counts lines of JSON whose task has a name that begins so.
+/// Counts lines of JSON whose task has this name prefix.
 struct OfTask<'a> {
     task: &'a str,
     line: Vec<u8>,

@@ -1,4 +1,4 @@
-//! What was measured, held against what was predicted.
+//! Compares measurements with predictions.
 
 use serde::Serialize;
 
@@ -8,57 +8,56 @@ use super::recorded::AdvisedRun;
 use super::switches::Switch;
 use crate::bench::surroundings::Surroundings;
 
-/// What came of it.
+/// The outcome.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// `hyperscope.bench-advice/1`.
     pub schema: &'static str,
-    /// Under which conditions.
     pub conditions: Conditions,
-    /// One row a switch and workload.
+    /// One row per switch and workload.
     pub rows: Vec<Row>,
 }
 
-/// Under which conditions it was measured.
+/// Conditions of the measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Conditions {
     /// The system.
     #[serde(flatten)]
     pub surroundings: Surroundings,
-    /// Pairs of runs.
+    /// Number of pairs of runs.
     pub runs: u32,
-    /// What the order of sides was drawn from.
+    /// Seed of the order of sides.
     pub seed: u64,
-    /// Runs that were made again, because a machine did not answer.
+    /// Number of runs that were repeated because a machine did not answer.
     pub repeated_runs: u32,
-    /// Whether predictions were read from a file, made before these runs.
+    /// Whether predictions were read from a file that was written before these runs.
     pub predicted_before: bool,
 }
 
 /// A switch and a workload.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// What is predicted.
+    /// The prediction.
     #[serde(flatten)]
     pub prediction: Prediction,
-    /// What was measured; none where only predictions were asked for.
+    /// The measurements; `None` if only predictions were requested.
     pub measured: Option<Measured>,
 }
 
-/// What both sides took.
+/// Measurements of both sides.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measured {
-    /// The share that B takes less than A, of the medians.
+    /// Share that B saves relative to A, from medians.
     pub saved: f64,
-    /// Whether that is as predicted.
+    /// Whether that matches the prediction.
     pub holds: bool,
-    /// What each run of side A took of the whole, in nanoseconds.
+    /// Time of each run of side A, in nanoseconds.
     pub a_ns: Vec<f64>,
-    /// The same of side B.
+    /// Time of each run of side B, in nanoseconds.
     pub b_ns: Vec<f64>,
     /// Exits of side A: the median of runs.
     pub a_exits: f64,
-    /// Exits of side B.
+    /// Exits of side B: the median of runs.
     pub b_exits: f64,
 }
 
@@ -79,7 +78,7 @@ impl Outcome {
         Self { schema: "hyperscope.bench-advice/1", conditions, rows }
     }
 
-    /// Rows whose savings are as predicted, and all that were measured: of those of which advice speaks, or is silent.
+    /// Number of rows with predicted savings, and of all measured rows, with or without advice.
     #[must_use]
     pub fn held(&self, speaks: bool) -> (usize, usize) {
         let rows = self.rows.iter().filter(|row| row.prediction.speaks == speaks);

@@ -1,39 +1,39 @@
-//! What a switch is to save, by recordings of its side A alone.
+//! Predicts the savings of a switch from recordings of its side A.
 
 use serde::{Deserialize, Serialize};
 
 use super::recorded::AdvisedRun;
 use super::switches::{Switch, Workload};
 
-/// Advice is silent on what takes less than this share of the VM's time, and speaks of single addresses by the same measure:
-/// what no run could show is no part of a verdict.
+/// Advice ignores anything that takes less than this share of the VM's time, and applies the same threshold to single
+/// addresses. Smaller effects are not measurable, so they don't count in a verdict.
 const RESOLUTION: f64 = 0.01;
 
-/// What is predicted of a switch and a workload.
+/// The prediction for a switch and a workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
     pub switch: String,
-    /// The rule of advice that it is about.
+    /// The rule of advice.
     pub rule: String,
     pub workload: String,
-    /// Whether advice speaks of it, in most runs.
+    /// Whether the rule gives advice, in most runs.
     pub speaks: bool,
-    /// What the saving is a share of: `outside` the guest or `waiting` for a CPU.
+    /// The base of the savings: time `outside` the guest, or `waiting` for a CPU.
     pub whole: String,
-    /// That whole, in side A: the median of runs.
+    /// Time of the base in side A: the median of runs.
     pub whole_ns: f64,
-    /// The least share that is saved.
+    /// Min share that is saved.
     pub least: f64,
-    /// The greatest share.
+    /// Max share that is saved.
     pub most: f64,
-    /// What can't be seen to be saved, as a share of the same.
+    /// Measurement error, as a share of the same base.
     pub resolution: f64,
-    /// Recordings of side A that it is from.
+    /// Number of recordings of side A.
     pub runs: u64,
 }
 
 impl Prediction {
-    /// From runs of side A.
+    /// Predicts from runs of side A.
     pub(super) fn from_runs(switch: &Switch, workload: &Workload, runs: &[AdvisedRun]) -> Self {
         let spoke = runs.iter().filter(|run| run.advice_on(switch).pieces > 0).count();
         let speaks = spoke * 2 > runs.len();
@@ -57,13 +57,13 @@ impl Prediction {
         }
     }
 
-    /// Whether a saving is as predicted; where advice was silent, that there was none to speak of.
+    /// Whether savings match the prediction; without advice, whether there were no measurable savings.
     #[must_use]
     pub fn holds(&self, saved: f64) -> bool {
         if self.speaks {
             saved >= self.least - self.resolution && saved <= self.most + self.resolution
         } else {
-            // As much again for the run that it is compared with.
+            // Both compared runs have this error.
             saved <= 2.0 * self.resolution
         }
     }
@@ -81,7 +81,7 @@ impl Prediction {
     }
 }
 
-/// The middle of some values; 0 of none.
+/// The median of some values; 0 if there are none.
 pub(super) fn median(mut values: Vec<f64>) -> f64 {
     stats::median(&mut values).unwrap_or(0.0)
 }

@@ -1,4 +1,4 @@
-//! What a recording of a run says: what its guest took, and what advice says of it.
+//! Reads a recording of a run: the guest's times, and the advice.
 
 use std::path::Path;
 
@@ -14,13 +14,13 @@ use crate::bench::error::{BenchError, Result};
 /// A run of a workload.
 #[derive(Clone, Debug)]
 pub(super) struct AdvisedRun {
-    /// What the guest took.
+    /// The guest's times.
     pub spent: Spent,
-    /// What is said of it.
+    /// The advice for the run.
     pub advice: Vec<Advice>,
 }
 
-/// What the advice on one thing says of a run.
+/// The advice on one switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct GivenAdvice {
     pub(super) pieces: u64,
@@ -40,7 +40,7 @@ pub(super) fn read(file: &Path) -> Result<AdvisedRun> {
 }
 
 impl AdvisedRun {
-    /// What is said of what a switch changes.
+    /// The advice on a switch.
     pub(super) fn advice_on(&self, switch: &Switch) -> GivenAdvice {
         let mut sum = GivenAdvice::default();
         for advice in self.advice.iter().filter(|advice| switch.concerns(advice)) {
@@ -51,7 +51,7 @@ impl AdvisedRun {
         sum
     }
 
-    /// The whole of which a switch is to save a part.
+    /// The base of a switch's savings.
     pub(super) fn whole_ns(&self, saving: SavingOf) -> u64 {
         if saving == SavingOf::Waiting { self.spent.waited_ns } else { self.spent.outside_ns }
     }

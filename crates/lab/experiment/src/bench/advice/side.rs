@@ -1,4 +1,4 @@
-//! One side of a switch: boots a guest that is so, and records its workloads one after the other.
+//! Boots a guest with one side of a switch, and records its workloads one after another.
 
 use std::path::Path;
 
@@ -9,23 +9,22 @@ use super::switches::{Side, Switch};
 use crate::bench::error::Result;
 use crate::bench::machines::{BootedMachine, FOLDER};
 
-/// A disk larger than what workloads read of it.
+/// Size of the disk, more than workloads read.
 const DISK_MIB: u32 = 64;
-/// Restores the defaults of host settings that a side may have changed, and stops programs that
-/// compete with a guest.
+/// Restores the defaults of host settings that a side may have changed, and stops programs that compete with a guest.
 const AS_USUAL: &str = "cd /sys/module/kvm/parameters
 echo 200000 > halt_poll_ns; echo 2 > halt_poll_ns_grow; echo 10000 > halt_poll_ns_grow_start
 echo always > /sys/kernel/mm/transparent_hugepage/enabled
 kill $(cat /tmp/competitor) 2>/dev/null; rm -f /tmp/competitor; true";
-/// A page for guests to fetch, and who serves it.
+/// A page for guests to fetch, and its server.
 const SERVE: &str = "mkdir -p /tmp/www; echo hello > /tmp/www/page; pidof httpd >/dev/null || httpd -p 80 -h /tmp/www";
-/// The guest's end of its network, where it has one.
+/// Sets up the guest's network, if it has one.
 const CONNECT: &str =
     "ip address add 10.77.2.2/24 dev eth0; ip link set eth0 up; ping -c 1 10.77.2.1 >/dev/null";
-/// What the recorder says once it records.
+/// The recorder's message once it records.
 const BEGUN: &str = "hyperscope: recording";
 
-/// One recording of each workload.
+/// Records each workload once.
 pub(super) fn run(
     switch: &Switch,
     side: &Side,
@@ -42,7 +41,7 @@ pub(super) fn run(
     Ok(runs)
 }
 
-/// The side's guest, ready for workloads.
+/// Boots the side's guest, ready for workloads.
 fn boot(
     switch: &Switch,
     side: &Side,

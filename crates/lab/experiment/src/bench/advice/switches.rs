@@ -1,23 +1,24 @@
-//! Things that advice suggests and the lab can switch, with the workloads that they are tried on.
+//! Suggestions of advice that the lab can switch, with workloads to test them.
 
 use analyses::advice::{Advice, SavingOf};
 use lab::{Board, Net};
 
-/// A thing to switch.
+/// A suggestion to test.
 #[derive(Debug)]
 pub struct Switch {
     /// Its name on the command line and in reports.
     pub name: &'static str,
-    /// What it does, in a few words.
+    /// A short description.
     pub what: &'static str,
-    /// The rules of advice that suggest it; the verdict is on the first.
+    /// The rules of advice that suggest it; the verdict is about the first.
     pub(super) rules: &'static [&'static str],
-    /// How titles end of those pieces of advice that it follows: a device, or the address of a register. None: all of the rules.
+    /// Suffixes of the titles of advice that it follows: a device, or a register's address. Empty: all advice of the
+    /// rules.
     pub(super) titles: &'static [&'static str],
     pub(super) board: Board,
-    /// As advice finds it, and as it asks for.
+    /// The side that advice finds, and the side that it suggests.
     pub(super) sides: [Side; 2],
-    /// What the guest does: mostly three things of which advice speaks, and one on which it is silent.
+    /// The guest's workloads: usually three with advice, and one without.
     pub workloads: &'static [Workload],
 }
 
@@ -25,21 +26,21 @@ pub struct Switch {
 #[derive(Debug)]
 pub(super) struct Side {
     pub(super) net: Option<Net>,
-    /// Options of the guest's QEMU.
+    /// QEMU options of the guest.
     pub(super) qemu: &'static str,
-    /// Done in the host before the guest boots.
+    /// Commands on the host before the guest boots.
     pub(super) host: &'static str,
-    /// Done in the guest before its workloads.
+    /// Commands in the guest before its workloads.
     pub(super) guest: &'static str,
-    /// Done in the host before the workloads.
+    /// Commands on the host before the workloads.
     pub(super) meanwhile: &'static str,
 }
 
-/// What a guest does.
+/// A workload of a guest.
 #[derive(Debug)]
 pub struct Workload {
     pub name: &'static str,
-    /// As a shell has it: as much work in each run.
+    /// A shell script, with the same amount of work in each run.
     pub(super) script: &'static str,
 }
 
@@ -83,15 +84,15 @@ const LISTING: Workload =
 const PLAIN: Side = Side { net: None, qemu: "", host: "true", guest: "true", meanwhile: "true" };
 const ON_NET: Side = Side { net: Some(Net::Virtio), ..PLAIN };
 
-/// Ends of addresses of virtio-mmio's QueueNotify; devices have 512 bytes each.
+/// Suffixes of addresses of virtio-mmio's QueueNotify; devices have 512 bytes each.
 const NOTIFY: &[&str] = &["50"];
 
-/// Polls for half a millisecond each time that the guest waits for less than 2.5.
+/// Polls for half a millisecond whenever the guest waits for less than 2.5 ms.
 const POLLS: &str = "cd /sys/module/kvm/parameters; echo 2500000 > halt_poll_ns; \
                      echo 1 > halt_poll_ns_grow; echo 500000 > halt_poll_ns_grow_start";
 const NO_POLLS: &str = "echo 0 > /sys/module/kvm/parameters/halt_poll_ns";
 const SMALL_PAGES: &str = "echo never > /sys/kernel/mm/transparent_hugepage/enabled";
-/// A console of virtio on the controller that the lab's guests have anyway.
+/// A virtio console on the controller that the lab's guests have anyway.
 const CONSOLE: &str = "-chardev null,id=hvc -device virtconsole,bus=ports.0,chardev=hvc";
 const COMPETITOR: &str =
     "dd if=/dev/zero of=/dev/null bs=64k >/dev/null 2>&1 & echo $! > /tmp/competitor";
@@ -247,18 +248,18 @@ impl Switch {
         SWITCHES.iter().find(|switch| switch.name == name)
     }
 
-    /// The rule that the verdict is on.
+    /// The rule that the verdict is about.
     #[must_use]
     pub fn rule(&self) -> &'static str {
         self.rules.first().copied().unwrap_or_default()
     }
 
-    /// What its saving is a part of.
+    /// The base of its savings.
     pub(super) fn saving_of(&self) -> SavingOf {
         if self.rule() == "preempted-vcpus" { SavingOf::Waiting } else { SavingOf::Cost }
     }
 
-    /// The same, as predictions and reports have it.
+    /// The name of the base in predictions and reports.
     pub(super) fn whole_name(&self) -> &'static str {
         if self.saving_of() == SavingOf::Waiting { "waiting" } else { "outside" }
     }

@@ -1,4 +1,4 @@
-//! Counts what of a guest's events arrived at the host.
+//! Counts a guest's events that arrived on the host.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -11,19 +11,18 @@ use timeline::event_filter::Filter;
 use crate::bench::channels::Variant;
 use crate::bench::error::{BenchError, Result};
 
-/// Bytes of a page of the lab's x86 guests.
+/// Page size of the lab's x86 guests.
 const PAGE_BYTES: u64 = 4096;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arrived {
     /// Events of all kinds.
     pub(crate) events: u64,
-    /// Those of them that say that a thread of the load was switched away from; none where what was
-    /// recorded stayed in the guest.
+    /// Switches away from a thread of the load; `None` if the recording stayed in the guest.
     pub(crate) load_switches: Option<u64>,
-    /// Events that the guest's kernel did not keep.
+    /// Events that the guest's kernel dropped.
     pub(crate) events_lost: u64,
-    /// Places where events are missing without a count.
+    /// Number of losses without a count.
     pub(crate) uncounted_losses: u64,
     /// Bytes that were sent and did not arrive.
     pub(crate) lost_bytes: u64,
@@ -32,13 +31,13 @@ pub(crate) struct Arrived {
 }
 
 impl Arrived {
-    /// Whether everything arrived, as far as the recording itself shows.
+    /// Whether everything arrived, according to the recording.
     pub(crate) fn is_whole(&self) -> bool {
         self.events_lost == 0 && self.uncounted_losses == 0 && self.lost_bytes == 0
     }
 }
 
-/// Counts what is in a recording.
+/// Counts the content of a recording.
 pub(crate) fn count(variant: Variant, path: &Path) -> Result<Arrived> {
     let unreadable = |source| BenchError::Recording { variant: variant.name(), source };
     let recording = sources::open(path).map_err(unreadable)?;
@@ -56,7 +55,7 @@ pub(crate) fn count(variant: Variant, path: &Path) -> Result<Arrived> {
     })
 }
 
-/// How often a thread of the load was switched away from.
+/// Number of switches away from threads of the load.
 fn load_switches(recording: &Recording) -> io::Result<u64> {
     let filter = Filter { events: vec!["sched:sched_switch".to_owned()], ..Filter::default() };
     let machines = [Machine { name: String::new(), level: 0, threads: None }];
@@ -67,7 +66,7 @@ fn load_switches(recording: &Recording) -> io::Result<u64> {
     Ok(counter.count)
 }
 
-/// Counts lines of JSON that name a thread of the load as the one before.
+/// Counts lines of JSON whose previous thread belongs to the load.
 struct Counter {
     line: Vec<u8>,
     count: u64,

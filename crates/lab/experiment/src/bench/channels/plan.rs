@@ -1,27 +1,26 @@
-//! What is to be measured, and for how long.
+//! The plan of a measurement of channels.
 
 use std::time::Duration;
 
 use crate::bench::channels::Variant;
 
-/// What is to be measured.
+/// The plan.
 #[derive(Clone, Debug)]
 pub struct ChannelsPlan {
     /// The variants, in the order of the report.
     pub variants: Vec<Variant>,
     /// Pairs of runs of each variant.
     pub rounds: u32,
-    /// How long a run lasts.
+    /// Length of a run.
     pub time: Duration,
-    /// Scheduler events a second that the load makes.
+    /// Scheduler events per second of the load.
     pub rate: u64,
-    /// What the order of runs is drawn from.
+    /// Seed of the order of runs.
     pub seed: u64,
     /// Whether to search for the highest rate without a loss.
     pub with_search: bool,
-    /// Size of each processor's buffer in the guest's kernel.
+    /// Size of each CPU's buffer in the guest's kernel.
     pub buffer_kib: u32,
-    /// Whether the lab's time is the number of instructions that it executes, so that what else this
-    /// system does makes no difference.
+    /// Whether the lab's time counts instructions, so that other work of this system has no effect.
     pub counts_instructions: bool,
 }

@@ -1,4 +1,4 @@
-//! Begins and ends a recording of the guest in the way of each variant.
+//! Starts and ends a recording of the guest with each variant.
 
 use std::fs;
 use std::path::Path;
@@ -10,11 +10,11 @@ use crate::bench::channels::arrived::{Arrived, count};
 use crate::bench::error::{BenchError, Result};
 use crate::bench::machines::{BootedMachine, BootedMachines, FOLDER, Running};
 
-/// What is recorded in the guest.
+/// The recorded events of the guest.
 const EVENTS: [&str; 2] = ["sched:sched_switch", "sched:sched_wakeup"];
-/// What the host itself records meanwhile: an event that nothing here makes.
+/// The recorded event of the host, which never occurs here.
 const NOTHING: &str = "kvm:kvm_hv_hypercall";
-/// The tracefs instance of variants that the shell drives.
+/// The tracefs instance of variants that use shell commands.
 const INSTANCE: &str = "/sys/kernel/tracing/instances/bench";
 
 /// A running recording.
@@ -29,7 +29,7 @@ pub(crate) enum Recording {
         recorder: Running,
         agent: Running,
     },
-    /// What drains the ports.
+    /// The program that drains the ports.
     Cat {
         drain: Running,
     },
@@ -41,7 +41,7 @@ pub(crate) enum Recording {
 }
 
 impl Recording {
-    /// Begins to record the guest.
+    /// Starts recording the guest.
     pub(crate) fn begin(
         variant: Variant,
         machines: &mut BootedMachines,
@@ -61,7 +61,7 @@ impl Recording {
         }
     }
 
-    /// Ends it, and takes in what arrived; files go through the folder.
+    /// Ends it, and counts what arrived; files go through the folder.
     pub(crate) fn end(self, machines: &mut BootedMachines, folder: &Path) -> Result<Arrived> {
         match self {
             Self::None => Ok(Arrived::default()),
@@ -84,7 +84,7 @@ impl Recording {
     }
 }
 
-/// Events on, in an instance of their own.
+/// Enables events in a new instance.
 const ON: &str = "echo 1 > tracing_on";
 
 fn instance(buffer_kib: u32) -> String {
@@ -105,7 +105,7 @@ fn end_kernel_buffer(guest: &mut BootedMachine) -> Result<Arrived> {
     Ok(Arrived { events, ..Arrived::default() })
 }
 
-/// Adds up a line of the `stats` of several processors.
+/// Sums a line of the `stats` of several CPUs.
 fn sum(stats: &str, name: &str) -> u64 {
     let values = stats.lines().filter_map(|line| line.split_once(':'));
     let values = values.filter(|(key, _)| key.trim() == name);
@@ -150,7 +150,7 @@ fn end_hyperscope(variant: Variant, host: &mut BootedMachine, folder: &Path) -> 
     Ok(arrived)
 }
 
-/// Finds the ports by their names, as there is no udev to do that.
+/// Finds the ports by name, since there is no udev.
 const PORTS: &str = "for n in /sys/class/virtio-ports/*/name; do \
     case $(cat $n) in hyperscope.cpu*) d=${n%/name}; \
     c=$(cat $n); c=${c#hyperscope.cpu}; \
@@ -178,7 +178,7 @@ fn end_cat(drain: Running, machines: &mut BootedMachines, folder: &Path) -> Resu
          while grep -h ^entries: per_cpu/cpu*/stats | grep -vq ' 0$' && [ $i -lt 100 ]; do \
          i=$((i+1)); sleep 0.1; done; cat per_cpu/cpu*/stats"
     ));
-    // What is under way is in the guest's and QEMU's queues, until no more of it comes.
+    // Waits until no more data arrives from the guest's and QEMU's queues.
     machines.host.shell(&format!(
         "cd {FOLDER}/pages; was=; while sleep 0.5; is=$(wc -c *); [ \"$is\" != \"$was\" ]; \
          do was=$is; done"

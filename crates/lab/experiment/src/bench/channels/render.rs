@@ -8,7 +8,7 @@ use crate::bench::channels::outcome::{Outcome, Row, Sustained};
 use crate::bench::render::{NONE, draw, estimate, number, plain};
 use stats::Estimate;
 
-/// Columns that are made alike: a title, and what a row has in them.
+/// Columns of the same type: a title, and a row's value.
 type Columns<T, const N: usize> = [(&'static str, fn(&Row) -> Option<T>); N];
 
 impl Report for Outcome {
@@ -107,7 +107,7 @@ impl Outcome {
         table
     }
 
-    /// What the numbers are, and what executed the guest.
+    /// Explains the numbers, and what executed the guest.
     fn notes(&self) -> String {
         let conditions = &self.conditions;
         let here = &conditions.surroundings;
@@ -158,7 +158,7 @@ impl Outcome {
     }
 }
 
-/// What is missing: in the kernel's count, or of the load's own events.
+/// Losses: by the kernel's count, or missing events of the load.
 fn lost(row: &Row) -> String {
     let lost = row.events_lost.into_iter().chain(row.load_missing).max();
     lost.map_or(NONE.to_owned(), |lost| lost.to_string())
@@ -170,7 +170,7 @@ fn sustained(found: Option<Sustained>) -> String {
         Some(Sustained { events_per_s: None, lost_at }) => {
             format!("none: lost at {}", number(lost_at, 0))
         }
-        // The load could make no more.
+        // The load could not produce more.
         Some(Sustained { events_per_s: Some(best), lost_at: None }) => format!("≥ {best:.0}"),
         Some(Sustained { events_per_s: Some(best), lost_at: Some(lost) }) => {
             format!("{best:.0}, not {lost:.0}")

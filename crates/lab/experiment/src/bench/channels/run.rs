@@ -1,4 +1,4 @@
-//! One run of the workload with a variant, and what it used.
+//! Runs the workload once with a variant, and measures its usage.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,52 +13,52 @@ use crate::bench::device::Device;
 use crate::bench::error::{BenchError, Result};
 use crate::bench::machines::{BootedMachines, Boundary, FOLDER, Running};
 
-/// How the workload is run.
+/// Options of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunOptions {
     pub(crate) time: Duration,
-    /// Switches a second that the load makes.
+    /// Switches per second of the load.
     pub(crate) switches: u64,
-    /// Whether all processors work for the score meanwhile.
+    /// Whether all CPUs also run the score.
     pub(crate) with_score: bool,
-    /// Whether the host records its exits meanwhile, so that they can be attributed.
+    /// Whether the host also records its exits, to attribute them.
     pub(crate) with_exits: bool,
     pub(crate) buffer_kib: u32,
-    /// Whether the machines' time is the number of their instructions.
+    /// Whether the machines' time counts instructions.
     pub(crate) counts_instructions: bool,
 }
 
-/// What a run did and used.
+/// Results of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
-    /// How long the workload ran.
+    /// Length of the workload.
     pub(crate) seconds: f64,
-    /// Passes a second of CPU time that executing guest and host took; where instructions are counted,
-    /// passes each 10^9 of them, which is a second of the machines' time.
+    /// Passes per second of CPU time of guest and host; if instructions are counted, passes per 10^9 of them, which is
+    /// a second of the machines' time.
     pub(crate) score: f64,
-    /// Passes a second of CPU time that the host's vCPU threads took.
+    /// Passes per second of CPU time of the host's vCPU threads.
     pub(crate) guest_score: f64,
     pub(crate) passes: u64,
-    /// Whether scores are those each 10^9 instructions.
+    /// Whether scores are per 10^9 instructions.
     pub(crate) counts_instructions: bool,
-    /// Passes a second.
+    /// Passes per second of wall-clock time.
     pub(crate) wall_score: f64,
-    /// How often the load's threads were switched away from.
+    /// Switches away from the load's threads.
     pub(crate) switches: u64,
-    /// How often they would have been, had they kept up with what was asked of them.
+    /// Requested number of these switches.
     pub(crate) switches_asked: u64,
     pub(crate) arrived: Arrived,
     /// CPU time of the programs in the guest that move pages.
     pub(crate) agent_cpu_ns: u64,
-    /// How often their threads were woken up.
+    /// Wake-ups of their threads.
     pub(crate) agent_wakeups: u64,
-    /// CPU time of the host's threads other than vCPUs, a second.
+    /// CPU time per second of the host's threads other than vCPUs.
     pub(crate) host_cpu_ns_per_s: f64,
-    /// Exits of the guest a second, as KVM counts them.
+    /// Exits of the guest per second, from KVM's counter.
     pub(crate) exits_per_s: f64,
-    /// Interrupts of each name in the guest, in all.
+    /// Interrupts of the guest by name.
     pub(crate) interrupts: Vec<(String, u64)>,
-    /// The host's recording of exits, counted by device of the guest.
+    /// Exits by device of the guest, from the host's recording.
     pub(crate) exits_by_device: Vec<(String, DeviceExits)>,
 }
 
@@ -69,12 +69,12 @@ impl Run {
         came.map_or(0, |came| self.switches.saturating_sub(came))
     }
 
-    /// Whether all that the load made arrived.
+    /// Whether all switches of the load arrived.
     pub(crate) fn is_whole(&self) -> bool {
         self.arrived.is_whole() && self.missing() == 0
     }
 
-    /// Whether the load made what was asked of it.
+    /// Whether the load reached the requested rate.
     pub(crate) fn kept_up(&self) -> bool {
         self.switches.saturating_mul(10) >= self.switches_asked.saturating_mul(9)
     }
@@ -136,12 +136,12 @@ pub(crate) fn run(
     })
 }
 
-/// QEMU names its threads for vCPUs so.
+/// Whether the thread has QEMU's name of a vCPU thread.
 fn is_vcpu(thread: &ThreadUsage) -> bool {
     thread.thread.starts_with("CPU ") && thread.thread.ends_with("/KVM")
 }
 
-/// CPU time and wake-ups of threads between two looks. A thread that is new began with nothing.
+/// CPU time and wake-ups of threads between two readings. A new thread starts at 0.
 fn used(before: &Usage, after: &Usage, is_one: impl Fn(&ThreadUsage) -> bool) -> (u64, u64) {
     let ones = after.threads.iter().filter(|thread| is_one(thread));
     ones.map(|now| {
@@ -158,7 +158,7 @@ fn interrupts(before: &Usage, after: &Usage) -> Vec<(String, u64)> {
     differences.map(|(name, now)| (name.clone(), now.saturating_sub(then(name)))).collect()
 }
 
-/// Events of KVM by which exits are attributed.
+/// KVM events that are needed to attribute exits.
 const EXITS: [&str; 6] =
     ["kvm_exit", "kvm_entry", "kvm_page_fault", "kvm_mmio", "kvm_fast_mmio", "kvm_pio"];
 

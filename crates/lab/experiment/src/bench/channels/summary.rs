@@ -1,4 +1,4 @@
-//! Adds the runs of a variant up to one row.
+//! Summarises the runs of a variant in one row.
 
 use crate::bench::channels::Variant;
 use crate::bench::channels::outcome::{Attributed, Row, Sustained};
@@ -6,7 +6,7 @@ use crate::bench::channels::run::{Run, float};
 use crate::bench::device::Device;
 use stats::Estimate;
 
-/// Two runs one after the other.
+/// Two consecutive runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Pair {
     pub(crate) without: Run,
@@ -18,7 +18,7 @@ pub(crate) struct Pair {
 pub(crate) struct Runs {
     pub(crate) variant: Variant,
     pub(crate) pairs: Vec<Pair>,
-    /// One in which the host recorded its exits.
+    /// A run in which the host recorded its exits.
     pub(crate) with_exits: Option<Run>,
     pub(crate) sustained: Option<Sustained>,
 }
@@ -28,7 +28,7 @@ impl Runs {
         Self { variant, pairs: Vec::new(), with_exits: None, sustained: None }
     }
 
-    /// The row of this variant; `without` is a run of no variant in which the host recorded exits.
+    /// The row of this variant; `without` is a run without a variant in which the host recorded exits.
     pub(crate) fn row(&self, devices: &[Device], without: Option<&Run>) -> Row {
         let ratio = self.estimate(|pair| Some(pair.with.score / pair.without.score));
         let overhead = |ratio: Estimate| ratio.map(|ratio| (1.0 - ratio) * 100.0);
@@ -83,7 +83,7 @@ impl Runs {
         Estimate::from_values(&self.pairs.iter().filter_map(value).collect::<Vec<_>>())
     }
 
-    /// Instructions more for each event, by a score each 10^9 instructions.
+    /// Additional instructions per event, from scores per 10^9 instructions.
     fn instructions(&self, score: impl Fn(&Run) -> f64) -> Option<Estimate> {
         self.estimate(|pair| {
             let (with, without) = (&pair.with, &pair.without);
@@ -127,7 +127,7 @@ fn megabytes(bytes: u64) -> f64 {
     float(bytes) / 1e6
 }
 
-/// So much a million bytes; nothing of no bytes.
+/// Amount per million bytes; `None` for no bytes.
 fn share(amount: f64, bytes: u64) -> Option<f64> {
     (bytes > 0).then(|| amount / megabytes(bytes))
 }
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn pairs_are_compared_within_themselves() {
         let mut runs = Runs::new(Variant::Vsock);
-        // The second pair ran on a machine half as fast: the ratio doesn't see that.
+        // The second pair ran on a machine half as fast: this does not affect the ratio.
         for (without, with) in [(100.0, 90.0), (50.0, 45.0)] {
             let without = run(without, 100.0, 0);
             runs.pairs.push(Pair { without, with: run(with, 150.0, 4_000_000) });
@@ -171,7 +171,7 @@ mod tests {
         let overhead = row.overhead_percent.unwrap();
         assert!((overhead.mean - 10.0).abs() < 1e-9 && overhead.n == 2);
         assert!((overhead.high.unwrap() - overhead.low.unwrap()).abs() < 1e-9);
-        // 50 exits a second more, for 2 seconds and 4 MB.
+        // 50 exits per second more, for 2 seconds and 4 MB.
         assert!((row.exits_per_mb.unwrap().mean - 25.0).abs() < 1e-9);
         assert!((row.agent_cpu_ms_per_mb.unwrap() - 0.75).abs() < 1e-9);
         assert_eq!((row.events, row.load_missing), (2000, Some(20)));
@@ -182,7 +182,7 @@ mod tests {
     fn instructions_are_those_that_the_same_work_takes_more() {
         let counted = |score: f64| Run { counts_instructions: true, ..run(score, 1.0, 0) };
         let mut runs = Runs::new(Variant::KernelBuffer);
-        // 1000 instructions a pass become 1250: 2000 passes take half a million more, for 1000 events.
+        // 1000 instructions per pass become 1250: 2000 passes need half a million more, for 1000 events.
         runs.pairs.push(Pair { without: counted(1e6), with: counted(0.8e6) });
         let row = runs.row(&[], None);
         assert!((row.instructions_per_event.unwrap().mean - 500.0).abs() < 1e-6);

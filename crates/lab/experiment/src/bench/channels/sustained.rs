@@ -1,13 +1,13 @@
-//! Looks for the highest rate of events at which a variant loses none.
+//! Searches the highest rate of events without a loss.
 
 use crate::bench::channels::outcome::Sustained;
 use crate::bench::channels::run::{Run, RunOptions, float};
 use crate::bench::error::Result;
 
-/// Steps at most; each makes twice as many events as the one before.
+/// Max steps; each doubles the rate.
 const STEPS: u32 = 8;
 
-/// Doubles the rate until events are lost, or the load can't make more.
+/// Doubles the rate until events are lost, or the load can't produce more.
 pub(crate) fn search(
     options: RunOptions,
     run: &mut dyn FnMut(RunOptions) -> Result<Run>,
@@ -23,16 +23,16 @@ pub(crate) fn search(
 }
 
 impl Sustained {
-    /// Takes a step in; whether another one makes sense.
+    /// Adds a step; returns whether another one makes sense.
     fn take_in(&mut self, run: &Run) -> bool {
         if !run.is_whole() {
-            // What was lost was made, too.
+            // Lost events count as produced.
             let made = run.arrived.events + run.arrived.events_lost.max(run.missing());
             self.lost_at = Some(float(made) / run.seconds);
             return false;
         }
         let rate = float(run.arrived.events) / run.seconds;
-        // On a busy system a load that falls behind may still make more when more is asked of it.
+        // On a busy system, a load that falls behind may still produce more if more is requested.
         let grew = self.events_per_s.is_none_or(|best| rate > best * 1.2);
         self.events_per_s = Some(self.events_per_s.map_or(rate, |best| best.max(rate)));
         grew || run.kept_up()
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
     use crate::bench::channels::arrived::Arrived;
 
-    /// A run in which the load made what it was asked for, up to a limit, and the channel kept what it could.
+    /// A run in which the load produces the requested rate, up to a limit, and the channel keeps what it can.
     fn run(options: RunOptions, most_switches: u64, channel: u64) -> Run {
         let switches = options.switches.min(most_switches);
         let events = 2 * switches;

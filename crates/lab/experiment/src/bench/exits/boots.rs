@@ -1,4 +1,4 @@
-//! Takes the steps of an ablation in a lab, whose machines are booted again for some of them.
+//! Runs the steps of an ablation in a lab, and reboots its machines if steps need that.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +9,19 @@ use crate::bench::exits::counts::StepCounts;
 use crate::bench::exits::ladder::{Ablation, Ladders};
 use crate::bench::exits::levels::Levels;
 
-/// What machines are booted with for a step, beyond the usual.
+/// Extra boot options of machines for a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Boot {
-    /// Of the first machine's kernel's command line.
+    /// Extra kernel command line arguments of the first machine.
     pub(super) line: String,
     pub(super) guest_line: String,
-    /// Of the first machine's emulated processor, with commas.
+    /// Extra CPU features of the first machine for emulation, separated by commas.
     pub(super) processor: String,
 }
 
 impl Levels<'_> {
-    /// Takes all steps in each round, in the order that the plan has for it: first those of the machines that
-    /// the first one of them needs, then those of the next.
+    /// Runs all steps of each round in the plan's order, but grouped by boot options: first those with the options of
+    /// the first step, then the next.
     pub(super) fn ablate(&mut self, ablation: &Ablation) -> Result<Vec<Ladders>> {
         let options = ablation.plan(&self.plan.kinds, self.plan.runs);
         let boots: Vec<Boot> = options.steps.iter().map(|step| Boot::for_step(step)).collect();
@@ -67,8 +67,7 @@ impl Levels<'_> {
         Ok((1..).zip(sheets).zip(counts).filter_map(ladders).collect())
     }
 
-    /// Why what machines were booted with is not so, where it is not: a module has no such parameter, or the
-    /// processor can't do it.
+    /// Why boot options have no effect, if so: a module lacks the parameter, or the processor lacks the feature.
     fn not_in_force(&mut self, boot: &Boot) -> Result<Option<String>> {
         if !boot.guest_line.is_empty() && self.plan.levels < 2 {
             return Ok(Some("no guest can boot with it: use --levels 2".into()));
@@ -101,7 +100,7 @@ impl Levels<'_> {
         Ok(None)
     }
 
-    /// The emulator leaves out what it can't do, and goes on: the kernel's list says what is there.
+    /// The emulator silently ignores unsupported features: checks the kernel's list.
     fn feature_not_there(&mut self, processor: &str) -> Result<Option<String>> {
         if processor.is_empty() {
             return Ok(None);
@@ -121,7 +120,7 @@ impl Levels<'_> {
 }
 
 impl Boot {
-    /// What a step needs.
+    /// The boot options of a step.
     fn for_step(step: &[Toggle]) -> Self {
         let mut boot = Self::default();
         for toggle in step {
@@ -152,7 +151,7 @@ impl Boot {
     }
 }
 
-/// Steps that need the same machines, in the order of the first of each.
+/// Groups steps by boot options, in the order of each group's first step.
 fn by_boot<'b>(order: &[usize], boots: &'b [Boot]) -> Vec<(&'b Boot, Vec<usize>)> {
     let mut groups: Vec<(&Boot, Vec<usize>)> = Vec::new();
     for &at in order {
@@ -178,7 +177,7 @@ fn part(options: &AblationOptions, steps: Vec<usize>) -> AblationOptions {
     }
 }
 
-/// Adds a round's runs to those of the rounds before it.
+/// Adds a round's runs to those of earlier rounds.
 fn add(sum: &mut Option<AblationSheet>, more: AblationSheet) {
     let Some(sum) = sum else {
         *sum = Some(more);
@@ -186,7 +185,7 @@ fn add(sum: &mut Option<AblationSheet>, more: AblationSheet) {
     };
     for (sum, more) in sum.steps.iter_mut().zip(more.steps) {
         if more.not_measured.is_some() {
-            // In one round is in all: none of the others can be compared.
+            // A step that failed in one round fails as a whole: its other rounds can't be compared.
             *sum = StepSheet { not_measured: more.not_measured, ..StepSheet::default() };
         } else if sum.not_measured.is_none() {
             sum.cycles.iter_mut().zip(more.cycles).for_each(|(sum, more)| sum.extend(more));
@@ -194,7 +193,7 @@ fn add(sum: &mut Option<AblationSheet>, more: AblationSheet) {
     }
 }
 
-/// The same word for all that the kernel takes for yes, and for no.
+/// Normalises the kernel's spellings of true and false.
 fn truth(value: &str) -> &str {
     match value {
         "1" | "y" | "Y" | "on" => "Y",

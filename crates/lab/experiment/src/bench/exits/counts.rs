@@ -1,4 +1,4 @@
-//! How many exits an operation costs the first machine's KVM, by reason: counted there, whatever level it is made in.
+//! Counts the exits of the first machine's KVM per operation, by reason, at whatever level the operation runs.
 
 use labguest::exitcost::{AblationOptions, AblationSheet, ExitCounts, Kind};
 use serde::Serialize;
@@ -8,11 +8,11 @@ use crate::bench::error::{BenchError, Result};
 use crate::bench::exits::ladder::Ladders;
 use crate::bench::exits::levels::{Levels, PROGRAM};
 
-/// Runs that are counted have this many times the operations of those that are measured: page faults and interrupts,
-/// which come anyway, are the fewer for each.
+/// Factor of operations in counted runs, compared with measured ones: unrelated page faults and interrupts are fewer
+/// per operation.
 const LONGER: u64 = 10;
 
-/// Exits of the first machine's KVM for each operation.
+/// Exits of the first machine's KVM per operation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReasonShare {
     /// The kernel's name of the reason.
@@ -21,17 +21,17 @@ pub struct ReasonShare {
     pub per_operation: f64,
 }
 
-/// Of all steps of a ladder's machine, kind by kind.
+/// Counts of all steps on one machine, by kind.
 #[derive(Clone, Debug)]
 pub(super) struct StepCounts(Vec<Vec<Option<Vec<ReasonShare>>>>);
 
 impl StepCounts {
-    /// None counted yet.
+    /// No counts yet.
     pub(super) fn new(steps: usize) -> Self {
         Self(vec![Vec::new(); steps])
     }
 
-    /// Puts each to the step that it is of.
+    /// Adds each count to its step.
     pub(super) fn put_into(self, ladders: &mut Ladders) {
         for (step, kinds) in self.0.into_iter().enumerate() {
             for (ladder, exits) in ladders.ladders.iter_mut().zip(kinds) {
@@ -44,7 +44,7 @@ impl StepCounts {
 }
 
 impl Levels<'_> {
-    /// Counts the exits of all steps of `part`, one kind after the other, made in this level.
+    /// Counts the exits of all steps of `part`, one kind after another, caused at this level.
     pub(super) fn count_exits(
         &mut self,
         level: u8,
@@ -62,8 +62,8 @@ impl Levels<'_> {
         Ok(())
     }
 
-    /// Two runs, one of them with more operations: what the longer one has more is theirs, and not that of a
-    /// machine that is made, warms up and ends.
+    /// Makes two runs, the second with more operations: the difference excludes the exits of making, warming up and
+    /// ending a machine.
     fn shares(
         &mut self,
         level: u8,
@@ -88,7 +88,7 @@ impl Levels<'_> {
             if sheet.steps.get(step).is_none_or(|step| step.not_measured.is_some()) {
                 return Ok(None);
             }
-            // Machines that were started again have counted from their start on.
+            // Restarted machines have restarted their counts.
             if self.repeated_runs() == repeated {
                 return Ok(Some(more(&before, &between, &after, few)));
             }
@@ -101,7 +101,7 @@ impl Levels<'_> {
     }
 }
 
-/// What the second of two runs has more than the first, for each of as many operations; most first.
+/// Additional exits of the second run per additional operation; most first.
 #[allow(clippy::cast_precision_loss, reason = "some millions at most")]
 fn more(
     before: &ExitCounts,
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn an_operations_exits_are_what_more_operations_have_more() {
-        // A machine that is made and warms up: 64 of 129, 9 of 78. Then 100 operations of two exits each, and 200.
+        // Making and warming up a machine: 64 of 129, 9 of 78. Then 100 operations of two exits each, and 200.
         let before = counts(&[(129, 1_000)]);
         let between = counts(&[(129, 1_000 + 64 + 100), (78, 9), (128, 100)]);
         let after = counts(&[(129, 1_000 + 128 + 300), (78, 18), (128, 300)]);

@@ -1,4 +1,4 @@
-//! Ladders: a kind of exit, step by step with one thing switched, and which steps matter.
+//! Ladders: a kind of exit, step by step with one setting changed, and which steps are significant.
 
 use labguest::exitcost::{AblationOptions, AblationSheet, Kind, StepSheet, System, Toggle};
 use serde::Serialize;
@@ -7,18 +7,18 @@ use stats::{Chance, Estimate, holm, student_two_sided};
 use crate::bench::exits::counts::ReasonShare;
 use crate::bench::exits::outcome::Spread;
 
-/// What is switched.
+/// The settings to change.
 #[derive(Clone, Debug)]
 pub struct Ablation {
-    /// Each step by itself, or each in addition to those before it.
+    /// Each step alone, or each in addition to those before it.
     pub toggles: Vec<Toggle>,
-    /// Whether a step keeps what the steps before it have switched.
+    /// Whether a step keeps the settings of the steps before it.
     pub is_cumulative: bool,
-    /// Operations in a run.
+    /// Operations per run.
     pub operations: u64,
-    /// What orders of steps are drawn from.
+    /// Seed of the orders of steps.
     pub seed: u64,
-    /// Whether the first machine's KVM counts its exits by reason, too, in a lab.
+    /// Whether the first machine's KVM also counts its exits by reason, in a lab.
     pub counts_exits: bool,
 }
 
@@ -27,16 +27,16 @@ pub struct Ablation {
 pub struct Ladders {
     /// Its name in tables.
     pub name: String,
-    /// The lab's number of the machine in which the program ran; none outside of a lab.
+    /// The level of the machine that ran the program; `None` outside of a lab.
     pub level: Option<u8>,
-    /// What there is to know of the program's system.
+    /// Facts about the program's system.
     #[serde(flatten)]
     pub system: System,
-    /// Whether a step is compared with the one before it, whose switches it keeps; else with the first.
+    /// Whether a step is compared with the one before it, whose settings it keeps; otherwise with the first.
     pub is_cumulative: bool,
-    /// Operations in a run.
+    /// Operations per run.
     pub operations: u64,
-    /// What orders of steps were drawn from.
+    /// Seed of the orders of steps.
     pub seed: u64,
     /// One for each kind.
     pub ladders: Vec<Ladder>,
@@ -46,33 +46,33 @@ pub struct Ladders {
 #[derive(Clone, Debug, Serialize)]
 pub struct Ladder {
     pub kind: Kind,
-    /// The first one has nothing switched.
+    /// The first one changes nothing.
     pub steps: Vec<Rung>,
 }
 
 /// A step.
 #[derive(Clone, Debug, Serialize)]
 pub struct Rung {
-    /// What was switched last.
+    /// The last changed setting.
     pub name: String,
-    /// Cycles of an operation, in each round.
+    /// Cycles per operation, in each round.
     pub cycles: Option<Spread>,
-    /// Over the mean of the first step.
+    /// Ratio to the mean of the first step.
     pub relative_to_first: Option<f64>,
-    /// Cycles more than in the step that it is compared with, of the same round: mean and 95% interval.
+    /// Additional cycles over the step that it is compared with, in the same round: mean and 95% interval.
     pub difference_cycles: Option<Estimate>,
-    /// The chance of a difference that great where there is none, for all of the ladder together (Holm).
+    /// p-value of the difference, corrected for all steps of the ladder (Holm).
     pub p: Option<f64>,
     /// Whether that is below 5%.
     pub is_significant: Option<bool>,
-    /// Exits of the first machine's KVM, where they were counted; most first.
+    /// Exits of the first machine's KVM, if counted; most first.
     pub exits: Option<Vec<ReasonShare>>,
     /// Why it was not measured.
     pub not_measured: Option<String>,
 }
 
 impl Ablation {
-    /// The plan of its steps, in orders left to chance.
+    /// The plan of its steps, in random orders.
     pub(crate) fn plan(&self, kinds: &[Kind], rounds: u32) -> AblationOptions {
         let mut steps = vec![Vec::new()];
         for (at, toggle) in self.toggles.iter().enumerate() {
@@ -91,7 +91,7 @@ impl Ablation {
 }
 
 impl Ladders {
-    /// Of what was measured by a plan of this ablation.
+    /// From the results of this ablation's plan.
     pub(crate) fn new(
         name: String,
         level: Option<u8>,
@@ -150,7 +150,7 @@ fn rungs(names: &[String], steps: &[StepSheet], kind: usize, is_cumulative: bool
     rungs
 }
 
-/// Student's t of differences of rounds: the chance of a mean as far from 0.
+/// p-value of Student's t-test that the mean difference of rounds is 0.
 #[allow(clippy::cast_precision_loss, reason = "rounds are few")]
 fn chance(differences: &[f64]) -> Option<f64> {
     let (mean, sd) = (stats::mean(differences)?, stats::standard_deviation(differences)?);
@@ -161,7 +161,7 @@ fn chance(differences: &[f64]) -> Option<f64> {
     Some(student_two_sided((mean / (sd / n.sqrt())).abs(), n - 1.0))
 }
 
-/// Adjusts what each step's chance is for the number of steps, and calls it.
+/// Corrects the p-values of all steps for their number, and sets their significance.
 fn judge(rungs: &mut [Rung]) {
     let all: Vec<f64> = rungs.iter().filter_map(|rung| rung.p).collect();
     let judged = rungs.iter_mut().filter(|rung| rung.p.is_some());
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(cumulative[3].is_significant, Some(false));
     }
 
-    /// scipy 1.17: `ttest_1samp([50, 49, 51], 0).pvalue`.
+    /// Expected value: `ttest_1samp([50, 49, 51], 0).pvalue` of scipy 1.17.
     #[test]
     fn a_chance_is_that_of_students_test() {
         assert!((chance(&[50.0, 49.0, 51.0]).unwrap() / 0.000_133_309 - 1.0).abs() < 1e-4);

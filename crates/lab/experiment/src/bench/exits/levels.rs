@@ -1,4 +1,4 @@
-//! At every level of a lab: a tiny machine in it, and the program as a guest.
+//! Measures at every level of a lab: with a tiny machine in it, and with the program as a guest.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use crate::bench::restarting_lab::{ProgressFn, RestartingLab};
 use crate::bench::shape;
 use crate::bench::surroundings::Surroundings;
 
-/// What measures in machines.
+/// The program that measures in machines.
 pub(super) const PROGRAM: &str = "hyperscope-labguest";
-/// How long a place may take. Deep down in emulation an exit takes milliseconds.
+/// Max time of a measurement. At deep levels in emulation, an exit takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(900);
-/// How long it takes to load modules.
+/// Max time to load modules.
 const SHORT: Duration = Duration::from_secs(60);
 
 /// The lab that a plan needs.
@@ -32,8 +32,8 @@ pub fn description(plan: &ExitsPlan) -> Description {
     description
 }
 
-/// Measures in a lab that is up as [`description`] says. Where a machine hangs, what was asked of it is
-/// asked again in machines that are started again.
+/// Measures in a lab that is up as [`description`] specifies. If a machine hangs, its measurement is repeated in
+/// restarted machines.
 ///
 /// # Errors
 /// When a machine, or the program in it, fails.
@@ -50,8 +50,8 @@ pub fn run_in_lab(plan: &ExitsPlan, lab: &Lab, report: ProgressFn<'_>) -> Result
     Ok(Outcome::new(conditions, places, ladders))
 }
 
-/// A machine that can have a tiny one in it. The deepest hosts no guest, so the lab itself doesn't load
-/// KVM there; where it doesn't load, rows say that there is none.
+/// Prepares a machine for a tiny one in it. The lab does not load KVM in the deepest machine, which hosts no guest; if
+/// KVM can't be loaded, rows report that.
 fn machine(lab: &Lab, level: u8) -> Result<Session> {
     let mut session = lab.session(level)?;
     session.check(&[PROGRAM, "host"], SHORT)?;
@@ -81,7 +81,7 @@ impl Levels<'_> {
         Ok(places)
     }
 
-    /// Lets what follows be in a lab whose machines are booted with this.
+    /// Reboots the lab's machines with these options, unless they have them already.
     pub(super) fn boot(&mut self, boot: &Boot) -> Result<()> {
         let mut wanted = description(self.plan);
         wanted.append.clone_from(&boot.line);
@@ -90,17 +90,17 @@ impl Levels<'_> {
         self.restarting_lab.change(wanted)
     }
 
-    /// How often machines had to be started again.
+    /// Number of restarts of machines.
     pub(super) fn repeated_runs(&self) -> u32 {
         self.restarting_lab.repeated_runs
     }
 
-    /// Says what is done.
+    /// Reports progress.
     pub(super) fn report(&self, text: String) {
         (self.restarting_lab.report)(text);
     }
 
-    /// Runs a command in a machine; what it prints.
+    /// Runs a command in a machine; returns its output.
     pub(super) fn check(&mut self, level: u8, command: &[&str]) -> Result<String> {
         self.restarting_lab.run(&format!("level {level}"), &mut |sessions: &mut Vec<Session>| {
             let Some(session) = sessions.get_mut(usize::from(level) - 1) else {
@@ -110,7 +110,7 @@ impl Levels<'_> {
         })
     }
 
-    /// Has the lab's program in a machine measure what a plan asks for.
+    /// Runs a plan with the lab's program in a machine.
     pub(super) fn ask<T: DeserializeOwned>(
         &mut self,
         level: u8,

@@ -1,4 +1,4 @@
-//! What was measured, as it is reported.
+//! The results of a measurement of exits.
 
 use labguest::exitcost::{ExitSource, HandledBy, Kind, Sheet, System};
 use serde::Serialize;
@@ -7,70 +7,69 @@ use crate::bench::exits::ExitsPlan;
 use crate::bench::exits::ladder::Ladders;
 use crate::bench::surroundings::Surroundings;
 
-/// Everything that was measured.
+/// All results.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     schema: &'static str,
-    /// Under which conditions.
     pub conditions: Conditions,
-    /// One for each place and way.
+    /// One per system and way.
     pub places: Vec<MeasuredSystem>,
-    /// One for each machine in which things were switched.
+    /// One per machine in which settings were changed.
     pub ablations: Vec<Ladders>,
 }
 
 /// Conditions of a measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Conditions {
-    /// In what. Where instructions are counted, cycles are those.
+    /// The system. If instructions are counted, cycles are instructions.
     #[serde(flatten)]
     pub surroundings: Surroundings,
     /// Runs of each kind.
     pub runs: u32,
-    /// How long a run was to take.
+    /// Approximate length of a run.
     pub run_ms: u64,
-    /// Measurements that were made again, because a machine did not answer.
+    /// Number of measurements that were repeated because a machine did not answer.
     pub repeated_runs: u32,
 }
 
-/// A system on which exits were made, and how.
+/// A measured system, and the way of causing exits.
 #[derive(Clone, Debug, Serialize)]
 pub struct MeasuredSystem {
     /// Its name in tables.
     pub name: String,
     pub way: ExitSource,
-    /// The lab's number of the machine in which the program ran; none outside of a lab.
+    /// The level of the machine that ran the program; `None` outside of a lab.
     pub level: Option<u8>,
-    /// What there is to know of the program's system.
+    /// Facts about the program's system.
     #[serde(flatten)]
     pub system: System,
-    /// The empty loop, a turn; taken from all others.
+    /// An iteration of the empty loop; subtracted from all others.
     pub empty_cycles: Option<Spread>,
-    /// One row a kind.
+    /// One row per kind.
     pub rows: Vec<Row>,
 }
 
-/// A kind of exits in a place.
+/// A kind of exit on a system.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     pub kind: Kind,
-    /// What was done.
+    /// The exact operation.
     pub what: String,
-    /// Who did what was asked for; none where no counter shows it.
+    /// What handled the operation; `None` if no counter shows it.
     pub handled_by: Option<HandledBy>,
-    /// Cycles of an operation; none when it was not measured.
+    /// Cycles per operation; `None` if not measured.
     pub cycles: Option<Spread>,
-    /// Over the mean of the place's first row.
+    /// Ratio to the mean of the system's first row.
     pub relative_to_first: Option<f64>,
-    /// Over the mean of the same kind in the same way one level above.
+    /// Ratio to the mean of the same kind, caused in the same way, one level above.
     pub relative_to_level_above: Option<f64>,
-    /// Operations in a run.
+    /// Operations per run.
     pub operations: u64,
-    /// Operations in all.
+    /// Total operations.
     pub made: u64,
-    /// Exits for each, by KVM's own counter of the vCPU.
+    /// Exits per operation, by KVM's counter of the vCPU.
     pub exits_per_operation: Option<f64>,
-    /// Returns to the program that has the machine, for each.
+    /// Returns to the VMM per operation.
     pub user_exits_per_operation: Option<f64>,
     /// Why it was not measured.
     pub not_measured: Option<String>,
@@ -80,16 +79,16 @@ pub struct Row {
 #[derive(Clone, Debug, Serialize)]
 pub struct Spread {
     pub mean: f64,
-    /// Their sample standard deviation; none of one.
+    /// Their sample standard deviation; `None` for one run.
     pub sd: Option<f64>,
-    /// The least of them.
+    /// The minimum.
     pub min: f64,
-    /// Each run's.
+    /// The value of each run.
     pub runs: Vec<f64>,
 }
 
 impl Spread {
-    /// Of at least one value.
+    /// From at least one value.
     pub(crate) fn from_runs(runs: Vec<f64>) -> Option<Self> {
         let mean = stats::mean(&runs)?;
         let min = runs.iter().copied().reduce(f64::min)?;
@@ -141,7 +140,7 @@ impl MeasuredSystem {
 }
 
 impl Row {
-    /// The mean, where it was measured.
+    /// The mean, if measured.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         self.cycles.as_ref().map(|cycles| cycles.mean)
@@ -153,8 +152,7 @@ fn ratio(numerator: Option<f64>, to: Option<f64>) -> Option<f64> {
 }
 
 impl Outcome {
-    /// Sets places in the order given against each other: each against the one before it that was
-    /// measured in the same way.
+    /// Compares each system with the previous one that was measured in the same way.
     pub(crate) fn new(
         conditions: Conditions,
         mut places: Vec<MeasuredSystem>,

@@ -93,7 +93,7 @@ fn place_table(place: &MeasuredSystem) -> Table {
     table
 }
 
-/// Kinds by places.
+/// A table of kinds by systems.
 fn levels(places: &[MeasuredSystem]) -> Table {
     let kinds: Vec<Kind> = Kind::ALL
         .into_iter()
@@ -126,7 +126,7 @@ fn spread(cycles: Option<&Spread>) -> String {
     }
 }
 
-/// Cycles: whole, but for the few that an instruction takes by itself.
+/// Cycles as an integer, or with a decimal if there are few.
 fn count(cycles: f64) -> String {
     if cycles.abs() < 10.0 { format!("{cycles:.1}") } else { format!("{cycles:.0}") }
 }
@@ -136,7 +136,7 @@ fn times(ratio: Option<f64>) -> String {
 }
 
 impl Outcome {
-    /// What was not measured, what the numbers are, and what executed the machines.
+    /// Explains missing measurements, the numbers, and what executed the machines.
     fn notes(&self) -> String {
         let mut text = String::new();
         for place in &self.places {

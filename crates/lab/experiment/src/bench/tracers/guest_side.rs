@@ -1,4 +1,4 @@
-//! Begins and ends what traces a guest from inside.
+//! Starts and ends tracers inside a guest.
 
 use super::Subject;
 use super::tracer::InGuest;
@@ -7,10 +7,10 @@ use crate::bench::machines::{BootedMachine, FOLDER};
 
 /// The tracefs instance of ftrace's runs.
 const INSTANCE: &str = "/sys/kernel/tracing/instances/bench";
-/// Size of each processor's buffer: all that a run makes fits.
+/// Size of each CPU's buffer: all events of a run fit.
 const BUFFER_KIB: u32 = 16 * 1024;
 
-/// Switches a tracer on.
+/// Starts a tracer.
 pub(crate) fn begin(subject: Subject, how: InGuest, guest: &mut BootedMachine) -> Result<()> {
     let script = match how {
         // perf runs the subject itself.
@@ -29,7 +29,7 @@ pub(crate) fn begin(subject: Subject, how: InGuest, guest: &mut BootedMachine) -
                 Subject::Syscalls => "--syscall --all",
                 Subject::Switches => "sched_switch",
             };
-            // In memory alone, and large enough that what a run makes is all there.
+            // Only in memory, and large enough for all events of a run.
             format!(
                 "export HOME=/root; mkdir -p /root /var/run; \
                  pidof lttng-sessiond >/dev/null || lttng-sessiond -b 2>{FOLDER}/lttng.log || \
@@ -52,14 +52,14 @@ pub(crate) fn traced(subject: Subject, how: InGuest, command: &str) -> String {
         return format!("exec {command}");
     }
     let events: Vec<String> = subject.events().iter().map(|event| format!("-e {event}")).collect();
-    // With room for all, perf itself runs when the subject has ended.
+    // The buffers hold all events, so that perf itself runs only after the subject has ended.
     format!(
         "exec perf record -q -a -m {BUFFER_KIB}K {} -o {FOLDER}/perf.data -- {command} 2>{FOLDER}/perf.log",
         events.join(" ")
     )
 }
 
-/// Switches it off; how many of the subject's events it kept, where that is asked for and it kept any.
+/// Ends it; returns the number of the subject's events that it kept, if requested and if it kept any.
 pub(crate) fn end(
     subject: Subject,
     how: InGuest,

@@ -1,4 +1,4 @@
-//! Begins and ends the host's recording of a guest that reports its own events, and counts what is in it.
+//! Starts and ends the host's recording of a guest that reports its own events, and counts its content.
 
 use std::path::Path;
 
@@ -16,15 +16,15 @@ use crate::bench::machines::{BootedMachine, FOLDER, Running};
 
 /// The tracefs instance of runs without a reader.
 const INSTANCE: &str = "/sys/kernel/tracing/instances/bench";
-/// Bytes of a page of the lab's x86 machines.
+/// Page size of the lab's x86 machines.
 const PAGE_BYTES: u64 = 4096;
-/// What a hypercall takes in a buffer, with what else is recorded of it.
+/// Size of a hypercall in a buffer, with other data recorded for it.
 const BYTES_A_HYPERCALL: u64 = 64;
-/// A recording fills its buffer as often as this, so that what is left over at its end is little.
+/// A recording fills its buffer this often, so that little is left in it at the end.
 const FILLINGS: u64 = 4;
-/// The smallest buffer of a recording.
+/// Min buffer size of a recording.
 const MIN_KIB: u64 = 32;
-/// What is recorded in addition to frames in memory: an event that nothing here makes.
+/// The recorded event in addition to frames in memory, which never occurs here.
 const NOTHING: &str = "kvm:kvm_hv_hypercall";
 
 /// A running recording.
@@ -36,19 +36,18 @@ pub(crate) enum Recording {
     Taker(Running),
 }
 
-/// What a recording holds.
+/// Content of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HostRecording {
     /// Events that the host recorded.
     pub(crate) events: u64,
-    /// Their pages.
+    /// Size of their pages.
     pub(crate) bytes: u64,
     pub(crate) events_lost: u64,
     pub(crate) subject_events: u64,
 }
 
-/// Wipes out what says that there are frames in the memory that a guest of a level shares: the module lays
-/// it out again then.
+/// Erases the magic number of the frames in a guest's shared memory: the module then lays it out again.
 pub(crate) fn wipe(level: u8, host: &mut BootedMachine) -> Result<()> {
     let script = format!(
         "cd /run/lab/l{level} && pages=$(($(stat -L -c %s memory) / 4096)) && \
@@ -57,7 +56,7 @@ pub(crate) fn wipe(level: u8, host: &mut BootedMachine) -> Result<()> {
     host.shell(&script).map(drop)
 }
 
-/// Begins, for a guest of a level whose subject makes `subject_events`.
+/// Starts a recording for a guest at `level` whose subject causes `subject_events`.
 pub(crate) fn begin(
     setup: Setup,
     level: u8,
@@ -97,17 +96,17 @@ fn start(script: &str, host: &mut BootedMachine) -> Result<Running> {
     host.start(script, &format!("{FOLDER}/recorder.log"), "hyperscope: recording")
 }
 
-/// A buffer that is filled several times by what a guest sends.
+/// A buffer size that the guest's data fills several times.
 fn buffer_kib(guest: InGuest, kinds: usize, subject_events: u64) -> u64 {
     let InGuest::Module(module) = guest else { return MIN_KIB };
-    // Eight or so have room in a hypercall.
+    // About eight fit in a hypercall.
     let each = if module.events == 0 { 8 } else { u64::from(module.events) };
     let kinds = u64::try_from(kinds).unwrap_or(1);
     let bytes = (subject_events / each).saturating_mul(BYTES_A_HYPERCALL).saturating_mul(kinds);
     (bytes / FILLINGS / 1024).max(MIN_KIB)
 }
 
-/// Ends it, and looks at what was kept; files go through the folder.
+/// Ends it, and counts its content; files go through the folder.
 pub(crate) fn end(
     recording: Recording,
     subject: Subject,

@@ -1,4 +1,4 @@
-//! The runs of a ladder of steps, and what they add up to.
+//! The runs of a ladder of steps, and their results.
 
 use stats::Estimate;
 
@@ -13,21 +13,21 @@ use crate::bench::channels::float;
 #[derive(Clone, Debug)]
 pub(crate) struct Ladder {
     pub(crate) subject: Subject,
-    /// Of the guest.
+    /// Level of the guest.
     pub(crate) level: u8,
     pub(crate) purpose: Of,
     pub(crate) setups: Vec<Setup>,
     pub(crate) rounds: Vec<Round>,
 }
 
-/// Whose steps they are.
+/// The purpose of the steps.
 #[derive(Clone, Debug)]
 pub(crate) enum Of {
     Tracer(Tracer, Vec<Part>),
     Volumes,
 }
 
-/// One run of each step, and one that nothing traces.
+/// One run of each step, and one without tracing.
 #[derive(Clone, Debug)]
 pub(crate) struct Round {
     pub(crate) without: Run,
@@ -35,14 +35,14 @@ pub(crate) struct Round {
 }
 
 impl Round {
-    /// What a step takes longer than no tracing, for each event.
+    /// Additional time of a step over no tracing, per event.
     fn event_ns(&self, step: usize) -> Option<f64> {
         let run = self.with.get(step)?;
         let more = round_ns(run) - round_ns(&self.without);
         Some(more * float(run.looped.iterations) / float(run.looped.events.max(1)))
     }
 
-    /// What a step takes longer than the one before.
+    /// Additional time of a step over the previous one.
     fn part_ns(&self, step: usize) -> Option<f64> {
         let before = step.checked_sub(1).map_or(Some(0.0), |before| self.event_ns(before))?;
         Some(self.event_ns(step)? - before)
@@ -53,7 +53,7 @@ impl Round {
     }
 }
 
-/// What a round of the subject took.
+/// Time of the subject per round.
 fn round_ns(run: &Run) -> f64 {
     float(run.looped.duration_ns) / float(run.looped.iterations.max(1))
 }
@@ -81,7 +81,7 @@ impl Ladder {
         Estimate::from_values(&self.rounds.iter().filter_map(value).collect::<Vec<_>>())
     }
 
-    /// The row of a tracer; `below` is that of the same one in the guest below this one.
+    /// The row of a tracer; `below` is that of the same tracer in the guest one level below.
     pub(crate) fn row(&self, below: Option<&Self>) -> Option<Row> {
         let Of::Tracer(tracer, parts) = &self.purpose else { return None };
         let last = self.setups.len().checked_sub(1)?;
@@ -115,7 +115,7 @@ impl Ladder {
                 costs.push(PartCost { part, event_ns });
                 continue;
             };
-            // Round by round, so that both together are what this guest's transport takes.
+            // Round by round, so that both parts add up to the cost of this guest's transport.
             let event_ns = below.estimate(|round| round.part_ns(step));
             let pairs = self.rounds.iter().zip(&below.rounds);
             let more = pairs
@@ -127,7 +127,7 @@ impl Ladder {
         costs
     }
 
-    /// So much for each event of a step, beyond the runs that nothing traces.
+    /// A count per event of a step, minus that of the untraced runs.
     fn per_event(&self, step: usize, count: impl Fn(&Run) -> u64) -> Option<f64> {
         let sum = |value: &dyn Fn(&Round) -> Option<u64>| {
             self.rounds.iter().filter_map(value).map(float).sum::<f64>()
@@ -138,7 +138,7 @@ impl Ladder {
         (events > 0.0).then(|| more / events)
     }
 
-    /// The rows of ways to record.
+    /// The rows of recording variants.
     pub(crate) fn volumes(&self) -> Vec<Volume> {
         let Of::Volumes = self.purpose else { return Vec::new() };
         RecordingVariant::ALL

@@ -1,4 +1,4 @@
-//! What came of a measurement.
+//! The results of a measurement of tracers.
 
 use serde::Serialize;
 use stats::Estimate;
@@ -7,16 +7,15 @@ use crate::bench::surroundings::Surroundings;
 
 use super::{Part, Subject, Tracer};
 
-/// What came of a measurement of tracers.
+/// The results of a measurement of tracers.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// `hyperscope.bench-tracers/1`.
     pub schema: &'static str,
-    /// Under which conditions.
     pub conditions: Conditions,
-    /// One row a subject, level and tracer.
+    /// One row per subject, level and tracer.
     pub tracers: Vec<Row>,
-    /// One row a subject and way to record on the host.
+    /// One row per subject and recording variant of the host.
     pub volumes: Vec<Volume>,
 }
 
@@ -27,41 +26,41 @@ pub struct Conditions {
     pub surroundings: Surroundings,
     /// Runs of each step.
     pub rounds: u32,
-    /// System calls of a run; round trips are half as many.
+    /// System calls per run; half as many round trips.
     pub iterations: u64,
-    /// What the order of runs was drawn from.
+    /// Seed of the order of runs.
     pub seed: u64,
-    /// Processors of the host inside the lab.
+    /// CPUs of the host inside the lab.
     pub host_cpus: u32,
-    /// Runs that failed because a machine did not answer, and were made again.
+    /// Number of runs that were repeated because a machine did not answer.
     pub repeated_runs: u32,
 }
 
-/// What a tracer costs its subject.
+/// The cost of a tracer for its subject.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// What was traced.
+    /// The traced subject.
     pub subject: Subject,
-    /// Level of the guest that it ran in.
+    /// Level of its guest.
     pub level: u8,
     pub tracer: Tracer,
-    /// What a system call, or a round trip of two switches, takes untraced.
+    /// Untraced time of a system call, or of a round trip of two switches.
     pub untraced_ns: Option<Estimate>,
-    /// How many times as long it takes traced.
+    /// Ratio of the traced to the untraced time.
     pub ratio: Option<Estimate>,
-    /// What it takes longer for each event.
+    /// Additional time per event.
     pub event_ns: Option<Estimate>,
-    /// The same, by what it is spent on: these add up to the whole.
+    /// Parts of the additional time; they add up to it.
     pub parts: Vec<PartCost>,
-    /// Exits of the guest beyond those of untraced runs.
+    /// Exits of the guest, minus those of untraced runs.
     pub exits_per_event: Option<f64>,
-    /// Hypercalls beyond those of untraced runs.
+    /// Hypercalls, minus those of untraced runs.
     pub hypercalls_per_event: Option<f64>,
-    /// Events that the subject made while the last step's runs were looked at.
+    /// Events that the subject caused in those runs of the last step that were counted.
     pub events_made: Option<u64>,
-    /// Events of the subject that were found in what these kept.
+    /// Events of the subject found in the data of these runs.
     pub events_seen: Option<u64>,
-    /// Why it was not measured, if it was not.
+    /// Why it was not measured, if so.
     pub not_measured: Option<String>,
 }
 
@@ -84,39 +83,39 @@ impl Row {
         }
     }
 
-    /// What a part costs, where it is one of this tracer's.
+    /// The cost of a part, if the tracer has it.
     pub(crate) fn part(&self, part: Part) -> Option<&PartCost> {
         self.parts.iter().find(|cost| cost.part == part)
     }
 }
 
-/// What a part of a tracer costs.
+/// The cost of a part of a tracer.
 #[derive(Clone, Debug, Serialize)]
 pub struct PartCost {
     pub part: Part,
     pub event_ns: Option<Estimate>,
 }
 
-/// What a host records of a guest that reports its own events.
+/// The host's recording of a guest that reports its own events.
 #[derive(Clone, Debug, Serialize)]
 pub struct Volume {
-    /// What the guest reported.
+    /// The reported subject.
     pub subject: Subject,
-    /// What the host recorded of each hypercall.
+    /// What the host recorded for each hypercall.
     pub recorded: &'static str,
-    /// Whether events are packed, as many to a hypercall as have room, or each has one of its own.
+    /// Whether events are packed, as many as fit in a hypercall, or sent one per hypercall.
     pub packed: bool,
-    /// Events that the subject made in all rounds.
+    /// Events that the subject caused in all rounds.
     pub events_made: u64,
-    /// Those of them that were found in the host's recording.
+    /// Events of the subject found in the host's recording.
     pub events_seen: u64,
     /// Events that the host recorded.
     pub host_events: u64,
     pub host_events_lost: u64,
-    /// Bytes of their pages.
+    /// Size of their pages.
     pub bytes: u64,
-    /// What the subject takes longer for each of its events.
+    /// Additional time of the subject per event.
     pub event_ns: Option<Estimate>,
-    /// How many times as long the subject takes.
+    /// Ratio of the subject's traced to its untraced time.
     pub ratio: Option<Estimate>,
 }

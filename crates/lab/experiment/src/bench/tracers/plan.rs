@@ -1,35 +1,34 @@
-//! What is to be measured, and how often.
+//! The plan of a measurement of tracers.
 
 use lab::{LabError, Tool};
 
 use super::{Subject, Tracer};
 
-/// What is to be measured.
+/// The plan.
 #[derive(Clone, Debug)]
 pub struct TracersPlan {
-    /// What is traced.
+    /// Subjects to trace.
     pub subjects: Vec<Subject>,
-    /// How, in the order of the report.
+    /// Tracers, in the order of the report.
     pub tracers: Vec<Tracer>,
-    /// Those that can't be had, and why: they get a row that says so.
+    /// Unavailable tracers, and why: their rows report it.
     pub missing: Vec<(Tracer, String)>,
-    /// Whether the host's recordings are compared with each other, too.
+    /// Whether to compare recording variants of the host as well.
     pub with_volumes: bool,
     /// Runs of each step of a tracer.
     pub rounds: u32,
-    /// System calls of a run; switches are half as many.
+    /// System calls per run; half as many switches.
     pub iterations: u64,
-    /// What the order of runs is drawn from.
+    /// Seed of the order of runs.
     pub seed: u64,
-    /// Level of the innermost guest that is traced: 2, or 3 for a guest's guest, too.
+    /// Level of the innermost traced guest: 2, or 3 for a nested guest as well.
     pub levels: u8,
-    /// Whether the lab's time is the number of instructions that it executes, so that what else this
-    /// system does makes no difference.
+    /// Whether the lab's time counts instructions, so that other work of this system has no effect.
     pub counts_instructions: bool,
 }
 
 impl TracersPlan {
-    /// Leaves out tracers whose tools can't be had.
+    /// Removes tracers whose tools are not available.
     pub fn leave_out(&mut self, tools: Vec<(Tool, LabError)>) {
         for (tool, error) in tools {
             let of_tool = |tracer: &Tracer| tracer.tool() == Some(tool);

@@ -28,7 +28,7 @@ impl Report for Outcome {
         self
     }
 
-    /// A row for each part of each tracer, and one for its whole.
+    /// A row for each part of each tracer, and one for its sum.
     fn csv(&self) -> Table {
         let mut rows: Vec<(&Row, &str, Option<Estimate>)> = Vec::new();
         for row in &self.tracers {
@@ -98,7 +98,7 @@ impl Outcome {
     fn volumes_table(&self) -> Table {
         let cells =
             |cell: &dyn Fn(&Volume) -> String| self.volumes.iter().map(cell).collect::<Vec<_>>();
-        // The first way of a subject is the plainest.
+        // The first variant of a subject is the simplest one.
         let first = |volume: &Volume| {
             self.volumes.iter().find(|candidate| candidate.subject == volume.subject)
         };
@@ -134,7 +134,7 @@ impl Outcome {
 }
 
 impl Conditions {
-    /// What the numbers are, and what executed the guest.
+    /// Explains the numbers, and what executed the guest.
     fn notes(&self) -> String {
         let here = &self.surroundings;
         let by = if here.accelerator == Some(Accelerator::Kvm) {

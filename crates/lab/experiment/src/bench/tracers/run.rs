@@ -1,4 +1,4 @@
-//! One run of a subject, traced as a step says.
+//! Runs a subject once with the tracing of a step.
 
 use std::path::Path;
 
@@ -11,27 +11,26 @@ use super::tracer::{OnHost, Setup};
 use crate::bench::error::{BenchError, Result};
 use crate::bench::machines::BootedMachines;
 
-/// How subjects are run.
+/// Options of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunOptions {
-    /// System calls; other subjects make as many events.
+    /// System calls; other subjects cause as many events.
     pub(crate) iterations: u64,
     /// Level of the guest.
     pub(crate) level: u8,
-    /// Whether what a tracer in the guest kept is counted, which takes long.
+    /// Whether to count the events that a tracer in the guest kept, which takes long.
     pub(crate) counts: bool,
 }
 
-/// What came of a run.
+/// Results of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) looped: Looped,
-    /// Exits of the guest meanwhile, as its host's KVM counts them.
+    /// Exits of the guest meanwhile, from the counter of its host's KVM.
     pub(crate) exits: u64,
     /// Hypercalls among them.
     pub(crate) hypercalls: u64,
-    /// Events of the subject that were found in what was kept; none where nothing was, or it was not
-    /// looked at.
+    /// Events of the subject found in the kept data; `None` if nothing was kept or counted.
     pub(crate) seen: Option<u64>,
     /// The host's recording.
     pub(crate) recording: Option<HostRecording>,
@@ -49,8 +48,8 @@ pub(crate) fn run(
     let guest = |machines: &mut BootedMachines| {
         guest_side::begin(subject, setup.guest, &mut machines.guest)
     };
-    // Whoever comes to shared memory late finds what was there before, so what an earlier run left is
-    // wiped out; a hypercall that nobody records yet is gone.
+    // A late reader of shared memory also finds earlier frames, so those of an earlier run are erased; an unrecorded
+    // hypercall is lost.
     let takes = setup.host == OnHost::Taker;
     if takes {
         host_side::wipe(options.level, &mut machines.host)?;
@@ -78,7 +77,7 @@ pub(crate) fn run(
     })
 }
 
-/// Exits and hypercalls that the host's KVM has counted so far, of all its guests.
+/// KVM's counts of exits and hypercalls so far, of all guests of the host.
 fn counters(machines: &mut BootedMachines) -> Result<(u64, u64)> {
     let output = machines.host.shell("cd /sys/kernel/debug/kvm && cat exits hypercalls")?;
     let mut numbers = output.lines().map(|line| line.trim().parse::<u64>());

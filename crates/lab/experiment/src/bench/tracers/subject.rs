@@ -1,17 +1,17 @@
-//! What is traced: programs that do little but make events.
+//! Subjects of tracers: programs that do little but cause events.
 
 use serde::{Serialize, Serializer};
 
-/// What is traced.
+/// A subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
-    /// `getpriority` again and again: two events each, as it begins and as it ends.
+    /// Repeated `getpriority`: two events each, at entry and exit.
     Syscalls,
-    /// Two threads on one processor that pass a byte to each other: an event for each switch.
+    /// Two threads on one CPU that pass a byte to each other: an event for each switch.
     Switches,
 }
 
-/// The number of `getpriority` on x86-64, which nobody else calls meanwhile (shells ask for their parents).
+/// The number of `getpriority` on x86-64, which no other program here calls (shells call getppid).
 pub(crate) const GETPRIORITY: i32 = 140;
 
 impl Subject {
@@ -27,7 +27,7 @@ impl Subject {
         }
     }
 
-    /// Rounds that take about as long as this many system calls.
+    /// Number of rounds that take about as long as this many system calls.
     pub(crate) const fn rounds(self, syscalls: u64) -> u64 {
         match self {
             Self::Syscalls => syscalls,
@@ -35,12 +35,12 @@ impl Subject {
         }
     }
 
-    /// Events of a round, nearly.
+    /// Approximate number of events per round.
     pub(crate) const fn events_of_round(self) -> u64 {
         2
     }
 
-    /// What the guest's module has to trace.
+    /// The probes of the guest's module.
     pub(crate) const fn probes(self) -> &'static str {
         match self {
             Self::Syscalls => "syscalls",
@@ -48,7 +48,7 @@ impl Subject {
         }
     }
 
-    /// The same as events of the kernel.
+    /// The kernel's events.
     pub(crate) const fn events(self) -> &'static [&'static str] {
         match self {
             Self::Syscalls => &["raw_syscalls:sys_enter", "raw_syscalls:sys_exit"],
@@ -56,7 +56,7 @@ impl Subject {
         }
     }
 
-    /// What lines of the subject's own events have in them, as the kernel prints events.
+    /// A pattern that matches lines of the subject's own events, as the kernel prints them.
     pub(crate) fn pattern(self) -> String {
         match self {
             Self::Syscalls => format!("NR {GETPRIORITY} "),
@@ -66,7 +66,7 @@ impl Subject {
 }
 
 impl Subject {
-    /// The same of lines of JSON.
+    /// A pattern that matches the subject's own events in lines of JSON.
     pub(crate) fn json_pattern(self) -> String {
         match self {
             Self::Syscalls => format!("\"id\":{GETPRIORITY}[,}}]"),

@@ -1,7 +1,7 @@
-//! Tracers, and the steps that each is measured in.
+//! Tracers, and their steps.
 //!
-//! The steps of a tracer form a ladder: each does what the one before does, and one thing more. What
-//! a step takes longer than the one before is what that thing costs, so all parts together are the whole.
+//! The steps of a tracer form a ladder: each does what the previous one does, and one thing more. The additional time
+//! of a step is the cost of that thing, so all parts add up to the total.
 
 use lab::Tool;
 use serde::{Serialize, Serializer};
@@ -9,40 +9,39 @@ use serde::{Serialize, Serializer};
 /// A way to trace a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tracer {
-    /// The guest's own ftrace, to its ring buffer.
+    /// The guest's ftrace, to its ring buffer.
     Ftrace,
     /// `perf record` in the guest, to its buffer.
     Perf,
     /// LTTng in the guest, to its own ring buffer.
     Lttng,
-    /// Hypercalls with at most `events` events each, where 0 stands for as many as have room, and
-    /// `words` words.
+    /// Hypercalls with at most `events` events each, where 0 means as many as fit, and `words` words.
     Hypercall {
-        /// Events a hypercall.
+        /// Events per hypercall.
         events: u32,
-        /// Words a hypercall: its four arguments, and further registers.
+        /// Words per hypercall: its four arguments, and further registers.
         words: u32,
     },
     /// Frames in memory that the guest shares with its host.
     Shm,
 }
 
-/// What an event's cost is spent on.
+/// A part of an event's cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// A tracer in the guest that keeps what it sees there.
+    /// A tracer that keeps its data in the guest.
     GuestTracing,
-    /// The kernel's call of the module, which returns at once.
+    /// The kernel's call of the module's probe, which returns at once.
     Probe,
-    /// The event's time, and packing it.
+    /// Reading the clock, and packing the event.
     Pack,
-    /// The exit, what KVM does about it, and the entry.
+    /// The exit, its handling in KVM, and the entry.
     Transport,
-    /// What that takes longer in a guest's guest.
+    /// The additional time of that in a nested guest.
     Nested,
     /// The host's event of the hypercall, in its kernel's buffer.
     HostTracing,
-    /// Reading that buffer and writing the file, as far as it is done meanwhile.
+    /// Reading that buffer and writing the file, as far as it happens meanwhile.
     Write,
 }
 
@@ -82,7 +81,7 @@ pub(crate) enum InGuest {
     Module(Module),
 }
 
-/// How the module is loaded.
+/// Parameters of the loaded module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Module {
     pub(crate) data_path: DataPath,
@@ -99,12 +98,12 @@ pub(crate) enum DataPath {
     Pack,
     /// To the host.
     Send,
-    /// To memory that the host has, too.
+    /// To memory shared with the host.
     Store,
 }
 
 impl Module {
-    /// The parameters that it is loaded with.
+    /// The module parameters.
     pub(crate) fn parameters(self) -> String {
         let data_path = match self.data_path {
             DataPath::Probe => "idle=1",
@@ -128,7 +127,7 @@ pub(crate) enum OnHost {
     Taker,
 }
 
-/// What the host records of hypercalls.
+/// The host's event of hypercalls.
 pub(crate) const FRAMES: &[&str] = &["kvm:kvm_hypercall"];
 
 /// Both sides of a step.
@@ -143,13 +142,13 @@ impl Setup {
     pub(crate) const NONE: Self = Self { guest: InGuest::Nothing, host: OnHost::Nothing };
 }
 
-/// As many words as a frame can have; those in memory do.
+/// Max words of a frame, and the size of frames in memory.
 const MAX_WORDS: u32 = hypertrace::MAX_WORDS as u32;
-/// Words that are the hypercall's own arguments: all that a stock host records.
+/// Words in the hypercall's own arguments: a stock host records only these.
 pub(crate) const ARGUMENTS: u32 = hypertrace::MIN_WORDS as u32;
 
 impl Tracer {
-    /// Those that can be asked for, in the order of reports.
+    /// Tracers that a user can select, in the order of reports.
     pub const ALL: [Self; 11] = [
         Self::Ftrace,
         Self::Perf,
@@ -182,7 +181,7 @@ impl Tracer {
         }
     }
 
-    /// The program that it needs in the guest.
+    /// The tool that it needs in the guest.
     pub(crate) const fn tool(self) -> Option<Tool> {
         match self {
             Self::Perf => Some(Tool::Perf),
@@ -191,8 +190,8 @@ impl Tracer {
         }
     }
 
-    /// Whether a guest's guest has a way to its own host by it. Memory is not one: all machines of a lab
-    /// share the same, which is a file at level 1 alone.
+    /// Whether it works from a nested guest to its host. Shared memory does not: all machines of a lab share the same
+    /// memory, which is a file only at level 1.
     pub(crate) const fn can_be_nested(self) -> bool {
         matches!(self, Self::Hypercall { .. })
     }
@@ -217,7 +216,7 @@ impl Tracer {
             let setup = Setup { guest: module(last), host: OnHost::Taker };
             steps.push((Part::Write, setup));
         }
-        // The event of a stock host has no place for more.
+        // The event of a stock host has no fields for more.
         if words == ARGUMENTS {
             let guest = module(DataPath::Send);
             steps.push((Part::HostTracing, Setup { guest, host: OnHost::Buffer }));

@@ -1,8 +1,8 @@
-//! Variants of recording a guest that reports its events by hypercall: how much there is to store.
+//! Recording variants for a guest that reports its events by hypercall: how much data the host stores.
 
 use super::tracer::{ARGUMENTS, DataPath, FRAMES, InGuest, Module, OnHost, Setup};
 
-/// What a host records where it asks for all about an exit.
+/// Events for complete data about an exit.
 const EXITS: &[&str] = &["kvm:kvm_exit", "kvm:kvm_hypercall", "kvm:kvm_entry"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(crate) struct RecordingVariant {
 }
 
 impl RecordingVariant {
-    /// All, the plainest first: what others are compared with.
+    /// All variants, the simplest first: the others are compared with it.
     pub(crate) const ALL: [Self; 4] = [
         Self { events: EXITS, packed: false },
         Self { events: FRAMES, packed: false },

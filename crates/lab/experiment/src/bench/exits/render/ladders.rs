@@ -25,8 +25,8 @@ pub(super) fn tables(ladders: &Ladders) -> Vec<(String, Table)> {
     ladders.ladders.iter().flat_map(titled).collect()
 }
 
-/// Steps by reasons, those with the most exits first; reasons that one operation in a hundred has in no step
-/// are in the sum alone. None where nothing was counted.
+/// Exits of steps by reason, most frequent reasons first. Reasons below one exit per hundred operations in all steps
+/// appear only in the sum. `None` if nothing was counted.
 fn exits(ladder: &Ladder) -> Option<Table> {
     let counted: Vec<&[ReasonShare]> =
         ladder.steps.iter().map(|rung| rung.exits.as_deref().unwrap_or_default()).collect();
@@ -54,7 +54,7 @@ fn exits(ladder: &Ladder) -> Option<Table> {
     Some(table)
 }
 
-/// Exits for each operation, of all reasons.
+/// Exits per operation, of all reasons.
 fn sum(rung: &Rung) -> Option<f64> {
     let exits = rung.exits.as_ref()?;
     Some(exits.iter().map(|share| share.per_operation).sum())
@@ -85,7 +85,7 @@ fn verdict(rung: &Rung) -> &'static str {
     }
 }
 
-/// What was not measured, and how steps were compared.
+/// Explains missing measurements, and how steps were compared.
 pub(super) fn notes(ladders: &Ladders) -> String {
     let steps = ladders.ladders.first().map(|ladder| ladder.steps.as_slice()).unwrap_or_default();
     let refused = steps.iter().filter_map(|rung| {
