@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Probes on kernel functions: entry and exit where the kernel has fprobes, else entry only.
+ * Probes on kernel functions: entry and exit if the kernel has fprobes, else only entry.
  */
 #include <linux/ftrace.h>
 #include <linux/moduleparam.h>
@@ -49,7 +49,7 @@ static struct fprobe fprobe;
 
 static int set(char *which, char *except)
 {
-	/* What an earlier registration left in it is not to be used again. */
+	/* Clears the state of an earlier registration. */
 	memset(&fprobe, 0, sizeof(fprobe));
 	fprobe.entry_handler = on_entry;
 	fprobe.exit_handler = on_exit;
@@ -99,12 +99,12 @@ void hsg_functions_off(void)
 
 int hsg_functions_on(void)
 {
-	/* Patterns are taken apart where they stand, and are needed again the next time. */
+	/* Copies: parsing modifies the patterns, which are needed again later. */
 	char which[sizeof(functions)], except[sizeof(functions_except)];
 
 	strscpy(which, functions, sizeof(which));
 	strscpy(except, functions_except, sizeof(except));
-	/* What is written to a parameter ends with a newline. */
+	/* Text written to a parameter ends with a newline. */
 	strim(which);
 	strim(except);
 	return which[0] ? set(which, except[0] ? except : NULL) : -EINVAL;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Frames as arguments of a hypercall that no hypervisor knows: it is refused, and seen by whoever
- * records the host's kvm:kvm_hypercall, or collects hypercalls with their registers there.
+ * Sends frames as arguments of an unassigned hypercall. KVM refuses it, but traces it before: the
+ * host records kvm:kvm_hypercall, or collects hypercalls with their registers by BPF.
  */
 #include <linux/moduleparam.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What differs between kernels, from 5.18 on. */
+/* Differences between kernel versions, from 5.18 on. */
 #ifndef HYPERSCOPE_KERNELS_H
 #define HYPERSCOPE_KERNELS_H
 
@@ -7,7 +7,7 @@
 #include <linux/timer.h>
 #include <linux/version.h>
 
-/* Handlers of fprobes have had four forms. Older ones than these are done without. */
+/* Handlers of fprobes have had four signatures; kernels with the older ones use ftrace_ops. */
 #if IS_ENABLED(CONFIG_FPROBE) && LINUX_VERSION_CODE >= KERNEL_VERSION(6, 6, 0)
 #define HSG_FPROBE
 #endif

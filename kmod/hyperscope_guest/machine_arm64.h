@@ -8,10 +8,10 @@
 #include <linux/arm-smccc.h>
 #include <linux/math.h>
 
-/* kvm:kvm_hvc_arm64 shows x0 alone: only who reads registers sees words, and sees all of them. */
+/* kvm:kvm_hvc_arm64 shows only x0: a host must read registers to see words, so use all. */
 #define HSG_USUAL_WORDS	13
 #define HSG_LEAST_SHIFT	0
-/* The host adds an offset to the guest's counter, and doesn't say which. */
+/* The host adds an offset to the guest's counter, and does not expose it. */
 #define HSG_HAS_MEMORY	false
 
 static __always_inline u64 hsg_counter(void)
@@ -26,16 +26,16 @@ static inline u32 hsg_counter_khz(void)
 
 static inline int hsg_find_host(void)
 {
-	/* From version 1.1 of the convention on, calls keep x4 and all registers after it. */
+	/* From version 1.1 of the convention on, calls preserve x4 and higher registers. */
 	if (arm_smccc_1_1_get_conduit() != SMCCC_CONDUIT_HVC)
 		return -ENODEV;
 	return kvm_arm_hyp_service_available(ARM_SMCCC_KVM_FUNC_FEATURES) ? 0 : -ENODEV;
 }
 
 /*
- * All words are in registers of their own, x1 ... x13, whatever a frame leaves empty. The number is
- * a function identifier of a yielding call that nobody has; it is refused in x0, and x1 to x3 come
- * back as zeros.
+ * Each word is in its own register, x1 ... x13, even words that a frame does not use. The number is
+ * an unassigned function identifier of a yielding call; KVM refuses it in x0, and returns zeros in
+ * x1 to x3.
  */
 static __always_inline void hsg_hypercall(u64 number, const u64 *word, unsigned int words)
 {

@@ -8,7 +8,7 @@
 #include <linux/cc_platform.h>
 #include <linux/kvm_para.h>
 
-/* These are all that the host's kvm:kvm_hypercall shows. */
+/* The host's kvm:kvm_hypercall shows only these. */
 #define HSG_USUAL_WORDS	4
 #define HSG_LEAST_SHIFT	4
 #define HSG_HAS_MEMORY	true
@@ -25,15 +25,15 @@ static inline u32 hsg_counter_khz(void)
 
 static inline int hsg_find_host(void)
 {
-	/* There the hypervisor sees the registers that it is shown, and no others. */
+	/* With encrypted state, the hypervisor sees only registers that the guest exposes. */
 	if (cc_platform_has(CC_ATTR_GUEST_STATE_ENCRYPT))
 		return -EOPNOTSUPP;
 	return kvm_para_available() ? 0 : -ENODEV;
 }
 
 /*
- * All words are in registers of their own, in the order rbx, rcx, rdx, rsi, rdi, r8 ... r15, also
- * those that a frame leaves empty: loading them costs nothing next to an exit.
+ * Each word is in its own register, in the order rbx, rcx, rdx, rsi, rdi, r8 ... r15, even words
+ * that a frame does not use: loading them costs nothing compared with an exit.
  */
 static __always_inline void hsg_hypercall_wide(u64 number, const u64 *word)
 {

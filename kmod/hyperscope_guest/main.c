@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sends what happens in a guest's kernel to its host, many events to a hypercall. The host's own
- * recording of kvm:kvm_hypercall holds them, at its times: docs/formats/hypertrace.md.
+ * Sends events of a guest's kernel to its host, many per hypercall. The host records them as
+ * arguments of kvm:kvm_hypercall, with host timestamps: docs/formats/hypertrace.md.
  *
- * The parameter "probes" says what is traced, at load and at any time; nothing is in the kernel's
- * way while it is empty.
+ * The parameter "probes" selects what is traced, at load and at any later time. While it is empty,
+ * the module has no probes in the kernel.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -28,7 +28,7 @@ static const struct {
 	{ "functions", HSG_FUNCTIONS },
 };
 
-/* All of these change under the lock of the module's parameters. */
+/* Protected by the module's parameter lock. */
 static unsigned int asked;
 static unsigned int on;
 static bool ready;
@@ -70,14 +70,14 @@ static int switch_on(unsigned int mask)
 	return error;
 }
 
-/* Makes what is traced what was asked for. */
+/* Switches probes until the requested ones are on. */
 static int apply(void)
 {
 	unsigned int less = on & ~asked;
 	unsigned int more = asked & ~on;
 	int error = 0;
 
-	/* In this order streams go on where the last probe is replaced by another. */
+	/* In this order, streams continue when the last probe is replaced by another one. */
 	if (more)
 		error = switch_on(more);
 	if (less && !error)
@@ -93,7 +93,7 @@ void hsg_channel_is_gone(void)
 
 void hsg_channel_is_back(void)
 {
-	/* At load, what is asked for is done once all is ready. */
+	/* During load, the init function applies the parameter. */
 	if (ready && apply())
 		pr_warn("probes are off: the channel came back, and can't be used\n");
 }
@@ -127,7 +127,7 @@ static int set_probes(const char *text, const struct kernel_param *param)
 	if (error)
 		return error;
 	asked = mask;
-	/* At load, the module isn't there yet. */
+	/* During load, the init function applies the parameter. */
 	if (!ready)
 		return 0;
 	error = apply();
@@ -172,7 +172,7 @@ static int __init hyperscope_guest_init(void)
 static void __exit hyperscope_guest_exit(void)
 {
 	kernel_param_lock(THIS_MODULE);
-	/* From here on what is asked for is not done. */
+	/* From here on the parameter has no effect. */
 	ready = false;
 	asked = 0;
 	apply();

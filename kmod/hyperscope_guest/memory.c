@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Frames in memory that is shared with the host: the last quarter of an ivshmem device's. The host
- * maps the same memory and looks; nothing makes an exit.
+ * Frames in memory that is shared with the host: the last quarter of an ivshmem device's memory.
+ * The host maps the same memory and polls; nothing causes an exit.
  *
- * The module is the device's driver, so that it learns of it before the device goes. It claims its
- * quarter alone: the kernel refuses to map a PCI resource into a program whose first page is
- * claimed (CONFIG_IO_STRICT_DEVMEM), and the agent maps the rest of this one.
+ * The module is the device's driver, so that it is notified before the device is removed. It claims
+ * only its quarter: the kernel refuses to map a PCI resource into a program if its first page is
+ * claimed (CONFIG_IO_STRICT_DEVMEM), and the agent maps the rest of this resource.
  */
 #include <linux/io.h>
 #include <linux/ioport.h>
@@ -24,7 +24,7 @@ static void ht_ordered(void);
 #define IVSHMEM_DEVICE	0x1110
 #define IVSHMEM_BAR	2
 
-/* The agent has the rest of the memory: docs/formats/shared-memory.md. */
+/* The agent uses the rest of the memory: docs/formats/shared-memory.md. */
 #define AGENT_MAGIC	0x4d454d4853435348ULL
 #define AGENT_BYTES	2
 
@@ -33,18 +33,18 @@ module_param_string(device, device, sizeof(device), 0444);
 MODULE_PARM_DESC(device, "PCI address of the ivshmem device for channel=shm (the first that is there)");
 
 static DEFINE_PER_CPU(struct ht_ring, ring);
-/* These change under the lock of the module's parameters. */
+/* Protected by the module's parameter lock. */
 static struct pci_dev *pci;
 static void *memory;
 static resource_size_t claimed_at, claimed_bytes;
 
 static void ht_ordered(void)
 {
-	/* Memory may be mapped write-combining, where x86 orders stores by sfence only. */
+	/* The memory may be mapped write-combining, where x86 orders stores only with sfence. */
 	wmb();
 }
 
-/* An agent that doesn't know of this module takes all of the memory. */
+/* An older agent, which does not know this module, uses all of the memory. */
 static bool is_taken(resource_size_t at, resource_size_t ours)
 {
 	u64 *head = memremap(at, PAGE_SIZE, MEMREMAP_WC);
@@ -102,14 +102,14 @@ static void memory_stop(void)
 	release_mem_region(claimed_at, claimed_bytes);
 }
 
-/* Takes the device that was named, else the first. Others are no fault: -ENODEV is not logged. */
+/* Binds the named device, or the first one. Refuses others with -ENODEV, which is not logged. */
 static int memory_probe(struct pci_dev *dev, const struct pci_device_id *id)
 {
 	int error;
 
 	if (device[0] && strcmp(pci_name(dev), device))
 		return -ENODEV;
-	/* The agent can't do it while the device has a driver, nor need it. */
+	/* The agent can't enable the device while it has a driver. */
 	error = pci_enable_device(dev);
 	if (error)
 		return error;
@@ -126,18 +126,18 @@ static int memory_probe(struct pci_dev *dev, const struct pci_device_id *id)
 	return error;
 }
 
-/* The device is unplugged, or taken from this driver: nothing writes there when this returns. */
+/* The device is unplugged or unbound: nothing writes to it after this returns. */
 static void memory_remove(struct pci_dev *dev)
 {
 	kernel_param_lock(THIS_MODULE);
 	hsg_channel_is_gone();
 	pci = NULL;
 	kernel_param_unlock(THIS_MODULE);
-	/* Memory stays decoded: the agent goes on where the device is still there. */
+	/* The memory stays decoded: the agent continues if the device still exists. */
 	pci_disable_device(dev);
 }
 
-/* Not for modprobe to find: whether the module is loaded is the owner's decision. */
+/* No MODULE_DEVICE_TABLE: the module must not be loaded automatically. */
 static const struct pci_device_id ids[] = {
 	{ PCI_DEVICE(PCI_VENDOR_ID_REDHAT_QUMRANET, IVSHMEM_DEVICE) },
 	{ }
@@ -148,7 +148,7 @@ static struct pci_driver driver = {
 	.id_table = ids,
 	.probe = memory_probe,
 	.remove = memory_remove,
-	/* Probes that are asked for at load need the device then. */
+	/* Probes requested at load need the device at once. */
 	.driver.probe_type = PROBE_FORCE_SYNCHRONOUS,
 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Frames that leave for nowhere: what a guest spends on packing events alone. */
+/* Discards frames: measures the cost of packing events alone. */
 #include "stream.h"
 
 static int nowhere_start(void)
 {
-	/* Events are packed as for a hypercall, or they would cost something else. */
+	/* The same frame size as for hypercalls, so that packing costs the same. */
 	return hsg_hypercall_words(&hsg_nowhere.words);
 }
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Events of one CPU to frames, as docs/formats/hypertrace.md has them.
+ * Packs events of one CPU into frames; docs/formats/hypertrace.md specifies the format.
  *
- * Nothing here is of the kernel, so that tests compile the same text as a program. Whoever includes
- * it defines three functions:
+ * This file does not depend on the kernel, so that tests can compile it as a program. A file that
+ * includes it defines three functions:
  *
  *	ht_now()     the time, in units of the stream
- *	ht_send()    takes the frame in p->word
- *	ht_symbol()  the name of a function, and its length; 0 if it has none
+ *	ht_send()    sends the frame in p->word
+ *	ht_symbol()  gets the name of a function; returns its length, or 0 if it has none
  *
- * and calls the others on one CPU at a time, never nested.
+ * and never calls the other functions concurrently or nested for the same CPU.
  */
 #ifndef HYPERSCOPE_PACK_H
 #define HYPERSCOPE_PACK_H
@@ -22,11 +22,11 @@
 #define HT_LEAST_WORDS	4
 #define HT_MOST_WORDS	13
 
-/* A stream says who it is, and starts its tables again, after this many frames ... */
+/* A stream sends its parameters and resets its tables after this many frames ... */
 #define HT_KEY_FRAMES	1024
 /* ... or this many milliseconds. */
 #define HT_KEY_MS	1000
-/* Names of functions are long: they come again only after this many milliseconds. */
+/* Names of functions are long: they are repeated only after this many times HT_KEY_MS. */
 #define HT_NAMES_KEYS	10
 
 #define HT_COMM_WORDS	2
@@ -77,33 +77,33 @@ enum ht_lost {
 #define HT_END_SHORT	(HT_KIND_BITS + 1 + HT_AGE_SHORT)
 #define HT_END_LONG	(HT_KIND_BITS + 1 + HT_AGE_LONG)
 
-/* A task's state as in sched_switch: the place of its bit, counted from 1; 0 runs on. */
+/* A task's state as in sched_switch: the number of its bit, from 1; 0: it stays runnable. */
 #define HT_STATE_PREEMPTED	15
 
 #define HT_SLOTS	64
 #define HT_CALLS	128
 #define HT_NO_SLOT	0xff
 
-/* A function's name comes in pieces, so that each fits a frame. */
+/* A function's name is split into pieces that fit in a frame. */
 #define HT_PIECE_LEN	15
 #define HT_NAME_LEN	(8 * HT_PIECE_LEN)
-/* Bits that remember whose names were sent. */
+/* Hash bits of functions whose names were sent. */
 #define HT_NAMED_BITS	4096
 
-/* What sched_switch reports of a task. */
+/* A task's fields in sched_switch. */
 struct ht_task {
 	__u64 comm[HT_COMM_WORDS];
 	__u32 pid;
-	/* 1 more than the kernel's, whose least is -1 */
+	/* the kernel's prio + 1, because that may be -1 */
 	__u32 prio;
 };
 
 struct ht_pack {
 	__u64 word[HT_MOST_WORDS];
 	__u32 used_bits;
-	/* of events, in this frame */
+	/* number of events in this frame */
 	__u32 events;
-	/* of the last event, in this frame or an earlier one */
+	/* time of the last event, in this frame or an earlier one */
 	__u64 last;
 
 	__u32 words;
@@ -112,19 +112,19 @@ struct ht_pack {
 	__u32 cpu;
 	__u32 probes;
 	__u32 preempted_bit;
-	/* Events of a frame; 0: as many as there is room for */
+	/* Max events per frame; 0: as many as fit */
 	__u32 most_events;
 
 	__u64 keyed_at;
 	__u64 key_units;
 	__u32 key_frames;
 	__u32 seq;
-	/* since the stream began */
+	/* since the stream's begin */
 	__u32 sent_events;
 	__u8 began;
 	__u8 current_slot;
 
-	/* Tables that the other side has, too. Two places may hold what hashes alike. */
+	/* Tables that the reader mirrors: two-way set-associative, by hash. */
 	__u8 task_newer[HT_SLOTS / 2];
 	__u8 call_newer[HT_CALLS / 2];
 	struct ht_task task[HT_SLOTS];
@@ -160,7 +160,7 @@ static inline void ht_new_frame(struct ht_pack *p)
 	p->events = 0;
 }
 
-/* Ends the frame, which always has room for that, and sends it. */
+/* Ends the frame, which always has room for the end record, and sends it. */
 static inline void ht_flush(struct ht_pack *p)
 {
 	__u32 room = 64 * p->words - p->used_bits;
@@ -168,7 +168,7 @@ static inline void ht_flush(struct ht_pack *p)
 	__u64 most = (1ULL << bits) - 1;
 	__u64 age = p->events ? ht_now(p) - p->last : 0;
 
-	/* What doesn't fit is sent as not known. */
+	/* The max value means that the age is unknown. */
 	if (age > most)
 		age = most;
 	ht_put(p, HT_END | (__u64)(bits == HT_AGE_LONG) << HT_KIND_BITS, HT_KIND_BITS + 1);
@@ -184,7 +184,7 @@ static inline int ht_is_empty(const struct ht_pack *p)
 	return p->used_bits == HT_SEQ_BITS;
 }
 
-/* Room for a record without a time. */
+/* Makes room for a record without a time. */
 static inline void ht_reserve(struct ht_pack *p, __u32 bits)
 {
 	if (p->used_bits + bits + HT_END_LONG > 64 * p->words)
@@ -196,7 +196,7 @@ static inline void ht_put_more(struct ht_pack *p, enum ht_more more)
 	ht_put(p, HT_MORE | more << HT_KIND_BITS, HT_KIND_BITS + HT_MORE_BITS);
 }
 
-/* Starts tables again and says who sends. */
+/* Resets the tables and sends the stream's parameters. */
 static inline void ht_key(struct ht_pack *p, __u64 now)
 {
 	__u32 at;
@@ -233,7 +233,7 @@ static inline void ht_key(struct ht_pack *p, __u64 now)
 	p->began = 1;
 }
 
-/* Before all records of an event. */
+/* Called before all records of an event. */
 static inline void ht_begin(struct ht_pack *p, __u64 now)
 {
 	if (!p->began || p->key_frames >= HT_KEY_FRAMES || now - p->keyed_at >= p->key_units)
@@ -241,7 +241,7 @@ static inline void ht_begin(struct ht_pack *p, __u64 now)
 }
 
 /*
- * Makes a stream of what the caller set: words, shift, counter_khz, cpu, probes, preempted_bit,
+ * Starts a stream. The caller has set words, shift, counter_khz, cpu, probes, preempted_bit and
  * most_events.
  */
 static inline void ht_restart(struct ht_pack *p)
@@ -262,13 +262,13 @@ static inline __u32 ht_delta_bits(__u32 class)
 	return class == 0 ? 6 : class == 1 ? 11 : class == 2 ? 17 : 30;
 }
 
-/* More units than an event can come after the one before it; sent, it says that they are not known. */
+/* Larger than any encoded delta; as an encoded value it means that the delta is unknown. */
 #define HT_DELTA_UNKNOWN	((1ULL << 30) - 1)
 
 /*
- * Puts an event at its time. The head has kind and content, less than 64 bits, and may have a tail.
- * An event that only just fits is sent at once, so that a short age will do;
- * so is the last that a frame may have.
+ * Adds an event with its time. The head has kind and content in less than 64 bits; a tail is
+ * optional. The frame is sent at once if the event only just fits, so that a short age suffices,
+ * or if it has the max number of events.
  */
 static inline void ht_event(struct ht_pack *p, __u64 now, __u64 head, __u32 head_bits,
 			    __u64 tail, __u32 tail_bits)
@@ -278,7 +278,7 @@ static inline void ht_event(struct ht_pack *p, __u64 now, __u64 head, __u32 head
 	__u32 class, bits;
 
 	if (delta >= HT_DELTA_UNKNOWN) {
-		/* Within a frame times add up, so this begins one. */
+		/* Deltas add up in a frame, so an unknown one must begin a frame. */
 		if (p->events)
 			ht_flush(p);
 		delta = HT_DELTA_UNKNOWN;
@@ -324,7 +324,7 @@ static inline int ht_is_task(const struct ht_task *a, const struct ht_task *b)
 	       a->comm[1] == b->comm[1];
 }
 
-/* The number that stands for a task from here on; 0 is the CPU's own idle task, always. */
+/* The table slot of a task; slot 0 is always the CPU's own idle task. */
 static inline __u32 ht_task_slot(struct ht_pack *p, const struct ht_task *task)
 {
 	__u32 set = task->pid % (HT_SLOTS / 2);
@@ -338,7 +338,7 @@ static inline __u32 ht_task_slot(struct ht_pack *p, const struct ht_task *task)
 			return slot;
 		}
 	}
-	/* The one not used last; or one that was this task until something of it changed. */
+	/* The least recently used slot, or the slot of an earlier state of this task. */
 	slot = 2 * set + !p->task_newer[set];
 	if (p->task[slot ^ 1].pid == task->pid)
 		slot ^= 1;
@@ -346,7 +346,7 @@ static inline __u32 ht_task_slot(struct ht_pack *p, const struct ht_task *task)
 		slot = 1;
 	p->task_newer[set] = slot & 1;
 	p->task[slot] = *task;
-	/* Who runs is known as what the place stood for when that was sent. */
+	/* The reader knows the current task as the slot's earlier content. */
 	if (slot == p->current_slot)
 		p->current_slot = HT_NO_SLOT;
 	ht_reserve(p, HT_KIND_BITS + HT_SLOT_BITS + HT_PID_BITS + 8 + 4 +
@@ -359,7 +359,7 @@ static inline __u32 ht_task_slot(struct ht_pack *p, const struct ht_task *task)
 	return slot;
 }
 
-/* Says who runs, where that doesn't follow from the last switch. */
+/* Sends the current task, unless the last switch determines it. */
 static inline void ht_running(struct ht_pack *p, const struct ht_task *task)
 {
 	__u32 slot = ht_task_slot(p, task);
@@ -372,7 +372,7 @@ static inline void ht_running(struct ht_pack *p, const struct ht_task *task)
 	p->current_slot = slot;
 }
 
-/* From here on one function an event, each with the task that runs. */
+/* One function per event type follows; each gets the current task. */
 
 static inline void ht_pack_switch(struct ht_pack *p, __u64 now, const struct ht_task *prev,
 				  __u32 state, const struct ht_task *next)
@@ -429,7 +429,7 @@ static inline void ht_name_irq(struct ht_pack *p, __u32 irq, const __u64 *name)
 	ht_put_text(p, name);
 }
 
-/* The head of an interrupt or system call: whether it ends, and its number in few bits or in 32. */
+/* Head of an interrupt or system call: entry or exit, and its number in few or in 32 bits. */
 static inline __u64 ht_numbered(enum ht_kind kind, __u32 exit, __u32 number, __u32 few, __u32 *bits)
 {
 	__u32 wide = number >> few != 0;
@@ -488,8 +488,8 @@ static inline void ht_pack_sys_exit(struct ht_pack *p, __u64 now, const struct h
 }
 
 /*
- * Sends a function's name, unless it was sent. Two functions may share a bit: which ones do changes
- * each time that names begin again.
+ * Sends a function's name unless it was sent before. Functions may collide in a hash bit; the hash
+ * changes whenever the names are reset, so that each name is sent eventually.
  */
 static inline void ht_name_call(struct ht_pack *p, __u32 slot, __u64 address)
 {
@@ -560,7 +560,7 @@ static inline void ht_pack_lost(struct ht_pack *p, __u64 now, enum ht_lost reaso
 	ht_put(p, count, 32);
 }
 
-/* Ends the stream in order: nothing is left in the frame. */
+/* Ends the stream in order, and sends the rest of the frame. */
 static inline void ht_finish(struct ht_pack *p)
 {
 	if (!p->began)

@@ -9,7 +9,7 @@
 #include "probes.h"
 #include "stream.h"
 
-/* The state that sched_switch shows for the task that is left. */
+/* The state of the previous task, as sched_switch shows it. */
 static __always_inline u32 state_of(bool preempt, unsigned int state, struct task_struct *task)
 {
 	return preempt ? HT_STATE_PREEMPTED : __task_state_index(state, task->exit_state);
@@ -125,7 +125,7 @@ static struct {
 	{ "sys_exit", HSG_SYSCALLS, on_sys_exit },
 };
 
-/* Tracepoints are not symbols that modules see, but can be looked through. */
+/* Tracepoints are not exported to modules, but modules can iterate over them. */
 static void find(struct tracepoint *tracepoint, void *unused)
 {
 	int at;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What is traced. */
+/* Groups of probes. */
 #ifndef HYPERSCOPE_PROBES_H
 #define HYPERSCOPE_PROBES_H
 
@@ -13,11 +13,11 @@
 
 int hsg_probes_init(void);
 
-/* Turns one of the above on; 0 or an error. */
+/* Enables one of the above; returns 0 or an error. */
 int hsg_probe_on(unsigned int probe);
-/* The probe may still run somewhere after this. */
+/* The probe may still run on another CPU when this returns. */
 void hsg_probe_off(unsigned int probe);
-/* After this none does that is off. */
+/* Waits until no disabled probe runs. */
 void hsg_probes_wait(void);
 
 int hsg_functions_on(void);

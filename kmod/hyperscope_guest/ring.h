@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Frames in memory that is shared with the host, as docs/formats/shared-streams.md has it: plain
- * stores, and nothing that the host says is waited for or believed.
+ * Frames in memory that is shared with the host; docs/formats/shared-streams.md specifies the
+ * format. The guest uses plain stores, never waits for the host, and does not trust its writes.
  *
- * Nothing here is of the kernel, as in pack.h. Whoever includes it defines ht_ordered(), which lets
- * no store that follows be seen before those that came before, whatever the memory's type is.
+ * Like pack.h, this file does not depend on the kernel. A file that includes it defines
+ * ht_ordered(), a store barrier for any memory type.
  */
 #ifndef HYPERSCOPE_RING_H
 #define HYPERSCOPE_RING_H
@@ -35,32 +35,32 @@ enum ht_region {
 #define HT_SLOT_FILLED		1
 #define HT_SLOT_FRAME		2
 
-/* Times in a slot leave out this many bits of the TSC, which are none of the least shift ... */
+/* Times in a slot omit this many low bits of the TSC, at most HSG_LEAST_SHIFT ... */
 #define HT_FILLED_SHIFT		4
-/* ... and have these below them, for how many bits of the frame there are. */
+/* ... and have this many bits below them for the number of filled bits in the frame. */
 #define HT_FILLED_BITS		10
 
 static void ht_ordered(void);
 
 /* The ring of one CPU: its writer's side. */
 struct ht_ring {
-	/* a block of its own, whose first word is the position, and the slots after it */
+	/* a separate block whose first word is the position; the slots follow */
 	volatile __u64 *head;
 	__u64 slots;
-	/* of the next frame; counts on from one start to the next */
+	/* of the next frame; continues after a restart */
 	__u64 position;
-	/* whole words of it that are stored already */
+	/* number of its complete words that are stored already */
 	__u32 stored;
 	__u8 is_open;
 };
 
-/* Bytes of one CPU's ring. */
+/* Size of a CPU's ring in bytes. */
 static inline __u64 ht_ring_bytes(__u64 slots)
 {
 	return HT_SLOT_BYTES * (slots + 1);
 }
 
-/* Slots of each CPU's ring where a number of CPUs share a number of bytes: a power of two, or 0. */
+/* Slots of each CPU's ring if CPUs share a number of bytes: a power of two, or 0. */
 static inline __u64 ht_region_slots(__u64 bytes, __u32 cpus)
 {
 	__u64 slots = HT_LEAST_SLOTS;
@@ -78,8 +78,8 @@ static inline volatile __u64 *ht_ring_head(volatile __u64 *region, __u64 slots, 
 }
 
 /*
- * Makes the memory a region. One that has the same shape already keeps its frames, so that a host
- * which comes late finds what was there before.
+ * Initialises the region. A region of the same shape keeps its frames, so that a host that attaches
+ * late finds them.
  */
 static inline void ht_region_start(volatile __u64 *region, __u64 bytes, __u32 cpus, __u64 slots)
 {
@@ -119,14 +119,14 @@ static inline void ht_ring_start(struct ht_ring *ring, volatile __u64 *region, _
 	ring->head = ht_ring_head(region, slots, cpu);
 	ring->slots = slots;
 	ring->position = ring->head[0];
-	/* A kernel that died left a frame without an end: the only trace of its last events. */
+	/* Keeps the unfinished frame of a kernel that died: it has the last events. */
 	if (ht_ring_slot(ring)[HT_SLOT_SEQUENCE] == 2 * ring->position + 1)
 		ring->head[0] = ++ring->position;
 	ring->stored = 0;
 	ring->is_open = 0;
 }
 
-/* Stores what the frame has by now: what is there is seen also if nothing ever follows. */
+/* Stores the frame's content so far, which the host can read even if nothing follows. */
 static inline volatile __u64 *ht_ring_store(struct ht_ring *ring, const struct ht_pack *p)
 {
 	volatile __u64 *slot = ht_ring_slot(ring);
@@ -142,8 +142,8 @@ static inline volatile __u64 *ht_ring_store(struct ht_ring *ring, const struct h
 		slot[HT_SLOT_FRAME + at] = p->word[at];
 	ring->stored = p->used_bits / 64;
 	/*
-	 * The compiler keeps the order of volatile stores, and so do x86 processors in ordinary
-	 * memory. In memory of other types an exit puts it in order, or the end of the frame.
+	 * The compiler keeps the order of volatile stores, and so do x86 processors in write-back
+	 * memory. In other memory types, an exit or the end of the frame orders them.
 	 */
 	slot[HT_SLOT_FILLED] = p->last << p->shift >> HT_FILLED_SHIFT << HT_FILLED_BITS |
 			       p->used_bits;

@@ -8,15 +8,15 @@
 struct ht_pack;
 
 /**
- * struct hsg_channel - takes frames to the host
- * @words: of a frame, from HT_LEAST_WORDS to HT_MOST_WORDS
- * @init: at load; may sleep; 0 or an error; NULL: nothing to do
- * @exit: at unload, after the last @stop; with @init
- * @start: makes the channel ready; may sleep; 0 or an error
- * @update: sees what the frame has so far, after each event; NULL: events wait for their frame to
- *	be full, or old. Called as @send
- * @send: takes one frame; called with interrupts off, from any context but NMIs, on its CPU
- * @stop: no frame comes after this
+ * struct hsg_channel - sends frames to the host
+ * @words: words per frame, from HT_LEAST_WORDS to HT_MOST_WORDS
+ * @init: called at load; may sleep; returns 0 or an error; may be NULL
+ * @exit: called at unload, after the last @stop; set together with @init
+ * @start: prepares the channel; may sleep; returns 0 or an error
+ * @update: publishes the incomplete frame after each event, in the context of @send; NULL: events
+ *	wait until their frame is full or too old
+ * @send: sends one frame; called with interrupts off, from any context but NMIs, on its CPU
+ * @stop: called after the last frame
  */
 struct hsg_channel {
 	unsigned int words;
@@ -33,13 +33,14 @@ extern struct hsg_channel hsg_memory;
 extern struct hsg_channel hsg_nowhere;
 
 /*
- * What a channel needs has gone, or come back: what is traced stops, so that nothing is sent when
- * the first returns, and goes on as it was asked for. Under the lock of the module's parameters.
+ * The channel's device has gone, or come back. The first function stops all probes: nothing is sent
+ * after it returns. The second one enables the requested probes again. Call both with the module's
+ * parameter lock held.
  */
 void hsg_channel_is_gone(void);
 void hsg_channel_is_back(void);
 
-/* How many words a hypercall was asked to carry; 0 or an error. */
+/* Gets the requested words per hypercall; returns 0 or an error. */
 int hsg_hypercall_words(unsigned int *to);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Streams of CPUs: begun, sent in time, ended; also those of CPUs that come and go. */
+/* Streams of CPUs: starts them, limits the age of their events, ends them; handles CPU hotplug. */
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
 #include <linux/moduleparam.h>
@@ -13,7 +13,7 @@
 /* An age has 28 bits: 858 ms in units of 16 cycles at 5 GHz. */
 #define MOST_AGE_MS	500
 #define MOST_SHIFT	16
-/* Units are 20 ns at most by themselves, unless the counter has only longer ones. */
+/* The default unit is at most 20 ns, unless a counter tick is longer. */
 #define USUAL_KHZ	50000
 
 static uint max_age_ms = 100;
@@ -48,7 +48,7 @@ static struct timer_list age_timer;
 static enum cpuhp_state hotplug_state;
 static bool running;
 
-/* Reports what this CPU has lost so far. */
+/* Reports this CPU's losses so far. */
 void notrace hsg_send_lost(struct ht_pack *p, u64 now)
 {
 	unsigned int nmi = this_cpu_xchg(hsg_lost_nmi, 0);
@@ -60,7 +60,7 @@ void notrace hsg_send_lost(struct ht_pack *p, u64 now)
 		ht_pack_lost(p, now, HT_LOST_NESTED, nested);
 }
 
-/* A function's name, without its module's; none where the kernel knows only the address. */
+/* A function's name without its module; empty if the kernel knows only the address. */
 u32 notrace hsg_symbol(struct ht_pack *p, unsigned long address, const char **name)
 {
 	struct hsg_stream *stream = container_of(p, struct hsg_stream, pack);
@@ -85,7 +85,7 @@ static int choose_shift(void)
 	return shift < HSG_LEAST_SHIFT || shift > MOST_SHIFT ? -EINVAL : 0;
 }
 
-/* Only while no probe is on. */
+/* Call it only while no probe is on. */
 static void start(int cpu)
 {
 	struct ht_pack *p = &per_cpu_ptr(&hsg_stream, cpu)->pack;
@@ -122,7 +122,7 @@ static void finish_here(void *unused)
 	hsg_release(&hold);
 }
 
-/* Sends what waits. CPUs with nothing to send are left alone, so that idle ones sleep on. */
+/* Sends waiting events. Skips CPUs without events, so that idle CPUs stay asleep. */
 static void send_aged(struct timer_list *timer)
 {
 	uint ms = clamp(READ_ONCE(max_age_ms), 1U, (uint)MOST_AGE_MS);
@@ -131,7 +131,7 @@ static void send_aged(struct timer_list *timer)
 	for_each_online_cpu(cpu) {
 		struct hsg_stream *stream = per_cpu_ptr(&hsg_stream, cpu);
 
-		/* A call that is on its way already will do. */
+		/* Fails if a call is pending already, which is sufficient. */
 		if (READ_ONCE(stream->pack.events))
 			smp_call_function_single_async(cpu, &stream->flush);
 	}
@@ -140,12 +140,12 @@ static void send_aged(struct timer_list *timer)
 }
 
 /*
- * What comes after this on a CPU that goes away begins another stream, and is sent when the CPU
- * comes back.
+ * Ends the stream of a CPU that goes offline. Later events on this CPU begin another stream, which
+ * is sent when the CPU comes back.
  */
 static int cpu_offline(unsigned int cpu)
 {
-	/* Once streams have stopped so has their channel: what is left here has nowhere to go. */
+	/* Once streams have stopped, the channel has stopped, too: nothing can be sent. */
 	if (READ_ONCE(running))
 		finish_here(NULL);
 	return 0;
@@ -210,7 +210,7 @@ int hsg_streams_start(void)
 	for_each_possible_cpu(cpu)
 		start(cpu);
 	WRITE_ONCE(running, true);
-	/* A timer would be an exit, and so would be the call of another CPU. */
+	/* Shared memory needs no timer: a timer and a call of another CPU would cause exits. */
 	if (!hsg_channel->update)
 		mod_timer(&age_timer, jiffies + 1);
 	return 0;

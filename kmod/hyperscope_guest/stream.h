@@ -15,14 +15,14 @@
 
 struct hsg_stream {
 	struct ht_pack pack;
-	/* Somebody packs: whoever comes in between is counted. */
+	/* The stream is in use: a nested event is counted as lost. */
 	bool busy;
 	call_single_data_t flush;
-	/* Room for what kallsyms makes of a function's address. */
+	/* Buffer for kallsyms' name of a function. */
 	char symbol[KSYM_SYMBOL_LEN];
 };
 
-/* Probes do nothing. */
+/* Probes return at once. */
 DECLARE_STATIC_KEY_FALSE(hsg_idle);
 DECLARE_PER_CPU(struct hsg_stream, hsg_stream);
 DECLARE_PER_CPU(unsigned int, hsg_lost_nmi);
@@ -33,7 +33,7 @@ extern const struct hsg_channel *hsg_channel;
 int hsg_streams_init(void);
 void hsg_streams_exit(void);
 
-/* All CPUs begin again, before the first probe is on, and end, after the last is off. */
+/* Called before the first probe is enabled, and after the last one is disabled. */
 int hsg_streams_start(void);
 void hsg_streams_stop(void);
 void hsg_streams_send_probes(unsigned int mask);
@@ -58,20 +58,20 @@ static __always_inline __u32 ht_symbol(struct ht_pack *p, __u64 address, const c
 
 static __always_inline void hsg_task(struct ht_task *to, const struct task_struct *task)
 {
-	/* A task may get another name meanwhile: half of each is what others see, too. */
+	/* The task may be renamed meanwhile: other readers of comm see a mixed name as well. */
 	__builtin_memcpy(to->comm, task->comm, HT_COMM_LEN);
 	to->pid = task->pid;
 	to->prio = (task->prio + 1) & 0xff;
 }
 
-/* What a probe holds while it packs. */
+/* State of a probe while it packs an event. */
 struct hsg_hold {
 	struct ht_pack *pack;
 	unsigned long flags;
 	u64 now;
 };
 
-/* Makes this CPU's stream the caller's, or counts the event as lost. */
+/* Acquires this CPU's stream, or counts the event as lost. */
 static __always_inline bool hsg_hold(struct hsg_hold *hold)
 {
 	struct hsg_stream *stream;
