@@ -99,7 +99,7 @@ pub(crate) fn write(
     write_from(texts, about, From::Folder(from), to, progress)
 }
 
-/// [`write`] from any source of pages.
+/// [`write()`] from any source of pages.
 pub(crate) fn write_from(
     texts: Texts,
     about: About<'_>,

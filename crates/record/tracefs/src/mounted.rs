@@ -68,7 +68,7 @@ impl Tracefs {
         is_gone
     }
 
-    /// [`Tracefs::remove_left_by`], but waits for readers as long as for an instance of this process.
+    /// `remove_left_by`, but waits for readers as long as for an instance of this process.
     pub fn await_removal_of(&self, pid: u32) {
         in_use::until_gone(|| self.remove_left_by(pid));
     }
