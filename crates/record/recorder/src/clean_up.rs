@@ -78,7 +78,7 @@ fn finish(tracefs: &Tracefs, left_over: LeftOver, fallback: Option<&Path>) -> Op
     });
     if let Some((note, session)) = own_session {
         session.give_back();
-        // A user who does not get it asks root.
+        // After a failure the session stays with root.
         let _ = note.owner.map(|(user, group)| session.give_to(user, group));
     }
     if finished.as_ref().is_none_or(|finished| finished.result.is_ok()) {

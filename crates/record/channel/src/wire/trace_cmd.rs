@@ -36,5 +36,5 @@ pub use time_sync::TimeSync;
 pub const PORT: u32 = 823;
 /// The longest message, its head included.
 pub const MAX_BYTES: usize = 8192;
-/// The most bytes that one [`Message::Data`] carries.
+/// Max bytes of one [`Message::Data`].
 pub const MAX_DATA_BYTES: usize = MAX_BYTES - frame::HEAD_BYTES;
