@@ -218,7 +218,7 @@ impl ByteConsumer {
         let len = self.ring.len_bytes as u64;
         match (head.wrapping_sub(start) <= len, self.listen) {
             (true, _) => self.go_to(start),
-            // Bytes that another reader has read may be overwritten.
+            // An earlier reader has consumed the overwritten bytes: begin at the oldest byte.
             (false, Listen::Any) => self.go_to(head.wrapping_sub(len)),
             (false, Listen::To(_)) => {
                 self.is_ours = false;
