@@ -1,4 +1,5 @@
-//! Brings guests' recordings to the clock of their hosts where several are read as one, and says so.
+//! Aligns guests' recordings to their hosts' clocks where several recordings are read as one, and
+//! reports the method.
 
 use analyses::align::{GuestAlignment, Method, align};
 use anyhow::bail;
@@ -9,7 +10,7 @@ use crate::belonging::{refuse_guest_of_another, refuse_other_processor};
 /// Corrects the times of all guests among `recordings`.
 ///
 /// # Errors
-/// When the method asked for can't be used, or a guest is another host's.
+/// When the requested method can't be used, or a guest belongs to another host.
 pub(crate) fn apply(
     recordings: &mut [Recording],
     method: Option<Method>,
@@ -36,7 +37,7 @@ pub(crate) fn apply(
     Ok(guests)
 }
 
-/// Refuses guests that can't run on the hosts that they were taken for.
+/// Refuses guests that can't have run on the given hosts.
 ///
 /// # Errors
 /// At the first such guest.

@@ -1,4 +1,4 @@
-//! Whether recordings can belong together: a guest and its host, the sides of a comparison.
+//! Checks whether recordings can belong together: a guest and its host, the sides of a comparison.
 
 use analyses::processor::Processor;
 use anyhow::bail;
@@ -6,11 +6,11 @@ use sources::Recording;
 
 use crate::Misuse;
 
-/// Refuses a guest that says it was measured against another host than those given: its times would
-/// be read on a clock that they are not of.
+/// Refuses a guest whose file names another host than those given: its times are not on the clock of
+/// these hosts.
 ///
 /// # Errors
-/// When it says so.
+/// When the guest's file names another host.
 pub(crate) fn refuse_guest_of_another(
     guest: &Recording,
     recordings: &[Recording],
@@ -43,11 +43,10 @@ pub(crate) fn refuse_other_processor(guest: &Recording, host: &Recording) -> any
     }
 }
 
-/// Refuses to compare recordings of different architectures: no exit of one means what one of the other
-/// does.
+/// Refuses to compare recordings of different architectures: their exit reasons are not comparable.
 ///
 /// # Errors
-/// When there are such.
+/// When architectures differ.
 pub fn refuse_to_compare_processors<'r>(
     recordings: impl IntoIterator<Item = &'r Recording>,
 ) -> anyhow::Result<()> {

@@ -1,4 +1,4 @@
-//! How guests boot and shut down, with what only sessions know of it.
+//! How guests boot and shut down, with the facts that only sessions hold.
 
 use analyses::boot::{BootMarks, boot, has_boot_events};
 use report::BootReport;
@@ -10,10 +10,10 @@ use crate::opened::Session;
 pub const DEFAULT_STEPS: usize = 10;
 
 impl Session {
-    /// How machines boot and go down.
+    /// Boots and shutdowns of machines.
     ///
     /// # Errors
-    /// When what a collector wrote next to a recording can't be read.
+    /// When a collector's files next to a recording can't be read.
     pub fn boots(
         &self,
         marks: &BootMarks,
@@ -35,8 +35,8 @@ impl Session {
         })
     }
 
-    /// Boots and shutdowns for a report of all that there is: only machines that recorded theirs. Nothing is read where no
-    /// recording holds events of one.
+    /// Boots and shutdowns for a report of everything: only of machines that recorded theirs. Skips the reading if no
+    /// recording holds events of a boot.
     ///
     /// # Errors
     /// As those of [`Session::boots`].

@@ -17,15 +17,15 @@ use crate::vm_names::{VmNames, name_vms};
 
 /// The host's recording in a session folder.
 const HOST: &str = "host.dat";
-/// What a recorder that was killed leaves in its place: pages, and what makes them readable.
+/// The pages and metadata that a killed recorder leaves instead of [`HOST`].
 const UNFINISHED: &str = "host.pages";
-/// The first file of a folder of perf's.
+/// The first file of a folder that `perf record --threads` writes.
 const OF_PERF: &str = "data";
 
 /// Opens all files, in their order; those of a session in the order host, guests.
 ///
 /// # Errors
-/// At the first that can't be read as a recording, of which nothing can be read, or that is named twice.
+/// At the first file that is no recording, is unreadable throughout, or is named twice.
 pub(crate) fn open_all(paths: &[PathBuf], names: &VmNames) -> anyhow::Result<Vec<Recording>> {
     let mut expanded = Vec::new();
     for path in paths {
@@ -39,7 +39,7 @@ pub(crate) fn open_all(paths: &[PathBuf], names: &VmNames) -> anyhow::Result<Vec
     for (path, is_session) in &expanded {
         let opened = sources::open_each(path)?;
         match refuse_unreadable(path, &opened) {
-            // What a guest sent does not keep the rest of its session from being read.
+            // A guest's bad file must not make the rest of its session unreadable.
             Err(why) if *is_session && guest_named(path).is_some() => say(&format!("{why:#}")),
             readable => readable?,
         }
@@ -49,10 +49,10 @@ pub(crate) fn open_all(paths: &[PathBuf], names: &VmNames) -> anyhow::Result<Vec
     Ok(recordings)
 }
 
-/// Refuses the recordings at a path of which nothing can be read.
+/// Refuses a path whose recordings are unreadable throughout.
 fn refuse_unreadable(path: &Path, recordings: &[Recording]) -> anyhow::Result<()> {
     for recording in recordings {
-        // A recorder that was killed early leaves a folder, and has recorded nothing yet.
+        // A recorder that was killed early leaves a folder without any events.
         let has_begun =
             !recording.streams().is_empty() || path.extension() != Some("pages".as_ref());
         if let Some(why) = recording.nothing_readable().filter(|_| has_begun) {
@@ -72,7 +72,7 @@ pub fn file_names(recordings: &[Recording]) -> String {
     names.join(", ")
 }
 
-/// The recordings a path stands for.
+/// The recordings that a path names.
 fn expand(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if path == Path::new("-") {
         return Ok(vec![PathBuf::from("/dev/stdin")]);
@@ -91,7 +91,7 @@ fn expand(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let (host, unfinished) = (path.join(HOST), path.join(UNFINISHED));
     let host = if host.is_file() { Some(host) } else { unfinished.is_dir().then_some(unfinished) };
     let recordings: Vec<PathBuf> = host.into_iter().chain(guests).collect();
-    // What perf record --threads writes: reading that file says so.
+    // The reader of this file explains why folders of `perf record --threads` are not supported.
     let of_perf = path.join(OF_PERF);
     if recordings.is_empty() && of_perf.is_file() {
         return Ok(vec![of_perf]);
@@ -109,7 +109,7 @@ fn expand(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(recordings)
 }
 
-/// `guest-NAME.dat`, or the folder of pages that a recorder left in its place that was killed.
+/// Whether a path is `guest-NAME.dat`, or the folder of pages that a killed recorder left instead.
 fn is_guest(path: &Path) -> bool {
     let is = |kind: &str| path.extension().is_some_and(|extension| extension == kind);
     let is_unfinished =
@@ -117,14 +117,14 @@ fn is_guest(path: &Path) -> bool {
     guest_named(path).is_some() && (is("dat") || is_unfinished())
 }
 
-/// Refuses what is named twice, by whatever path: its events would count twice.
+/// Refuses a file that is named twice, by whatever path: its events would count twice.
 ///
 /// # Errors
 /// When there is such a file.
 pub fn refuse_twice(paths: &[PathBuf]) -> anyhow::Result<()> {
     let mut seen = Vec::new();
     for path in paths {
-        // What can't be resolved can't be opened either: that error is reported then.
+        // A path that can't be resolved can't be opened either: opening it reports the error.
         let place = fs::canonicalize(path).unwrap_or_else(|_| path.clone());
         if seen.contains(&place) {
             bail!(Misuse(format!("{} is given twice; give each recording once", path.display())));
@@ -134,13 +134,13 @@ pub fn refuse_twice(paths: &[PathBuf]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a recording was made inside a guest of another one, or says so itself.
+/// Whether a recording was made inside a guest: another recording names it so, or it does itself.
 #[must_use]
 pub fn is_of_guest(recording: &Recording, all: &[Recording]) -> bool {
     recording.peer().is_some() || all.iter().any(|host| guest_of(recording, host).is_some())
 }
 
-/// Says so where only recordings of guests are given to a verb that asks what their hosts did.
+/// Prints a note if a verb that analyses hosts gets only recordings of guests.
 pub(crate) fn note_guests_alone(recordings: &[Recording]) {
     if recordings.iter().all(|recording| is_of_guest(recording, recordings)) {
         for recording in recordings {
@@ -155,7 +155,7 @@ pub(crate) fn note_guests_alone(recordings: &[Recording]) {
 /// Gives each host's recording the symbols of the guest recorded with it.
 ///
 /// # Errors
-/// When a host was recorded with several guests: an exit's address doesn't say whose it is.
+/// When a host was recorded with several guests: an exit's address doesn't identify its guest.
 pub(crate) fn name_guest_functions(recordings: &mut [Recording]) -> anyhow::Result<()> {
     let mut pairs = Vec::new();
     for (at, host) in recordings.iter().enumerate() {
@@ -174,7 +174,7 @@ pub(crate) fn name_guest_functions(recordings: &mut [Recording]) -> anyhow::Resu
             ),
         }
     }
-    // Recordings that know nothing of each other, given as "host guest".
+    // Recordings without information about each other, given as "host guest".
     if let ([], [host, guest]) = (pairs.as_slice(), &*recordings) {
         refuse_other_processor(guest, host)?;
         refuse_guest_of_another(guest, recordings)?;

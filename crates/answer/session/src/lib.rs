@@ -1,8 +1,8 @@
-//! Recordings opened together: guests on their host's clock, a part of them, what their recorder said of itself.
+//! Recordings that are opened together: guests on their host's clock, a selected part, and what the recorder reported.
 //!
-//! [`Session::open`] opens files, and folders that a recorder wrote. A [`Selection`] says what of them is read; it is set either
-//! with guests on their host's clock, where recordings are read as one, or with each on its own, where durations are
-//! what counts. A [`View`] is what analyses take.
+//! [`Session::open`] opens files and folders that a recorder wrote. A [`Selection`] names the part to read. It is
+//! applied either with guests on their host's clock, if recordings are read as one, or with each recording on its own
+//! clock, if only durations count. Analyses take a [`View`].
 
 #![forbid(unsafe_code)]
 
@@ -30,7 +30,7 @@ pub use seconds::{NoTime, Seconds, When, ends_before_it_begins};
 pub use selection::Selection;
 pub use vm_names::{VmName, VmNames};
 
-/// Says something in a line of its own on standard error, after the program's name.
+/// Prints a line on standard error, after the program's name.
 fn say(text: &str) {
     printable::print_message(format_args!("hyperscope: {text}"));
 }

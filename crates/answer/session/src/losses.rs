@@ -1,4 +1,4 @@
-//! Says on standard error what recordings lost, for results that have no place for it.
+//! Prints on standard error what recordings lost, for results that have no place for it.
 
 use std::path::Path;
 
@@ -8,13 +8,13 @@ use timeline::Losses;
 
 use crate::say;
 
-/// What each recording lost; none where nothing says that anything is missing.
+/// The losses of each recording; recordings without any are left out.
 #[must_use]
 pub fn losses_of(recordings: &[Recording]) -> Vec<Losses> {
     recordings.iter().filter_map(contents::losses).collect()
 }
 
-/// Says what recordings lost, once they have been read.
+/// Prints the losses of recordings, once they have been read.
 pub fn say_losses(recordings: &[Recording]) {
     for recording in recordings {
         if let Some(losses) = contents::losses(recording) {
@@ -23,7 +23,7 @@ pub fn say_losses(recordings: &[Recording]) {
     }
 }
 
-/// Says what a recording lost.
+/// Prints the losses of a recording.
 pub fn say_losses_of(path: &Path, losses: &Losses) {
     for note in report::losses_notes(losses, 0) {
         say(&format!("{}: {}", path.display(), note.trim_start()));

@@ -1,4 +1,4 @@
-//! A session: recordings that were opened, with what is known of them together.
+//! A session: recordings that were opened together, and the facts about all of them.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -15,18 +15,18 @@ use crate::files::{self, open_all};
 use crate::reported::{Reported, reported};
 use crate::{VmNames, losses, say};
 
-/// Recordings that were opened together. They go by their own clocks until something is selected on their host's.
+/// Recordings that were opened together. They use their own clocks until something is selected on their host's.
 #[derive(Debug)]
 pub struct Session {
     pub(crate) recordings: Vec<Recording>,
-    /// What their VMs are called.
+    /// The names of their VMs.
     names: VmNames,
-    /// The relation of guests to hosts; none unless guests were aligned to their hosts' clocks.
+    /// The relation of guests to hosts; empty unless guests were aligned to their hosts' clocks.
     pub(crate) guests: Vec<GuestAlignment>,
-    /// By recording, both of its clocks, where guests were brought to their hosts'.
+    /// By recording, both of its clocks, if guests were aligned to their hosts' clocks.
     pub(crate) clocks: Vec<Clocks>,
     pub(crate) part: SelectionRead,
-    /// By recording, what its recorder said; read when it is asked for.
+    /// By recording, what its recorder reported; read at first use.
     reported: OnceLock<Vec<Reported>>,
 }
 
@@ -38,10 +38,10 @@ pub(crate) struct Clocks {
 }
 
 impl Session {
-    /// Opens all files, in their order; those of a session's folder in the order host, guests. VMs get these names.
+    /// Opens all files, in their order; those of a session's folder in the order host, guests. `names` renames VMs.
     ///
     /// # Errors
-    /// At the first that can't be read as a recording, of which nothing can be read, or that is named twice.
+    /// At the first file that is no recording, is unreadable throughout, or is named twice.
     pub fn open(paths: &[PathBuf], names: &VmNames) -> anyhow::Result<Self> {
         Ok(Self {
             recordings: open_all(paths, names)?,
@@ -53,7 +53,7 @@ impl Session {
         })
     }
 
-    /// Opens a run to be compared with others: its host's recording comes first.
+    /// Opens a run for a comparison: its host's recording comes first.
     ///
     /// # Errors
     /// As those of [`Session::open`].
@@ -68,10 +68,10 @@ impl Session {
         Ok(session)
     }
 
-    /// Brings guests to their hosts' clocks by a method, or by the best.
+    /// Aligns guests to their hosts' clocks by `method`, or by the best one.
     ///
     /// # Errors
-    /// When the method asked for can't be used, or a guest is another host's.
+    /// When the requested method can't be used, or a guest belongs to another host.
     pub fn align(&mut self, method: Option<Method>) -> anyhow::Result<()> {
         let own_clocks: Vec<Clock> = self.recordings.iter().map(Recording::clock).collect();
         self.guests = apply(&mut self.recordings, method)?;
@@ -81,10 +81,10 @@ impl Session {
         Ok(())
     }
 
-    /// How guests' clocks relate to their hosts', without bringing them there.
+    /// The relation of guests' clocks to their hosts'; no times are corrected.
     ///
     /// # Errors
-    /// When a guest is another host's.
+    /// When a guest belongs to another host.
     pub fn alignments(
         &self,
         method: Option<Method>,
@@ -95,7 +95,7 @@ impl Session {
         Ok(guests)
     }
 
-    /// Drops a recording, and what was known of it as a guest.
+    /// Drops a recording, and its alignment if it is a guest's.
     pub(crate) fn drop_recording(&mut self, at: usize) {
         let dropped = self.recordings.remove(at);
         say(&format!("{}: left out: it belongs to another guest", dropped.path().display()));
@@ -113,13 +113,13 @@ impl Session {
 
 /// Views.
 impl Session {
-    /// The recordings as they are read now.
+    /// The recordings with their current clocks and selection.
     #[must_use]
     pub fn view(&self) -> View<'_> {
         View::new(&self.recordings, &self.guests)
     }
 
-    /// The recordings with guests on their hosts' clocks, where they were aligned.
+    /// The recordings with guests on their hosts' clocks, if they were aligned.
     pub fn on_host_clock(&mut self) -> View<'_> {
         for (recording, clocks) in self.recordings.iter_mut().zip(&self.clocks) {
             recording.set_clock(clocks.of_host.clone());
@@ -127,7 +127,7 @@ impl Session {
         self.view()
     }
 
-    /// The recordings, each on its own clock: durations are those that its machine has measured.
+    /// The recordings, each on its own clock: durations are those that its machine measured.
     pub fn on_own_clocks(&mut self) -> View<'_> {
         self.use_own_clocks();
         View::on_own_clocks(&self.recordings)
@@ -139,8 +139,8 @@ impl Session {
         }
     }
 
-    /// The files again, with guests on the clocks that were found here, and no more than a range of time: blocks that
-    /// are left out of a recording are gone.
+    /// Opens the files again, with guests on the aligned clocks, and limited to a range of time: blocks that were
+    /// skipped are no longer in memory.
     ///
     /// # Errors
     /// As those of [`Session::open`].
@@ -159,14 +159,13 @@ impl Session {
     }
 }
 
-/// What is known.
 impl Session {
     #[must_use]
     pub fn recordings(&self) -> &[Recording] {
         &self.recordings
     }
 
-    /// The recordings, to be kept.
+    /// Gives the recordings away.
     #[must_use]
     pub fn into_recordings(self) -> Vec<Recording> {
         self.recordings
@@ -178,7 +177,7 @@ impl Session {
         &self.guests
     }
 
-    /// What of the recordings is read.
+    /// The part of the recordings that is read.
     #[must_use]
     pub const fn part(&self) -> &SelectionRead {
         &self.part
@@ -190,19 +189,19 @@ impl Session {
         self.view().paths()
     }
 
-    /// How each guest was aligned, in a sentence.
+    /// The method that aligned each guest, in a sentence.
     #[must_use]
     pub fn alignment(&self) -> Vec<String> {
         self.guests.iter().map(align_summary).collect()
     }
 
-    /// Whether a recording was made in a guest of another one, or says so itself.
+    /// Whether a recording was made in a guest: another recording names it so, or it does itself.
     #[must_use]
     pub fn is_of_guest(&self, recording: &Recording) -> bool {
         files::is_of_guest(recording, &self.recordings)
     }
 
-    /// By recording, what its recorder said.
+    /// By recording, what its recorder reported.
     #[must_use]
     pub fn reported(&self) -> &[Reported] {
         self.reported.get_or_init(|| {
@@ -210,13 +209,13 @@ impl Session {
         })
     }
 
-    /// What recording cost, where a recorder said so.
+    /// The cost of recording, if a recorder reported it.
     #[must_use]
     pub fn recorder_cost(&self) -> Option<RecorderCost> {
         self.reported().iter().find_map(|reported| reported.cost.clone())
     }
 
-    /// By recording, processes of VMs by their vCPUs' threads, where a recorder said so.
+    /// By recording, processes of VMs by their vCPUs' threads, if a recorder reported them.
     #[must_use]
     pub fn processes(&self) -> Vec<HashMap<u32, u32>> {
         self.reported().iter().map(|reported| reported.processes.clone()).collect()
@@ -225,32 +224,32 @@ impl Session {
     /// Gives each host's recording the symbols of the guest recorded with it.
     ///
     /// # Errors
-    /// When a host was recorded with several guests: an exit's address doesn't say whose it is.
+    /// When a host was recorded with several guests: an exit's address doesn't identify its guest.
     pub fn name_guest_functions(&mut self) -> anyhow::Result<()> {
         files::name_guest_functions(&mut self.recordings)
     }
 }
 
-/// A message on standard error.
+/// Messages on standard error.
 impl Session {
-    /// Which guests keep the times of their own clock.
+    /// Prints which guests keep the times of their own clock.
     pub fn say_unaligned(&self) {
         for guest in self.guests.iter().filter(|guest| guest.chosen.is_none()) {
             say(&format!("{}; hyperscope align shows the reason", align_summary(guest)));
         }
     }
 
-    /// How guests were aligned, where the output has no place for it.
+    /// Prints how guests were aligned, for output that has no place for it.
     pub fn say_alignment(&self) {
         self.alignment().iter().for_each(|guest| say(guest));
     }
 
-    /// What the recordings lost, once they have been read.
+    /// Prints the losses of the recordings, once they have been read.
     pub fn say_losses(&self) {
         losses::say_losses(&self.recordings);
     }
 
-    /// That only recordings of guests were given, where hosts are asked about.
+    /// Prints a note if only recordings of guests were given to an analysis of hosts.
     pub fn say_guests_alone(&self) {
         files::note_guests_alone(&self.recordings);
     }

@@ -1,4 +1,4 @@
-//! What a session's recorder reported of itself, in `session.json` next to the recording.
+//! What a session's recorder reported about itself, in `session.json` next to the recording.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,36 +9,36 @@ use report::{AgentCost, Covered, RecorderCost};
 use session_json::{ClockPair, EventCostSummary, GuestSummary, Recorded, Session, Vm};
 use sources::guest_named;
 
-/// What a recorder reported.
+/// A recorder's report.
 #[derive(Clone, Debug, Default)]
 pub struct Reported {
-    /// What recording cost.
+    /// The cost of recording.
     pub cost: Option<RecorderCost>,
-    /// Processes of VMs by their vCPU threads.
+    /// Processes of VMs by their vCPUs' threads.
     pub processes: HashMap<u32, u32>,
-    /// Processes of VMs by all their threads: those of vCPUs, and others.
+    /// Processes of VMs by all their threads, of vCPUs and others.
     pub vmm_threads: HashMap<u32, u32>,
     /// Devices of guests whose VMM's process is known.
     pub devices: VmDevices,
-    /// When it began, in Unix time.
+    /// The start of the recording, in Unix time.
     pub begun_unix_ns: Option<u64>,
-    /// Moments by the trace clock, by Unix time, and how far apart those were read.
+    /// Instants by the trace clock, by Unix time, and the time between the two readings.
     pub clock_pairs: Vec<(u64, u64, u64)>,
-    /// The name of the host that no other has.
+    /// The unique name of the host.
     pub host_id: Option<String>,
-    /// The model of its CPUs.
+    /// The model of the host's CPUs.
     pub cpu_model: Option<String>,
     pub microcode: Option<String>,
-    /// What the recorder says went wrong with this recording.
+    /// The faults that the recorder reported for this recording.
     pub faults: Vec<String>,
-    /// How long guests were recorded while their host was: of a host's recording all of its session's guests, of a
-    /// guest's itself.
+    /// How long guests were recorded while their host was: in a host's recording, all guests of its session; in a
+    /// guest's, only that guest.
     pub covered: Vec<Covered>,
-    /// What an event costs the guest whose recording this is, as its agent has measured it.
+    /// The cost of an event in this recording's guest, as its agent measured it.
     pub event_cost: Option<EventCost>,
 }
 
-/// What the recorder of this recording reported, if it is one of a session and did.
+/// The recorder's report about this recording; empty if it belongs to no session.
 pub(crate) fn reported(recording: &Path) -> Reported {
     let session = recording.parent().and_then(|folder| Session::read(folder).ok());
     let Some(recorded) = session.and_then(|session| session.recorded) else {
@@ -74,7 +74,7 @@ pub(crate) fn reported(recording: &Path) -> Reported {
     }
 }
 
-/// How long each guest was recorded, or the one whose recording this is.
+/// How long each guest was recorded, or only the guest `only`.
 fn covered(recorded: &Recorded, only: Option<&str>) -> Vec<Covered> {
     let of_ns = recorded.duration_ns;
     let guests = recorded.guests.iter().filter(|guest| only.is_none_or(|name| guest.name == name));
@@ -103,12 +103,12 @@ fn cost(recorded: &Recorded) -> RecorderCost {
     }
 }
 
-/// Processes of VMs by some of their threads.
+/// Processes of VMs by the threads that `threads` selects.
 fn processes(vms: &[Vm], threads: impl Fn(&Vm) -> Vec<u32>) -> HashMap<u32, u32> {
     vms.iter().flat_map(|vm| threads(vm).into_iter().map(|tid| (tid, vm.pid))).collect()
 }
 
-/// Devices of guests, as their agents say: names of disks and interfaces, else of virtio's devices.
+/// Devices of guests, as their agents report them: names of disks and interfaces, otherwise of virtio devices.
 fn devices(guests: &[GuestSummary]) -> VmDevices {
     let mut devices = VmDevices::default();
     for guest in guests {

@@ -1,5 +1,5 @@
-//! A time as people write it: as events are printed, in seconds with a fraction, or with a unit; in
-//! ticks where the recording's clock has no seconds.
+//! A time as users write it: seconds with a fraction, as printed with events, or a number with a
+//! unit; ticks if the recording's clock has no seconds.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,21 +22,21 @@ const MAX_FRACTION: usize = 9;
 /// A time on the recording's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Seconds {
-    /// What stands before the point: seconds or ticks.
+    /// The digits before the point: seconds or ticks.
     pub integer: u64,
     nanos: u32,
-    /// Whether a unit was written: then these are seconds, whatever the clock counts.
+    /// Whether a unit was written: then these are seconds, even if the clock counts ticks.
     pub has_unit: bool,
 }
 
 impl Seconds {
-    /// The same in nanoseconds.
+    /// The time in nanoseconds.
     #[must_use]
     pub fn ns(self) -> u64 {
         self.integer.saturating_mul(NS_PER_S).saturating_add(u64::from(self.nanos))
     }
 
-    /// The same as the length of a time.
+    /// The time as a duration.
     #[must_use]
     pub const fn duration(self) -> Duration {
         Duration::new(self.integer, self.nanos)
@@ -53,7 +53,7 @@ impl fmt::Display for Seconds {
     }
 }
 
-/// A text that is not a time.
+/// The error for a text that is no time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "invalid time: write seconds with up to nine decimal places, such as 42.342151, or a number with a unit (ns, us, ms, s, m, \
@@ -61,17 +61,17 @@ impl fmt::Display for Seconds {
 )]
 pub struct NoTime;
 
-/// A time, by a recording's clock or from its beginning.
+/// A time, on a recording's clock or from its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// As events are printed.
+    /// On the recording's clock, as events are printed.
     At(Seconds),
-    /// This long after the first event: `+` comes before it.
+    /// From the first event on: written with a leading `+`.
     FromBeginning(Seconds),
 }
 
 impl When {
-    /// The time that was written, from wherever it counts.
+    /// The time as written, without its origin.
     #[must_use]
     pub const fn seconds(self) -> Seconds {
         match self {
@@ -89,7 +89,7 @@ impl fmt::Display for When {
     }
 }
 
-/// Whether a range does, whatever it is of.
+/// Whether a range ends before it begins; `false` if its ends have different origins.
 #[must_use]
 pub fn ends_before_it_begins(range: (Option<When>, Option<When>)) -> bool {
     match range {
@@ -126,7 +126,7 @@ impl FromStr for Seconds {
     }
 }
 
-/// A number as it is written: digits, and digits after the decimal point.
+/// A number as written: digits, and digits after the decimal point.
 struct Decimal<'t> {
     integer: u64,
     fraction: &'t str,
@@ -139,7 +139,7 @@ impl<'t> Decimal<'t> {
         if fraction.len() > MAX_FRACTION || !digits(integer) || !digits(fraction) {
             return None;
         }
-        // .5 is a number, a point alone is none.
+        // `.5` is a number; a point alone is not.
         let integer = if integer.is_empty() && !fraction.is_empty() { "0" } else { integer };
         Some(Self { integer: integer.parse().ok()?, fraction })
     }
@@ -150,7 +150,7 @@ impl<'t> Decimal<'t> {
         Some(Seconds { integer: self.integer, nanos, has_unit: false })
     }
 
-    /// The number of these units. Fractions of a nanosecond are left out.
+    /// The number of these units. Fractions of a nanosecond are dropped.
     fn times(&self, unit_ns: u64) -> Option<Seconds> {
         let nanos = u128::from(self.seconds()?.nanos);
         let integer_ns = u128::from(self.integer).checked_mul(u128::from(unit_ns))?;

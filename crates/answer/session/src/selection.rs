@@ -1,4 +1,5 @@
-//! Leaves of recordings the part that is asked for, and says what is left out: `--from`, `--to`, `--vm`, `--vcpu`.
+//! Applies `--from`, `--to`, `--vm` and `--vcpu`: keeps the requested part of recordings and reports what is left
+//! out.
 
 mod range_coverage;
 
@@ -18,7 +19,7 @@ use crate::opened::Session;
 use crate::seconds::{Seconds, When};
 use crate::{Misuse, say};
 
-/// A part of recordings; all there is, where it is left open.
+/// A part of recordings; an empty selection is everything.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     from: Option<When>,
@@ -31,7 +32,7 @@ impl Session {
     /// Reads only a part of the recordings, with guests on their hosts' clocks.
     ///
     /// # Errors
-    /// As those of [`Session::align`]; when there is no such VM or vCPU, or the range ends before it begins.
+    /// As those of [`Session::align`]; when a VM or vCPU does not exist, or the range ends before it begins.
     pub fn select_on_host_clock(
         &mut self,
         selection: &Selection,
@@ -41,7 +42,7 @@ impl Session {
         self.select(selection)
     }
 
-    /// Reads only a part of the recordings, each by its own clock: a range of times is by their hosts'.
+    /// Reads only a part of the recordings, each on its own clock; a range of time is on the clock of the hosts.
     ///
     /// # Errors
     /// As those of [`Session::select_on_host_clock`].
@@ -56,10 +57,10 @@ impl Session {
         Ok(())
     }
 
-    /// Reads only a part of the recordings, as their clocks are now.
+    /// Reads only a part of the recordings, on their current clocks.
     ///
     /// # Errors
-    /// When there is no such VM or vCPU, or the range ends before it begins.
+    /// When a VM or vCPU does not exist, or the range ends before it begins.
     pub fn select(&mut self, selection: &Selection) -> anyhow::Result<()> {
         self.select_vms(selection)?;
         let range = selection.set_range(self)?;
@@ -67,24 +68,24 @@ impl Session {
         Ok(())
     }
 
-    /// Leaves out VMs and vCPUs that are not selected, and recordings of guests that are not.
+    /// Leaves out VMs and vCPUs that are not selected, and recordings of such guests.
     ///
     /// # Errors
-    /// When there are no such.
+    /// When a VM or vCPU does not exist.
     pub fn select_vms(&mut self, selection: &Selection) -> anyhow::Result<()> {
         let vms = selection.set_vms(self)?;
         self.part.add(vms);
         Ok(())
     }
 
-    /// Leaves out what vCPUs of other VMs of a recording did.
+    /// Leaves out the vCPUs of other VMs in a recording.
     pub fn keep_vms(&mut self, at: usize, vms: &[String]) {
         if let Some(recording) = self.recordings.get_mut(at) {
             exclude_vcpus(recording, |vm| vms.contains(vm), |_| true);
         }
     }
 
-    /// Has blocks of other times skipped in all recordings.
+    /// Skips blocks outside the times in all recordings.
     pub fn keep_times(&mut self, times: TimeRange) {
         self.recordings.iter_mut().for_each(|recording| recording.set_range(times));
     }
@@ -97,19 +98,19 @@ impl Selection {
         Self { from, to, ..Self::default() }
     }
 
-    /// The same of these VMs and vCPUs only; no names: of all.
+    /// The same times, for these VMs and vCPUs only; empty: all.
     #[must_use]
     pub fn of_vms(self, vms: Vec<String>, vcpus: Option<CpuSet>) -> Self {
         Self { vms, vcpus, ..self }
     }
 
-    /// The same times, of all VMs and vCPUs.
+    /// The same times, for all VMs and vCPUs.
     #[must_use]
     pub fn times_alone(&self) -> Self {
         Self::of_times(self.from, self.to)
     }
 
-    /// What is read, where that is not all.
+    /// The selected part in words; `None` if it is everything.
     #[must_use]
     pub fn description(&self) -> Option<String> {
         let range = match (self.from, self.to) {
@@ -139,10 +140,10 @@ impl Selection {
         self.vms.is_empty() && self.vcpus.is_none()
     }
 
-    /// Reads of a session's recordings only the range of time.
+    /// Limits the reading of a session's recordings to the range of time.
     ///
     /// # Errors
-    /// When the range ends before it begins, or nothing lies in it.
+    /// When the range ends before it begins, or no event lies in it.
     pub(crate) fn set_range(&self, session: &mut Session) -> anyhow::Result<SelectionRead> {
         let mut read = SelectionRead::default();
         if self.has_all_times() {
@@ -179,10 +180,10 @@ impl Selection {
         Ok(read)
     }
 
-    /// Leaves out VMs and vCPUs that are not asked for, and recordings of guests that are not.
+    /// Leaves out VMs and vCPUs that are not selected, and recordings of such guests.
     ///
     /// # Errors
-    /// When there are no such.
+    /// When a VM or vCPU does not exist.
     pub(crate) fn set_vms(&self, session: &mut Session) -> anyhow::Result<SelectionRead> {
         if self.has_all_vcpus() {
             return Ok(SelectionRead::default());
@@ -223,10 +224,10 @@ impl Selection {
         Ok(())
     }
 
-    /// The same, for who compares recordings: each has a clock of its own.
+    /// The same selection for a comparison of recordings, each of which has its own clock.
     ///
     /// # Errors
-    /// When a time is by a clock.
+    /// When a time is on a recording's clock, and not from its beginning.
     pub fn for_clocks_of_their_own(self, who: &str) -> anyhow::Result<Self> {
         if [self.from, self.to].into_iter().flatten().any(|time| matches!(time, When::At(_))) {
             bail!(Misuse(format!(
@@ -236,8 +237,8 @@ impl Selection {
         Ok(self)
     }
 
-    /// The range on the clock that recordings share whose guests were brought to it: that of the first
-    /// which is no guest's. `None`: all times.
+    /// The range on the common clock of aligned recordings: that of the first recording that is not a guest's.
+    /// `None`: all times.
     ///
     /// # Errors
     /// When the range ends before it begins.
@@ -271,7 +272,7 @@ impl Selection {
 }
 
 impl Selection {
-    /// A clock of ticks has no seconds, nor any other unit.
+    /// Refuses units of time if the clock counts ticks.
     fn refuse_units_of_ticks(&self, recording: &Recording) -> anyhow::Result<()> {
         let has_unit = |when: When| when.seconds().has_unit;
         if !recording.is_nanoseconds() && [self.from, self.to].into_iter().flatten().any(has_unit) {
@@ -289,13 +290,13 @@ impl Selection {
 pub(crate) struct Vcpus {
     /// Names of all VMs.
     vms: Vec<String>,
-    /// How many are left out.
+    /// Number of vCPUs that are left out.
     left_out: usize,
-    /// How many are not.
+    /// Number of vCPUs that remain.
     remaining: usize,
 }
 
-/// Leaves out of a recording what vCPUs did that are not wanted, by VM and by number.
+/// Leaves out the vCPUs of a recording that are not selected by VM and number.
 pub(crate) fn exclude_vcpus(
     recording: &mut Recording,
     is_wanted: impl Fn(&String) -> bool,

@@ -1,4 +1,4 @@
-//! What VMs of foreign recordings are called: `--name vm-119=web`.
+//! Names for VMs of recordings by other tools: `--name vm-119=web`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -9,12 +9,12 @@ use sources::Recording;
 
 use crate::Misuse;
 
-/// A VM as a recording calls it, and as it is to be called.
+/// A VM's name in the recording, and its new name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VmName {
-    /// As the recording calls it.
+    /// The name in the recording.
     pub vm: String,
-    /// As it is to be called.
+    /// The new name.
     pub name: String,
 }
 
@@ -31,16 +31,16 @@ impl FromStr for VmName {
     }
 }
 
-/// What VMs of the recordings that are opened are called.
+/// The new names of VMs in the recordings to be opened.
 #[derive(Clone, Debug, Default)]
 pub struct VmNames {
     names: Vec<VmName>,
-    /// A name of a VM that no recording has is refused.
+    /// Refuse a name whose VM is in no recording.
     must_exist: bool,
 }
 
 impl VmNames {
-    /// Names for one session: each is of a VM of one of its recordings.
+    /// Names for one session: each VM must exist in one of its recordings.
     #[must_use]
     pub fn of_one_session(names: &[VmName]) -> Self {
         Self { names: names.to_vec(), must_exist: true }
@@ -63,10 +63,10 @@ impl VmNames {
     }
 }
 
-/// Names the VMs of recordings.
+/// Renames the VMs of recordings.
 ///
 /// # Errors
-/// When there is no VM of a name given, or two would have the same.
+/// When a VM does not exist, or two VMs would have the same name.
 pub(crate) fn name_vms(recordings: &mut [Recording], names: &VmNames) -> anyhow::Result<()> {
     if names.names.is_empty() {
         return Ok(());

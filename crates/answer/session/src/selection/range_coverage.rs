@@ -1,11 +1,11 @@
-//! What a range of time leaves of a recording, and leaves out of it.
+//! How much of a recording a range of time covers.
 
 use report::RangeRead;
 use sources::{Recording, TimeRange};
 
 use crate::say;
 
-/// Whether nothing between the first and the last event lies in a range.
+/// Whether a range contains no time from the first to the last event.
 pub(super) fn is_outside((first_ns, last_ns): (u64, u64), times: TimeRange) -> bool {
     last_ns < times.from_ns || first_ns >= times.to_ns
 }
@@ -16,7 +16,7 @@ pub(super) fn outside_note(recording: &Recording, (first_ns, last_ns): (u64, u64
     format!("{path}: no events in this range: the recording covers {first} to {last}")
 }
 
-/// A moment by the recording's clock.
+/// A moment on the recording's clock, as text.
 fn shown(recording: &Recording, ns: u64) -> String {
     if recording.is_nanoseconds() {
         format!("{}.{:09} s", ns / 1_000_000_000, ns % 1_000_000_000)
@@ -25,7 +25,7 @@ fn shown(recording: &Recording, ns: u64) -> String {
     }
 }
 
-/// What a range of time leaves of a recording.
+/// The part of a recording that a range of time covers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RangeCoverage {
     from_ns: u64,
@@ -51,7 +51,7 @@ impl RangeCoverage {
         RangeRead::new(source, is_nanoseconds, (from_ns, to_ns), (before_ns, after_ns))
     }
 
-    /// Says on standard error what is read and what is left out.
+    /// Reports on standard error which part is read and which is left out.
     pub(super) fn report(self, recording: &Recording) {
         let length = |ns| report::time(ns, recording.is_nanoseconds());
         say(&format!(
