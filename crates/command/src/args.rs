@@ -1,4 +1,4 @@
-//! Options of several programs: where results go, and how guests' times are brought to their host's clock.
+//! Options that several programs share: destination of results, and the method of alignment.
 
 use std::path::{Path, PathBuf};
 
@@ -85,7 +85,7 @@ impl ValueEnum for MethodArg {
     }
 }
 
-/// Reads a share: more than nothing, less than all.
+/// Reads a share: above 0, below 1.
 pub fn share(text: &str) -> Result<f64, String> {
     let value = text.parse::<f64>().ok().filter(|value| *value > 0.0 && *value < 1.0);
     value.ok_or_else(|| "expected a number between 0 and 1, such as 0.05".to_owned())

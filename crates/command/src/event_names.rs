@@ -1,4 +1,4 @@
-//! Filters of events that no event of a recording can pass: an error says what may have been meant.
+//! Refuses event filters that match nothing in a recording; the error suggests similar names.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ pub fn no_event(pattern: &str, recordings: &[Recording]) -> anyhow::Error {
     anyhow!("no event matches {pattern}{end} hyperscope info lists those recorded")
 }
 
-/// Refuses a filter that no event of any recording can pass: it must be a typing error.
+/// Refuses a filter that no event of any recording can pass: it is a typing error.
 pub fn check_names(filter: &Filter, recordings: &[Recording]) -> anyhow::Result<()> {
     let formats = || recordings.iter().flat_map(|recording| recording.formats().iter());
     for pattern in &filter.events {

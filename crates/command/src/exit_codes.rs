@@ -1,6 +1,6 @@
-//! Exit codes besides success (0) and failure (1): scripts rely on them.
+//! Exit codes besides success (0) and failure (1). Scripts rely on them.
 
-/// Wrong usage, also of files that can't belong together.
+/// Wrong usage, or files that can't belong together.
 pub const MISUSE: u8 = 2;
 
 /// A condition of `--fail-if` holds.

@@ -1,7 +1,8 @@
-//! What the programs `hyperscope`, `hyperscope-lab` and `hyperscope-fleet` share: options, reading the command line, running
-//! a verb, output, exit codes, manual and completions.
+//! The shared part of the programs `hyperscope`, `hyperscope-lab` and `hyperscope-fleet`: options, reading the command
+//! line, running a verb, output, exit codes, manual and completions.
 //!
-//! A program lists its verbs with [`verbs!`], describes itself as a [`Program`](verbs::Program), and calls [`run::run`].
+//! A program lists its verbs with [`verbs!`], describes itself as a [`Program`](verbs::Program), and calls
+//! [`run::run`].
 
 #![forbid(unsafe_code)]
 #![allow(missing_docs, reason = "only programs of this repository link it")]

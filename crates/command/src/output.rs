@@ -1,7 +1,7 @@
-//! Where results go: standard output or a file, in the format asked for.
+//! Writes results to standard output or a file, in the requested format.
 //!
-//! A file is written next to its place and put there when it is complete. A run that fails, or that is
-//! interrupted, leaves what was there before.
+//! A file is written next to its place and moved there when it is complete. A run that fails or is interrupted
+//! leaves the previous file.
 
 mod replacement;
 
@@ -17,7 +17,7 @@ use self::replacement::Replacement;
 use crate::args::{FormatArg, OutputArgs};
 use session::Misuse;
 
-/// Standard output, or a file that has its contents once [`Output::complete`] was called.
+/// Standard output, or a file that gets its contents at [`Output::complete`].
 #[derive(Debug)]
 #[must_use = "the file appears only once it is complete"]
 pub struct Output(Kind);
@@ -25,17 +25,17 @@ pub struct Output(Kind);
 #[derive(Debug)]
 enum Kind {
     Stdout(io::Stdout),
-    /// A pipe, a device, or what else can't be replaced by a file: written as it is.
+    /// A pipe, a device, or another target that a file can't replace: written in place.
     InPlace(File),
     Replacement(Replacement),
 }
 
-/// The file named, or standard output. Opened before the work, so that hours of it are not lost to
-/// a slip in a path. It is for text: a browser that is given names of threads and files as a page runs what is in
-/// them.
+/// The named file, or standard output. Opened before the work, so that a wrong path does not cost hours. The file
+/// is text, so names that browsers take for pages are refused: a browser would run scripts in names of threads
+/// and files.
 ///
 /// # Errors
-/// When the file can't be created, or is one of the recordings; when it is called like a page.
+/// When the file can't be created, is one of the recordings, or has the name of a page.
 pub fn open<'r>(
     path: Option<&Path>,
     recordings: impl IntoIterator<Item = &'r Recording>,
@@ -49,7 +49,7 @@ pub fn open<'r>(
     open_any(path, recordings)
 }
 
-/// As [`open`], for a verb that writes a page where `is_page` says so.
+/// As [`open`], for a verb that writes a page if `is_page` holds.
 ///
 /// # Errors
 /// As those of [`open`].
@@ -92,14 +92,14 @@ pub fn refuse_closed_output() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether browsers, and servers of files, take it for a page.
+/// Whether browsers and file servers take the file for a page.
 fn is_called_like_a_page(path: &Path) -> bool {
     let kind = path.extension().and_then(|kind| kind.to_str()).unwrap_or_default();
     let pages = ["html", "htm", "xhtml", "xht", "shtml", "mhtml", "mht"];
     pages.iter().any(|page| kind.eq_ignore_ascii_case(page))
 }
 
-/// A new file.
+/// Begins a new file.
 ///
 /// # Errors
 /// When it can't be created, or is one of the recordings.
@@ -116,7 +116,7 @@ pub fn create<'r>(
     let cannot = || format!("cannot create {}", path.display());
     Ok(Output(match replacement::place(path).with_context(cannot)? {
         Some(place) => match Replacement::begin(&place) {
-            // The folder takes no new file, but the one that is there may be written.
+            // The folder refuses new files, but the existing file may be writable.
             Err(error) if place.exists() && is_forbidden(&error) => {
                 Kind::InPlace(File::create(&place).with_context(cannot)?)
             }
@@ -126,7 +126,7 @@ pub fn create<'r>(
     }))
 }
 
-/// As [`create`] for a file that was asked for besides the report, if it was.
+/// As [`create`], for an optional file besides the report.
 ///
 /// # Errors
 /// As those of [`create`].
@@ -137,7 +137,7 @@ pub fn create_extra<'r>(
     path.map(|path| create(path, recordings)).transpose()
 }
 
-/// Writes and completes what [`create_extra`] began; `what` is for the error.
+/// Writes and completes the file that [`create_extra`] began; `what` names it in errors.
 ///
 /// # Errors
 /// When it can't be made or written.
@@ -158,7 +158,7 @@ fn is_forbidden(error: &anyhow::Error) -> bool {
     matches!(kind, Some(PermissionDenied | ReadOnlyFilesystem))
 }
 
-/// Writes a file whose contents are at hand.
+/// Writes a file from bytes in memory.
 ///
 /// # Errors
 /// When it can't be written.
@@ -169,10 +169,10 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 }
 
 impl Output {
-    /// Puts the file in its place; without this call what was there before stays.
+    /// Moves the file to its place; without this call the previous file stays.
     ///
     /// # Errors
-    /// When that fails, or a recording was cut while it was read.
+    /// When that fails, or a recording was truncated while it was read.
     pub fn complete(mut self) -> anyhow::Result<()> {
         sys::check_mapped_files()?;
         self.flush().context("cannot write the output")?;
@@ -215,7 +215,7 @@ impl io::Seek for Output {
     }
 }
 
-/// Writes a report of a part of recordings, which its JSON names.
+/// Writes a report on a part of recordings; the JSON names that part.
 ///
 /// # Errors
 /// As those of [`write`].
@@ -237,7 +237,7 @@ pub fn write_page(page: &str, mut out: Output) -> anyhow::Result<()> {
     out.complete()
 }
 
-/// Writes a report where the arguments say, and completes the output.
+/// Writes a report as the arguments request, and completes the output.
 pub fn write(report: &impl Report, args: &OutputArgs, mut out: Output) -> anyhow::Result<()> {
     sys::check_mapped_files()?;
     let mut text = report.render(format(args));
@@ -278,10 +278,10 @@ impl<W: Write> ShownLines<W> {
         Self { to, line: Vec::new() }
     }
 
-    /// Writes the last line, which has no end.
+    /// Writes the last line, which has no newline.
     ///
     /// # Errors
-    /// What the terminal says.
+    /// The terminal's error.
     pub fn end(mut self) -> io::Result<()> {
         self.show()
     }

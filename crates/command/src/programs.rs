@@ -1,4 +1,4 @@
-//! The programs, and the verbs of each: `hyperscope VERB` becomes the program that has the verb.
+//! The programs and the verbs of each: `hyperscope VERB` becomes the program that has the verb.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -13,11 +13,11 @@ use crate::notice::say;
 /// A program of Hyperscope.
 #[derive(Clone, Copy, Debug)]
 pub struct Installed {
-    /// Its file, and the package that has it.
+    /// Its file name, and the package that contains it.
     pub name: &'static str,
-    /// What builds it, in Hyperscope's repository.
+    /// The command that builds it, in Hyperscope's repository.
     pub build: &'static str,
-    /// Verbs that `hyperscope` starts it for, with what they do.
+    /// Verbs for which `hyperscope` starts it, with a description of each.
     pub verbs: &'static [(&'static str, &'static str)],
 }
 
@@ -28,7 +28,7 @@ pub const HYPERSCOPE: Installed = Installed {
     verbs: &[],
 };
 
-/// Experiments: in virtual machines, and with the exits of running ones.
+/// Experiments in virtual machines, and with the exits of running ones.
 pub const LAB: Installed = Installed {
     name: "hyperscope-lab",
     build: "cargo build --release --package hyperscope-lab",
@@ -43,7 +43,7 @@ pub const LAB: Installed = Installed {
     ],
 };
 
-/// Many recordings: of several hosts, or of a long time.
+/// Works with many recordings: of several hosts, or of a long time.
 pub const FLEET: Installed = Installed {
     name: "hyperscope-fleet",
     build: "cargo build --release --package hyperscope-fleet",
@@ -58,7 +58,7 @@ pub const FLEET: Installed = Installed {
 pub const SQL: Installed = Installed { name: "hyperscope-sql", build: "make sql", verbs: &[] };
 
 impl Installed {
-    /// Where it is: next to this program, in its packages' folders, or on the PATH.
+    /// The program's path: next to this program, in a folder of the packages, or on the PATH.
     ///
     /// # Errors
     /// When it is in none of these places.
@@ -76,21 +76,21 @@ impl Installed {
         self.verbs.iter().any(|(name, _)| *name == verb)
     }
 
-    /// Names of its verbs, for a message.
+    /// Names of its verbs, for messages.
     pub(crate) fn verb_names(&self) -> String {
         let names: Vec<&str> = self.verbs.iter().map(|(name, _)| *name).collect();
         names.join(", ")
     }
 }
 
-/// Executes the program that has the verb of this command line; returns if none of `programs` has it.
+/// Becomes the program that has the verb of this command line; returns if none of these has it.
 ///
 /// # Errors
 /// If the program is missing or cannot be executed.
 pub(crate) fn become_program(programs: &[Installed]) -> anyhow::Result<()> {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let verb = match words.as_slice() {
-        // `hyperscope help VERB` is help of that verb.
+        // `hyperscope help VERB` shows help of that verb.
         [help, verb, ..] if help == "help" => verb.to_str(),
         [verb, ..] => verb.to_str(),
         [] => None,
@@ -99,12 +99,12 @@ pub(crate) fn become_program(programs: &[Installed]) -> anyhow::Result<()> {
     let Some(program) = programs.iter().find(has_verb) else { return Ok(()) };
     let path = program.path()?;
     keep_closed_output();
-    // It ends as that does; signals and standard input are that program's.
+    // The new program inherits signals and standard input, and its exit code is the result.
     let error = Command::new(&path).args(words).exec();
     Err(anyhow!(error).context(format!("cannot run {}", path.display())))
 }
 
-/// Has standard output closed in the next program, too, where it was closed here: Rust's runtime has put /dev/null in its place.
+/// Keeps a closed standard output closed in the next program: Rust's runtime opened /dev/null in its place.
 fn keep_closed_output() {
     if sys::standard_output_was_closed() {
         let flags = rustix::io::FdFlags::CLOEXEC;

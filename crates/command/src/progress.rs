@@ -1,4 +1,4 @@
-//! Progress bars on the terminal for runs that last.
+//! Progress bars on the terminal for long runs.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use session::Session;
 /// The visible bars, one below the other; none without a terminal.
 static SHOWN: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
-/// Shows a bar from now on; whether there is a terminal.
+/// Shows a bar; returns whether there is a terminal.
 pub fn show(bar: &ProgressBar) -> bool {
     if SHOWN.is_hidden() {
         return false;
@@ -23,7 +23,7 @@ pub fn aside(write: impl FnOnce()) {
     SHOWN.suspend(write);
 }
 
-/// A bar over a number of bytes; nothing is drawn in the first second, nor without a terminal.
+/// A bar that counts bytes; hidden in the first second, and without a terminal.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
@@ -36,7 +36,7 @@ const QUIET: Duration = Duration::from_secs(1);
 impl Progress {
     /// A bar up to `bytes`.
     pub fn new(bytes: u64) -> Self {
-        // Drawn to standard error, only if that is a terminal.
+        // Drawn to standard error, and only if it is a terminal.
         let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::hidden());
         let template =
             "{bar:30} {percent:>3}%  {bytes} of {total_bytes}  {bytes_per_sec}, {eta} left";
@@ -46,7 +46,7 @@ impl Progress {
         Self { bar, start: std::time::Instant::now() }
     }
 
-    /// This number of bytes more is done.
+    /// Advances by this number of bytes.
     pub fn advance(&self, bytes: u64) {
         self.bar.inc(bytes);
         if self.bar.is_hidden() && self.start.elapsed() > QUIET {
@@ -54,7 +54,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }

@@ -1,13 +1,13 @@
-//! A program's run: reads the command line, runs a verb, turns its end into an exit code.
+//! Runs a program: reads the command line, runs a verb, returns an exit code.
 //!
 //! | code | meaning |
 //! |---|---|
-//! | 0 | done; losses are in the result. A reader that leaves the pipe has seen enough, as after `head` |
-//! | 1 | failed: nothing readable, a device full, a file cut while it was read |
+//! | 0 | done; losses are in the result. Also if the reader closes the pipe, as `head` does |
+//! | 1 | failed: nothing readable, a full device, a file truncated during reading |
 //! | 2 | wrong arguments, or recordings that can't belong together |
 //! | 3 | a condition of `--fail-if` held |
 //!
-//! `lab exec` and `record -- CMD` end with the code of the command that ran.
+//! `lab exec` and `record -- CMD` return the code of the command that ran.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -27,7 +27,7 @@ pub fn run<P: Program>() -> ExitCode {
         report::<P>(&error);
         return ExitCode::FAILURE;
     }
-    // Wrong arguments end in clap with exit code 2.
+    // clap ends the process with code 2 at wrong arguments.
     let verb = verbs::read::<P>();
     if let Memory::Limits(limits) = verb.args().memory() {
         limits.apply();
@@ -53,7 +53,7 @@ pub fn run<P: Program>() -> ExitCode {
 fn fail_if_cut<P: Program>(done: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
     match (sys::check_mapped_files(), done) {
         (Err(cut), Ok(_)) => Err(cut.into()),
-        // Said already.
+        // The error is already the truncation.
         (Err(_), Err(error)) if error.is::<sys::CutShort>() => Err(error),
         (Err(cut), Err(error)) if !is_broken_pipe::<P>(&error) => Err(error.context(cut)),
         (_, done) => done,
@@ -68,8 +68,8 @@ fn report<P: Program>(error: &anyhow::Error) {
     let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());
 }
 
-/// Whether the reader closed the pipe, as `head` does when it has enough. A guest's channel that
-/// breaks is an error: the result is incomplete.
+/// Whether the reader closed the pipe, as `head` does. A broken channel to a guest is an error: the
+/// result is incomplete.
 #[must_use]
 pub fn is_broken_pipe<P: Program>(error: &anyhow::Error) -> bool {
     let is_of_pipe = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;

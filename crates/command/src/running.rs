@@ -1,4 +1,4 @@
-//! A child process with a deadline, whose output is kept.
+//! A child process with a deadline and captured output.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -23,10 +23,10 @@ const LOOK: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub struct Running {
     child: Child,
-    /// A file, so that a program which says much, or whose reader was killed, goes on.
+    /// A file, so that the program continues even if it prints a lot or this process is killed.
     stderr: File,
     deadline: Deadline,
-    /// From the interrupt until it is killed.
+    /// Time from the interrupt until it is killed.
     grace: Duration,
     interrupted: Option<Instant>,
     is_late: bool,
@@ -47,14 +47,14 @@ impl Running {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(stderr.try_clone()?)
-            // Signals from the terminal go to this program, which stops the child in order.
+            // Signals from the terminal reach only this program, which stops the child in order.
             .process_group(0)
             .spawn()?;
         let deadline = Deadline::after(at_most);
         Ok(Self { child, stderr, deadline, grace, interrupted: None, is_late: false, status: None })
     }
 
-    /// The exit status, if it ended. Interrupts it at its deadline, and kills it after the grace
+    /// The exit status if it ended. Interrupts it at its deadline, and kills it after the grace
     /// period.
     pub fn look(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.status.is_none() {
@@ -74,16 +74,17 @@ impl Running {
         Ok(None)
     }
 
-    /// Interrupts it, once.
+    /// Interrupts it, unless it was interrupted before.
     pub fn interrupt(&mut self) {
         if self.status.is_none() && self.interrupted.is_none() {
-            // It is not waited for yet: the number is its own. Where this fails, its grace ends it.
+            // The child has not been waited for, so the id is still its own. If this fails, the
+            // grace period ends the child.
             let _ = kill_process(Pid::from_child(&self.child), Signal::INT);
             self.interrupted = Some(Instant::now());
         }
     }
 
-    /// Interrupts it, and waits for that.
+    /// Interrupts it, and waits until it ends.
     pub fn end(&mut self) -> io::Result<ExitStatus> {
         self.interrupt();
         loop {
@@ -104,7 +105,7 @@ impl Running {
         self.interrupted.is_some()
     }
 
-    /// Whether it exceeded its time.
+    /// Whether it exceeded its time limit.
     pub fn is_late(&self) -> bool {
         self.is_late
     }

@@ -14,7 +14,7 @@ pub fn stop_at_signals(over: Sender<()>) -> anyhow::Result<()> {
     thread::spawn(move || {
         Confined::WORKER.enter();
         for _ in signals.forever() {
-            // A request after the end has no receiver.
+            // After the end, a request has no receiver.
             let _ = over.send(());
         }
     });

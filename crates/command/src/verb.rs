@@ -10,14 +10,14 @@ use crate::args::part::{PartArgs, RangeArgs};
 /// The arguments of a verb. No method has a default: a verb must declare its memory limit and its
 /// time range, and must be in a group of [`crate::verbs`].
 pub trait VerbArgs {
-    /// What bounds its memory.
+    /// The limit of its memory.
     fn memory(&self) -> Memory;
-    /// The time that it reads of recordings.
+    /// The range of time that it reads from recordings.
     fn range(&self) -> Range;
-    /// Does it.
+    /// Runs the verb.
     ///
     /// # Errors
-    /// [`Conflict`] where the arguments make no sense together; another error where it failed.
+    /// [`Conflict`] if the arguments conflict; another error if the verb fails.
     fn run(&self) -> anyhow::Result<ExitCode>;
 }
 
@@ -35,7 +35,7 @@ impl<V: VerbArgs> VerbArgs for Box<V> {
     }
 }
 
-/// What bounds a verb's memory.
+/// The limit of a verb's memory.
 #[derive(Clone, Copy, Debug)]
 pub enum Memory {
     /// `--max-memory` and `--max-spool`, because it reads untrusted files.
@@ -44,17 +44,17 @@ pub enum Memory {
     Unbounded,
 }
 
-/// The time that a verb reads of recordings.
+/// The range of time that a verb reads from recordings.
 #[derive(Clone, Copy, Debug)]
 pub enum Range {
-    /// Between two times, if they are given.
+    /// Between two times, if given.
     Within {
         /// `--from`.
         from: Option<When>,
         /// `--to`.
         to: Option<When>,
     },
-    /// All of it, or it reads none.
+    /// All of it; also of a verb that reads no recordings.
     Whole,
 }
 

@@ -1,4 +1,4 @@
-//! A program's verbs: how they are listed, and how a command line becomes a verb with its arguments.
+//! A program's verbs: their list in the help, and how a command line becomes a verb with its arguments.
 
 use std::error::Error;
 use std::fmt::Debug;
@@ -17,12 +17,12 @@ mod groups;
 pub mod man;
 mod misspelt;
 
-/// Titles of groups, each with its verbs as the code calls them.
+/// Titles of groups, each with its verbs under their names in the code.
 pub type Groups = &'static [(&'static str, &'static [&'static str])];
 
 /// The verbs of a program, as [`verbs!`](crate::verbs!) defines them.
 pub trait Verbs: Subcommand + Debug {
-    /// The groups of the help.
+    /// The groups in the help.
     const GROUPS: Groups;
 
     /// Its name on the command line.
@@ -34,31 +34,30 @@ pub trait Verbs: Subcommand + Debug {
 
 /// A program.
 pub trait Program: Verbs {
-    /// Its file, and the verbs that `hyperscope` starts it for.
+    /// Its file, and the verbs for which `hyperscope` starts it.
     const INSTALLED: Installed;
 
-    /// Programs that it becomes for the verbs that they have.
+    /// Programs that it becomes to run their verbs.
     const BECOMES: &'static [Installed] = &[];
 
-    /// Its description and examples.
+    /// Adds its description and examples.
     fn described(command: Command) -> Command;
 
-    /// Whether the message of an error has several lines, as one that shows a machine's console.
+    /// Whether the message of an error has several lines, such as one with a machine's console.
     fn has_lines(_: &(dyn Error + 'static)) -> bool {
         false
     }
 
-    /// Whether a pipe that an error is about is a channel to a guest, and not the reader of this program's output.
+    /// Whether an error concerns the pipe of a channel to a guest, and not this program's output.
     fn is_of_channel(_: &(dyn Error + 'static)) -> bool {
         false
     }
 }
 
-/// Defines `Verb` and the groups of the help: a verb is in the group that it stands below.
+/// Defines `Verb` and the groups of the help: each verb belongs to the group above it.
 #[macro_export]
 macro_rules! verbs {
     ($($title:literal { $($(#[$about:meta])* $name:ident($args:ty),)+ })+) => {
-        /// What to do.
         #[derive(Debug, clap::Subcommand)]
         pub(crate) enum Verb {
             $($($(#[$about])* $name($args),)+)+
@@ -82,7 +81,7 @@ macro_rules! verbs {
     };
 }
 
-/// The definition of a program's command line. Verbs show in their usage how users call them: as those of `hyperscope`.
+/// The definition of a program's command line. The usage of a verb names `hyperscope`, as users call it.
 pub fn command<P: Program>() -> Command {
     let name = P::INSTALLED.name;
     let command = Command::new(name).version(env!("CARGO_PKG_VERSION")).bin_name(HYPERSCOPE.name);
@@ -90,11 +89,11 @@ pub fn command<P: Program>() -> Command {
     let command = command.subcommand_required(true).arg_required_else_help(true);
     let others = P::BECOMES.iter().flat_map(|program| program.verbs);
     let others = others.map(|(name, about)| Command::new(*name).about(*about));
-    // Its description comes after the verbs, which have one of their own.
+    // The description comes after the verbs, because each of them has a description too.
     P::described(P::augment_subcommands(command).subcommands(others)).mut_subcommands(named::<P>)
 }
 
-/// A verb with the name of its manual page, and with what it does.
+/// A verb with the name of its manual page and its description.
 fn named<P: Program>(verb: Command) -> Command {
     let about = P::INSTALLED.verbs.iter().find(|(name, _)| *name == verb.get_name());
     let page = format!("{}-{}", HYPERSCOPE.name, verb.get_name());
@@ -119,8 +118,7 @@ pub(crate) fn read<P: Program>() -> P {
     verb
 }
 
-/// Prints help, or what is wrong with the command line, and ends the process; with code 1 where help can't
-/// be written.
+/// Prints help, or the error of the command line, and ends the process; with code 1 if help can't be written.
 fn end(error: &clap::Error) -> ! {
     let printed = error.print().and_then(|()| io::stdout().flush());
     let code = match printed {
@@ -146,7 +144,7 @@ pub(crate) fn refuse<P: Program>(verb: &P, what: &str) -> ! {
     of_verb.unwrap_or(&mut self::command::<P>()).error(ErrorKind::ArgumentConflict, what).exit()
 }
 
-/// The command; a time that begins with a minus is an invalid time, not an option.
+/// The command with a rule for times that begin with a minus: they are invalid times, not options.
 fn with_negative_times(command: Command) -> Command {
     let is_time = |arg: &clap::Arg| {
         arg.get_value_names().is_some_and(|names| names.iter().any(|name| name == "TIME"))

@@ -1,4 +1,4 @@
-//! How much memory and temporary space verbs that read recordings may take.
+//! Limits on memory and temporary space for verbs that read recordings.
 
 use std::str::FromStr;
 
@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::size::size;
 
-/// Limits on what reading files may use, whatever they contain.
+/// Limits that hold for any file content.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct MemoryArgs {
     /// Fail rather than use more memory than this; K, M and G are KiB, MiB and GiB
@@ -19,7 +19,7 @@ pub struct MemoryArgs {
 }
 
 impl MemoryArgs {
-    /// Bounds this process.
+    /// Applies the limits to this process.
     pub fn apply(self) {
         timeline::rounds::fit_into_memory(self.max_memory.0);
         sys::bound_spool(self.max_spool);
@@ -32,7 +32,7 @@ impl MemoryArgs {
 pub struct Bytes(pub u64);
 
 impl Bytes {
-    /// One of `parts` equal parts.
+    /// The size of each of `parts` equal parts.
     pub fn part(self, parts: u64) -> usize {
         usize::try_from(self.0 / parts.max(1)).unwrap_or(usize::MAX)
     }

@@ -1,4 +1,4 @@
-//! A file that takes another's place when it is complete.
+//! A file that replaces another one when it is complete.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use rustix::fs::{Access, FlockOperation, Mode, OFlags};
 
-/// Follows as many symbolic links as the kernel does.
+/// The kernel follows as many symbolic links.
 const MAX_LINKS: usize = 40;
-/// What names of files that are not complete end in.
+/// Suffix of the names of incomplete files.
 const ENDING: &str = ".hyperscope.tmp";
-/// Most bytes of a file's name.
+/// Max bytes of a file's name.
 const MAX_NAME_BYTES: usize = 255;
 
-/// A file that is not complete yet, next to the one that it is to replace.
+/// An incomplete file, next to the file that it will replace.
 #[derive(Debug)]
 pub(super) struct Replacement {
     file: File,
@@ -24,11 +24,11 @@ pub(super) struct Replacement {
     is_complete: bool,
 }
 
-/// Where a path leads, all links followed; none where only the file itself can be written: a device, a
-/// pipe, a descriptor of this process (`/dev/stdout`), which others write to as well.
+/// The target of a path, with all links followed. `None` if only the file itself can be written: a
+/// device, a pipe, or a descriptor of this process (`/dev/stdout`), to which others write as well.
 ///
 /// # Errors
-/// When the path leads nowhere.
+/// When the path has no target.
 pub(super) fn place(path: &Path) -> io::Result<Option<PathBuf>> {
     if fs::metadata(path).is_ok_and(|file| !file.is_file()) {
         return Ok(None);
@@ -53,10 +53,10 @@ pub(super) fn place(path: &Path) -> io::Result<Option<PathBuf>> {
 }
 
 impl Replacement {
-    /// Begins a file for `place`, with the permissions and the owner of the one that is there.
+    /// Begins a file for `place`, with permissions and owner of the existing file.
     ///
     /// # Errors
-    /// When it can't be made, the file that is there must not be written, or another run is at it.
+    /// When it can't be made, the existing file is not writable, or another run writes it.
     pub(super) fn begin(place: &Path) -> anyhow::Result<Self> {
         let old = fs::metadata(place).ok();
         if old.is_some() {
@@ -68,7 +68,7 @@ impl Replacement {
         if let Some(old) = old {
             let new = replacement.file.metadata()?;
             if (old.uid(), old.gid()) != (new.uid(), new.gid()) {
-                // Only root may give files away; who can't becomes their owner.
+                // Only root may give files away; other users own the new file.
                 let _ =
                     std::os::unix::fs::fchown(&replacement.file, Some(old.uid()), Some(old.gid()));
             }
@@ -82,12 +82,12 @@ impl Replacement {
         &mut self.file
     }
 
-    /// Puts the file in its place.
+    /// Moves the file to its place.
     ///
     /// # Errors
     /// When that fails.
     pub(super) fn complete(mut self) -> anyhow::Result<()> {
-        // Also where it can't be renamed: it may be the work of hours.
+        // The file stays even if the rename fails: it may be the work of hours.
         self.is_complete = true;
         let (from, to) = (&self.unfinished, &self.place);
         fs::rename(from, to).with_context(|| {
@@ -103,13 +103,13 @@ impl Replacement {
 impl Drop for Replacement {
     fn drop(&mut self) {
         if !self.is_complete {
-            // What can't be removed is replaced by the next run.
+            // The next run replaces a file that can't be removed.
             let _ = fs::remove_file(&self.unfinished);
         }
     }
 }
 
-/// `.NAME.hyperscope.tmp` in the same folder: files are renamed within a file system only.
+/// `.NAME.hyperscope.tmp` in the same folder: a rename works only within a file system.
 fn unfinished(place: &Path) -> PathBuf {
     let name = place.file_name().unwrap_or_default();
     let mut hidden = std::ffi::OsString::from(".");
@@ -123,8 +123,8 @@ fn unfinished(place: &Path) -> PathBuf {
     place.with_file_name(hidden)
 }
 
-/// Makes the unfinished file, or takes over one that a run left that was killed. The lock shows such a
-/// file from that of a run that goes on.
+/// Creates the unfinished file, or takes over that of a killed run. The lock distinguishes such a file
+/// from that of a live run.
 fn lock(path: &Path) -> anyhow::Result<File> {
     for _ in 0..MAX_LINKS {
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
@@ -145,11 +145,11 @@ fn lock(path: &Path) -> anyhow::Result<File> {
             );
         }
         let locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
-        // File systems without locks: two runs at once are the user's to avoid.
+        // Some file systems have no locks: there, users must avoid two runs at once.
         if locked == Err(rustix::io::Errno::WOULDBLOCK) {
             bail!("another run is writing this file, through {}", path.display());
         }
-        // Whoever held the lock before may have renamed or removed the file meanwhile.
+        // The previous holder of the lock may have renamed or removed the file meanwhile.
         let is_there = fs::metadata(path).is_ok_and(|there| there.ino() == metadata.ino());
         if is_there {
             file.set_len(0)?;

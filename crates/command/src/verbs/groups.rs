@@ -4,13 +4,13 @@ use clap::Command;
 
 use super::Program;
 
-/// The command that clap adds when it parses, at the end of the list.
+/// The command that clap adds at the end of the list when it parses.
 const HELP: &str = "help";
 
-/// Columns of the names of rarely used commands.
+/// Columns for the names of rarely used commands.
 const WIDTH: usize = 78;
 
-/// The command with its subcommands listed by group; those of the last group by name alone.
+/// The command with its subcommands listed by group; the last group lists only names.
 pub(super) fn grouped<P: Program>(command: Command) -> Command {
     let template = format!(
         "{{about}}\n\n{{usage-heading}} {{usage}}\n{}\nOptions:\n{{options}}{{after-help}}",
@@ -41,7 +41,7 @@ fn list<P: Program>(command: &Command) -> String {
     list + &format!("\n  {HELP:width$}  Print this message or the help of a command\n")
 }
 
-/// Names by the alphabet, in lines of at most [`WIDTH`] columns.
+/// Names in alphabetical order, in lines of at most [`WIDTH`] columns.
 fn wrapped<'n>(names: impl Iterator<Item = &'n str>) -> String {
     let mut names: Vec<String> = names.map(str::to_lowercase).collect();
     names.sort_unstable();

@@ -15,7 +15,7 @@ use crate::output;
 use crate::programs::{HYPERSCOPE, Installed};
 use crate::verb::{Memory, Range, VerbArgs};
 
-/// Where pages are made.
+/// The folder in which pages are made.
 const UNFINISHED: &str = ".hyperscope-man.tmp";
 
 /// Arguments of `man`.
@@ -56,7 +56,7 @@ fn run<P: Program>(args: &ManArgs<P>) -> anyhow::Result<()> {
     };
     let cannot = || format!("cannot write manual pages to {}", folder.display());
     fs::create_dir_all(folder).with_context(cannot)?;
-    // Made in a folder of their own first, then each put in its place.
+    // Pages are made in a separate folder first, then moved to their places.
     let made = folder.join(UNFINISHED);
     match fs::remove_dir_all(&made) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -74,7 +74,7 @@ fn run<P: Program>(args: &ManArgs<P>) -> anyhow::Result<()> {
     P::BECOMES.iter().try_for_each(|program| write_pages_of(program, folder))
 }
 
-/// Makes pages of the program's own verbs, and the first page where users call the program by name.
+/// Makes pages of the program's verbs, and the main page if users call the program by name.
 fn generate<P: Program>(mut command: clap::Command, folder: &Path) -> io::Result<()> {
     command.build();
     let is_called = P::INSTALLED.name == HYPERSCOPE.name;
@@ -91,7 +91,7 @@ fn generate<P: Program>(mut command: clap::Command, folder: &Path) -> io::Result
     Ok(())
 }
 
-/// Has another program write the pages of its verbs; one that is not installed has none.
+/// Makes another program write the pages of its verbs; a program that is not installed is skipped.
 fn write_pages_of(program: &Installed, folder: &Path) -> anyhow::Result<()> {
     let path = match program.path() {
         Ok(path) => path,

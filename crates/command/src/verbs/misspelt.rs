@@ -1,4 +1,4 @@
-//! Command lines that are not understood: what may have been meant.
+//! Advice for command lines that clap does not understand.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::{Program, command};
 
-/// Verbs with free-form arguments: what looks like an option may be text.
+/// Verbs with free-form arguments: text may look like an option.
 const TAKE_TEXT: [&str; 3] = ["mark", "sql", "record"];
 
-/// The error, with advice that fits.
+/// The error, with fitting advice.
 pub(super) fn explained<P: Program>(mut error: Error) -> Error {
     let word = match error.get(ContextKind::InvalidSubcommand) {
         Some(ContextValue::String(word)) => Some(word.clone()),
@@ -20,7 +20,7 @@ pub(super) fn explained<P: Program>(mut error: Error) -> Error {
         (ErrorKind::InvalidSubcommand, Some(word)) => instead_of::<P>(&word).unwrap_or(error),
         (ErrorKind::UnknownArgument, _) => {
             if !takes_text() {
-                // It would be a value of nothing.
+                // clap would suggest to pass the option as a value after `--`, but these verbs take no text.
                 let _ = error.remove(ContextKind::Suggested);
             }
             error
@@ -29,7 +29,7 @@ pub(super) fn explained<P: Program>(mut error: Error) -> Error {
     }
 }
 
-/// What to write instead of a first word that is not a verb.
+/// The suggestion for a first word that is not a verb.
 fn instead_of<P: Program>(word: &str) -> Option<Error> {
     let text = match word {
         "version" => format!("{} --version prints the version", P::INSTALLED.name),
