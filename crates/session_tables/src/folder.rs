@@ -1,4 +1,4 @@
-//! A folder of tables, which are there when all are complete.
+//! A folder of tables, which appear once all are complete.
 
 use std::fs;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use command::output::{self, Output};
 use fleet::lake::{Files, Ids, Table};
 
-/// Files next to their places, put there when all are complete: the session's own last.
+/// Files next to their places, moved there once all are complete: the table of the session last.
 #[derive(Debug)]
 pub struct TableFolder<'a> {
     folder: PathBuf,
@@ -16,15 +16,15 @@ pub struct TableFolder<'a> {
 }
 
 impl<'a> TableFolder<'a> {
-    /// A folder that is there; none of `sources` is written over.
+    /// Uses an existing folder; refuses to overwrite `sources`.
     pub fn new(folder: &Path, sources: &'a [PathBuf]) -> Self {
         Self { folder: folder.to_owned(), sources, done: Vec::new() }
     }
 
-    /// Puts all tables in their places.
+    /// Moves all tables to their places.
     ///
     /// # Errors
-    /// When one can't be.
+    /// When a table can't be moved.
     pub fn complete(self) -> anyhow::Result<()> {
         self.done.into_iter().try_for_each(Output::complete)
     }
@@ -45,7 +45,7 @@ impl Files for TableFolder<'_> {
     }
 }
 
-/// Refuses to write where a recording is that is to be read.
+/// Refuses to overwrite a recording that is an input.
 ///
 /// # Errors
 /// When the path is one of `sources`.

@@ -39,24 +39,24 @@ pub struct SessionTables {
     /// Bytes of the files that were opened.
     source: SourceHash,
     source_uri: String,
-    /// The options that change rows.
+    /// The options that change rows, as text.
     part: String,
     range_ns: Option<(u64, u64)>,
-    /// When the host's first event happened, by its trace clock.
+    /// The time of the host's first event, on its trace clock.
     first_ns: u64,
-    /// By recording, the process of vCPU threads where the recorder knew it.
+    /// By recording, the process of each vCPU thread, if the recorder reported it.
     processes: Vec<HashMap<u32, u32>>,
-    /// Hashes in place of names.
+    /// Replaces names with hashes.
     pseudonyms: Option<Arc<Pseudonyms>>,
     /// The ids of its rows, if they were determined before a selection.
     named: Option<Ids>,
 }
 
 impl SessionTables {
-    /// Opens recordings, and brings guests to their host's clock.
+    /// Opens recordings, and aligns guests to their host's clock.
     ///
     /// # Errors
-    /// When they can't be read, or are of several hosts.
+    /// When they can't be read, or come from several hosts.
     pub fn open(
         paths: &[PathBuf],
         names: &VmNames,
@@ -91,22 +91,22 @@ impl SessionTables {
         })
     }
 
-    /// The same, with hashes in place of names.
+    /// The same, with hashes instead of names.
     pub fn with_pseudonyms(self, pseudonyms: Option<Arc<Pseudonyms>>) -> Self {
         Self { pseudonyms, ..self }
     }
 
-    /// Whether nothing says when it was recorded.
+    /// Whether the start of the recording in Unix time is unknown.
     pub fn clock_is_unknown(&self, args: &TableArgs) -> bool {
         self.origin(args).clock.offset_ns.is_none()
     }
 
-    /// Places of the recordings that could not be read.
+    /// Number of places in the recordings that could not be read.
     fn damaged_places(&self) -> usize {
         self.session.recordings().iter().map(|recording| recording.damage().len()).sum()
     }
 
-    /// Says what the recordings lost.
+    /// Prints the losses of the recordings.
     pub fn say_losses(&self) {
         self.session.say_losses();
     }
@@ -138,10 +138,10 @@ impl SessionTables {
 }
 
 impl SessionTables {
-    /// Names the session and its rows, as [`convert`] will.
+    /// Determines the ids of the session and its rows, as [`convert`] does.
     ///
     /// # Errors
-    /// When no event is called so.
+    /// When no event has such a name.
     pub fn identify(&self, args: &TableArgs, events: &[String]) -> anyhow::Result<Ids> {
         let filter = self.filter(events)?;
         let origin = self.origin(args);
@@ -162,7 +162,7 @@ impl SessionTables {
         Ok(filter)
     }
 
-    /// What is to be written: all of these tables.
+    /// The question for these tables.
     fn question<'q>(
         &'q self,
         origin: &'q Origin,
@@ -175,7 +175,7 @@ impl SessionTables {
     }
 }
 
-/// Tables have nanoseconds.
+/// Refuses recordings whose clock counts ticks: tables hold nanoseconds.
 fn refuse_ticks(session: &Session) -> anyhow::Result<()> {
     match session.recordings().iter().find(|recording| !recording.is_nanoseconds()) {
         None => Ok(()),
@@ -196,11 +196,10 @@ fn refuse_several_hosts(machines: &[Machine]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes tables of them: `only` this one, or all that `args` ask for. `events`: patterns of those that the table of
-/// events is to have.
+/// Writes tables: `only` this one, or all that `args` request. `events`: patterns for the table of events.
 ///
 /// # Errors
-/// When a table can't be written, or no event is called so.
+/// When a table can't be written, or no event matches a pattern.
 pub fn convert<F: Files>(
     tables: &SessionTables,
     args: &TableArgs,

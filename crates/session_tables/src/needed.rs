@@ -1,4 +1,4 @@
-//! Tables of which a query needs a part: what it doesn't need is left out before anything is read for it.
+//! Writes the part of a table that a query needs: the rest is left out before the recordings are read.
 
 use anyhow::Context;
 use fleet::lake::{Files, NeededEvents, Written, write_needed_events};
@@ -9,11 +9,11 @@ use crate::args::{NeededArgs, TableArgs};
 use command::progress::reading;
 
 impl SessionTables {
-    /// Leaves out what vCPUs of other VMs did; no names: nothing. Rows of these VMs stay what they are, with their names: those
-    /// of tables that know of a vCPU by what its own thread did.
+    /// Leaves out other VMs' vCPUs; an empty list leaves out nothing. Rows of the selected VMs do not change: their
+    /// tables use only the vCPU's own thread.
     ///
     /// # Errors
-    /// When no event is called so.
+    /// When no event has such a name.
     pub fn leave_out_other_vms(
         &mut self,
         args: &TableArgs,
@@ -32,10 +32,10 @@ impl SessionTables {
         Ok(())
     }
 
-    /// Has blocks of other times than those needed skipped.
+    /// Skips blocks outside the needed times.
     fn leave_out_other_times(&mut self, needed: &NeededEvents) {
-        // One range is read of a recording: that which was asked for is no longer than this, most often. Where stamps may be
-        // wrong, any block may have a row of this time.
+        // A recording is read in one range, and the user's range is mostly the shorter one. If time stamps may be
+        // wrong, any block may contain a row of this time.
         if needed.comm || self.range_ns.is_some() || self.damaged_places() > 0 {
             return;
         }
@@ -47,7 +47,7 @@ impl SessionTables {
     }
 }
 
-/// Writes the part of the table of events that a query needs, and reads no more of the recordings than that takes.
+/// Writes the part of the table of events that a query needs, and reads only as much of the recordings as that takes.
 ///
 /// # Errors
 /// When it can't be written.
@@ -57,12 +57,12 @@ pub fn convert_needed_events<F: Files>(
     needed: &NeededArgs,
     files: &mut F,
 ) -> anyhow::Result<Written> {
-    // As of the whole table: named before anything is left out.
+    // Ids are those of the complete table, so they are determined before anything is left out.
     let ids = tables.identify(args, &[])?;
     let origin = tables.origin(args);
     let ns = |unix_ns: i64| origin.clock.trace_ns(unix_ns);
     let from_ns = needed.needed_from.map(ns);
-    // Where no stamp is as late as the end, all are before it; where none is as late as the beginning, none is wanted.
+    // If no stamp reaches the end of the range, all are before it; if none reaches its beginning, no row is needed.
     let to_ns = if from_ns == Some(None) { Some(0) } else { needed.needed_to.and_then(ns) };
     let needed = NeededEvents {
         ids,
