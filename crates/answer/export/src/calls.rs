@@ -6,10 +6,10 @@ use rustc_hash::FxHashMap;
 use crate::walk::Walk;
 use crate::{Role, Scene, Slice, TimelineWriter, Track};
 
-/// What a thread's calls are known by: its recording, its id and, if it idles, the CPU.
+/// The key of a thread with calls: its recording, its id and, for an idle task, the CPU.
 pub(crate) type CallThread = (usize, u32, Option<u16>);
 
-/// Stacks add nothing here to the calls.
+/// The export needs no stacks.
 const NO_STACKS: CallQuestion = CallQuestion { patterns: Vec::new(), most_stacks: 0 };
 
 impl Scene {
@@ -26,7 +26,7 @@ impl Scene {
             let mut threads = Threads::default();
             calls(source, &NO_STACKS, &mut threads, progress);
             let mut threads: Vec<_> = threads.0.into_iter().collect();
-            // Those with most calls first.
+            // Threads with most calls first.
             threads.sort_unstable_by_key(|&(thread, count)| (u64::MAX - count, thread));
             let Some(group) = (!threads.is_empty()).then(|| self.call_group(recording)) else {
                 continue;
@@ -47,7 +47,7 @@ impl Scene {
     }
 }
 
-/// Threads with calls, and how many.
+/// Threads with calls, and the number of their calls.
 #[derive(Default)]
 struct Threads(FxHashMap<(u32, Option<u16>), u64>);
 
@@ -71,7 +71,6 @@ pub(crate) fn write_calls<W: TimelineWriter>(
     }
 }
 
-/// Makes slices of calls.
 struct Slices<'w, 'q, W> {
     walk: &'w mut Walk<'q, W>,
     recording: usize,

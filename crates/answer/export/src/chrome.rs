@@ -1,8 +1,9 @@
-//! Chrome's trace events as JSON, written as they come: for `chrome://tracing`, catapult and every
-//! other viewer of that format.
+//! Chrome's trace events as JSON, written as a stream, for `chrome://tracing`, catapult and other
+//! viewers of that format.
 //!
-//! The format wants processes and threads with numbers: groups are processes here, numbered from 1,
-//! tracks their threads. Times are in microseconds, with three digits after the decimal point.
+//! The format requires numbered processes and threads: groups become processes, numbered from 1,
+//! and tracks become their threads. Times are in microseconds, with three digits after the decimal
+//! point.
 
 use std::io::{self, Write};
 
@@ -66,8 +67,8 @@ impl<W: Write + Send> ChromeWriter<W> {
     }
 }
 
-/// By track, its process and its thread: a task's or thread's own number, else a running one from 1
-/// on, since viewers take thread 0 for none.
+/// By track, its process and its thread: the id of a task or thread, otherwise a number counted
+/// from 1, because viewers ignore thread 0.
 fn places(scene: &Scene) -> Vec<(usize, u32)> {
     let mut numbers = vec![0; scene.groups.len()];
     let place = |track: &Track| {
@@ -123,7 +124,7 @@ impl<W: Write + Send> TimelineWriter for ChromeWriter<W> {
         self.args(instant.args)
     }
 
-    /// Each end binds to the slice that is there at its time.
+    /// Each end binds to the slice that covers its time.
     fn flow(&mut self, flow: &Flow<'_>) -> io::Result<()> {
         let last = flow.ends.len().saturating_sub(1);
         for (at, &(track, stamp_ns)) in flow.ends.iter().enumerate() {
@@ -141,7 +142,7 @@ impl<W: Write + Send> TimelineWriter for ChromeWriter<W> {
     }
 
     fn exit_rate(&mut self, track: usize, stamp_ns: u64, exits: u64) -> io::Result<()> {
-        // Counters belong to processes: the vCPU's name tells them apart.
+        // Counters belong to processes, so the name of the vCPU distinguishes them.
         let name = format!("{} exits/s", self.names.get(track).map_or("", String::as_str));
         self.open("C", track, &name)?;
         self.stamp("ts", stamp_ns)?;

@@ -1,6 +1,6 @@
-//! How many exits a second a vCPU takes, over time.
+//! Exits per second of a vCPU, over time.
 
-/// Exits are counted over so long.
+/// The interval over which exits are counted.
 const STEP_NS: u64 = 10_000_000;
 const STEPS_A_SECOND: u64 = 1_000_000_000 / STEP_NS;
 
@@ -13,9 +13,10 @@ pub(crate) struct ExitRate {
 }
 
 impl ExitRate {
-    /// An exit, or more of the same one; `emit` gets the times from which on a rate holds.
+    /// Counts an exit; repeated calls for the same exit count once. `emit` gets each time from
+    /// which a rate applies.
     pub(crate) fn exit(&mut self, start_ns: u64, emit: impl FnMut(u64, u64)) {
-        // Exits of a vCPU come in order; one that doesn't is of a damaged page.
+        // A vCPU's exits come in order; an exit out of order comes from a damaged page.
         if self.last_exit_ns.is_some_and(|last_ns| start_ns <= last_ns) {
             return;
         }
@@ -28,8 +29,8 @@ impl ExitRate {
         self.exits += 1;
     }
 
-    /// Emits the rate of the step that is over, and that there was none from then on, unless `next`
-    /// follows it.
+    /// Emits the rate of the finished step, and a rate of 0 after it unless `next` follows
+    /// directly.
     pub(crate) fn flush(&mut self, next: Option<u64>, mut emit: impl FnMut(u64, u64)) {
         if self.exits > 0 {
             emit(self.step * STEP_NS, self.exits * STEPS_A_SECOND);

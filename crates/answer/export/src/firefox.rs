@@ -1,8 +1,8 @@
-//! The Firefox Profiler's processed profile format, version 55: tracks are threads, groups their
-//! processes; slices and events are markers.
+//! The Firefox Profiler's processed profile format, version 55: tracks become threads, groups their
+//! processes, and slices and events become markers.
 //!
-//! The format holds a thread as columns, one after the other, so all slices are kept until the end:
-//! 48 bytes each.
+//! The format stores a thread as columns, one after the other, so all slices stay in memory until
+//! the end: 48 bytes each.
 
 mod categories;
 mod marks;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::{Instant, Scene, Slice, TimelineWriter};
 use marks::{Data, Mark, Marks};
 
-/// Version of the processed profile format; the profiler brings older ones up to its own.
+/// Version of the processed profile format; the profiler upgrades older versions.
 const VERSION: u32 = 55;
 /// Kinds of markers.
 const STATE: &str = "State";
@@ -46,7 +46,7 @@ impl<W: Write + Send> FirefoxWriter<W> {
             "product": "Hyperscope",
             "importedFrom": "Hyperscope",
             "interval": 1,
-            // Times are those of the host's trace clock, of which no wall clock is known.
+            // Times are on the host's trace clock, whose relation to the wall clock is unknown.
             "startTime": 0,
             "processType": 0,
             "debug": false,
@@ -64,7 +64,7 @@ impl<W: Write + Send> FirefoxWriter<W> {
     }
 }
 
-/// How markers are shown.
+/// Schemas by which the profiler displays markers.
 fn schemas() -> Value {
     let field = |key: &str, label: &str, format: &str| json!({"key": key, "label": label, "format": format, "searchable": true});
     let fields = json!([
@@ -85,7 +85,7 @@ fn schemas() -> Value {
     ])
 }
 
-/// What the profiler shows next to the profile: where it is from, and what was lost.
+/// Facts that the profiler shows next to the profile: sources and losses.
 fn extra(scene: &Scene) -> Value {
     let entry = |(name, fact): (&str, crate::scene::Fact)| {
         let value = match fact {
@@ -141,7 +141,7 @@ impl<W: Write + Send> TimelineWriter for FirefoxWriter<W> {
         write!(self.out, "{{\"meta\":{meta},\"libs\":[],\"pages\":[],\"profilerOverhead\":[]")?;
         self.out.write_all(b",\"threads\":[")?;
         let tracks = scene.tracks.iter().zip(&mut self.tracks);
-        // A track without anything on it, such as the CPU of a host that no thread was seen on.
+        // Skips tracks without marks, such as a host's CPU on which no thread was seen.
         let filled = tracks.filter(|(_, marks)| !marks.marks.is_empty());
         for (at, (track, marks)) in filled.enumerate() {
             self.out.write_all(if at > 0 { b",\n" } else { b"\n" })?;

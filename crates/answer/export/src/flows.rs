@@ -1,4 +1,4 @@
-//! Arrows between tracks: wake-ups, injections, requests from step to step, and what a wait was for.
+//! Arrows between tracks: wake-ups, injections, steps of requests, and causes of waits.
 
 use analyses::critical::{CriticalStep, CriticalWait};
 use analyses::path::{Actor, FlowEnd, FlowSink, Handover, HandoverKind, Place};
@@ -6,24 +6,25 @@ use analyses::path::{Actor, FlowEnd, FlowSink, Handover, HandoverKind, Place};
 use crate::walk::Walk;
 use crate::{Scene, TimelineWriter};
 
-/// What leads from track to track.
+/// An arrow through two or more tracks.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow<'a> {
-    /// Its number: no other has it.
+    /// Its unique number.
     pub id: u64,
-    /// What it is: `wakes`, `injects`, `request` or `critical`.
+    /// Its kind: `wakes`, `injects`, `request` or `critical`.
     pub name: &'static str,
-    /// Tracks and times, two at least, in the order of times.
+    /// Tracks and times, at least two, in order of time.
     pub ends: &'a [(usize, u64)],
 }
 
-/// The track of a thread; none for what an interrupt does, which is no thread's.
+/// The track of a thread; `None` for an interrupt, which belongs to no thread.
 fn track(scene: &Scene, place: Place, on: Actor) -> Option<usize> {
     let is_thread = on != Actor::Interrupt && place.thread != 0;
     is_thread.then(|| scene.of_thread(place.recording.into(), place.thread)).flatten()
 }
 
-/// An arrow from each thread that was waited for to the next one, and to the thread that went on: of those that are there.
+/// Writes an arrow from each thread that was waited for to the next one, and on to the waiting thread; threads without
+/// a track are skipped.
 pub(crate) fn write_wait<W: TimelineWriter>(walk: &mut Walk<'_, W>, wait: &CriticalWait) {
     let scene = walk.scene;
     let track = |(recording, thread): (u16, u32)| scene.of_thread(recording.into(), thread);

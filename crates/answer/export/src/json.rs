@@ -1,10 +1,10 @@
-//! JSON text that is written piece by piece.
+//! JSON text, written piece by piece.
 
 use std::io::{self, Write};
 
 use crate::{Arg, Args};
 
-/// Writes a string with what JSON wants escaped.
+/// Writes a string with the escapes that JSON requires.
 pub(crate) fn string(out: &mut impl Write, text: &str) -> io::Result<()> {
     Ok(serde_json::to_writer(out, text)?)
 }

@@ -1,11 +1,11 @@
-//! Recordings as files that other tools open: Perfetto, Chrome's trace viewer, the Firefox Profiler,
-//! trace-cmd and KernelShark.
+//! Recordings as files for other tools: Perfetto, Chrome's trace viewer, the Firefox Profiler, trace-cmd and
+//! KernelShark.
 //!
-//! The first three show *tracks*: what every vCPU, every task of a guest and every CPU did when, as
-//! `analyses::states::states` gives it. [`Scene`] says which tracks there are, [`write_timeline`] fills them
-//! span by span, and a writer per format puts them into bytes; but for the Firefox Profiler, whose
-//! format has a column after the other, nothing is kept in memory. A trace.dat is made of records as
-//! they were recorded: [`TraceDatExport`].
+//! The first three show *tracks*: the states of each vCPU, each task of a guest and each CPU over time, as
+//! `analyses::states::states` finds them. [`Scene`] lists the tracks, [`write_timeline`] fills them span by
+//! span, and one writer per format encodes them. Only the writer for the Firefox Profiler keeps spans in
+//! memory, because that format stores one column after the other. [`TraceDatExport`] makes a trace.dat from
+//! records as they were recorded.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing, clippy::print_stdout, clippy::print_stderr)]

@@ -1,8 +1,8 @@
-//! Perfetto's own trace format: packets of protobuf, written as they come.
+//! Perfetto's trace format: packets of protobuf, written as a stream.
 //!
-//! Everything but the scheduling of hosts is track events on named tracks; no track claims to be a
-//! process, since recordings hold thread ids but no process ids. Scheduling is given as the kernel's
-//! own events (`FtraceEventBundle`), of which Perfetto makes its CPU and thread tracks.
+//! Everything except the scheduling of hosts is track events on named tracks. No track claims to be
+//! a process, because recordings hold thread ids but no process ids. Scheduling is written as the
+//! kernel's events (`FtraceEventBundle`), from which Perfetto makes its CPU and thread tracks.
 
 mod interned;
 mod messages;
@@ -24,11 +24,11 @@ use messages::{
 use scheduling::Bundles;
 use track_events::{Named, TrackEventEncoder};
 
-/// `BUILTIN_CLOCK_BOOTTIME`, in which times of packets are where they don't say otherwise.
+/// `BUILTIN_CLOCK_BOOTTIME`, the default clock of packet times.
 const BOOTTIME: i32 = 6;
 /// `TrackDescriptor.ChildTracksOrdering.EXPLICIT`.
 const EXPLICIT: i32 = 3;
-/// `TrackDescriptor.SiblingMergeBehavior.NONE`: tracks of one name are still several.
+/// `TrackDescriptor.SiblingMergeBehavior.NONE`: tracks with equal names stay separate.
 const NO_MERGE: i32 = 2;
 /// `CounterDescriptor.Unit.UNIT_COUNT`.
 const COUNT: i32 = 2;
@@ -37,14 +37,14 @@ const STATE_BEGINS: u32 = 1;
 const NEEDS_STATE: u32 = 2;
 /// The sequence of all packets that use interned strings.
 const SEQUENCE: u32 = 1;
-/// The sequence of scheduling.
+/// The sequence of scheduling events.
 const SCHEDULING: u32 = 2;
-/// The field of `Trace` that holds its packets, with the wire type of what has a length.
+/// The field of `Trace` that holds its packets, with the wire type of length-delimited data.
 const PACKET_TAG: u8 = (1 << 3) | 2;
 
-/// The track for what concerns whole recordings.
+/// The track for facts about whole recordings.
 const RECORDINGS: u64 = 1;
-/// Numbers of groups begin here, those of tracks and counters after them.
+/// First number of groups; tracks and counters follow.
 const GROUPS: u64 = 1 << 20;
 const TRACKS: u64 = 1 << 32;
 const COUNTERS: u64 = 1 << 33;
@@ -101,7 +101,7 @@ impl<W: Write + Send> PerfettoWriter<W> {
         self.track_events.write_many(&mut self.out)
     }
 
-    /// What Perfetto must know before anything else.
+    /// Writes the packets that Perfetto must read first.
     fn head(&mut self, scene: &Scene) -> io::Result<()> {
         let begin_ns = scene.span_ns.as_ref().map_or(0, |span| *span.start());
         let clock = Clock { clock_id: Some(BOOTTIME as u32), timestamp: Some(begin_ns) };
@@ -115,7 +115,7 @@ impl<W: Write + Send> PerfettoWriter<W> {
             }),
             ..TracePacket::default()
         })?;
-        // How numbers of thread states are to be read depends on the kernel's version.
+        // The meaning of thread states' numbers depends on the kernel's version.
         let Some(utsname) = uname.and_then(utsname) else { return Ok(()) };
         self.packet(&TracePacket {
             trusted_packet_sequence_id: Some(SEQUENCE),
@@ -124,7 +124,7 @@ impl<W: Write + Send> PerfettoWriter<W> {
         })
     }
 
-    /// Writes of each recording where it is from and what it lost.
+    /// Writes the source and the losses of each recording.
     fn recordings(&mut self, scene: &Scene) -> io::Result<()> {
         let begin_ns = scene.span_ns.as_ref().map_or(0, |span| *span.start());
         self.descriptor(TrackDescriptor {
@@ -223,7 +223,7 @@ impl<W: Write + Send> TimelineWriter for PerfettoWriter<W> {
         self.named(stamp_ns, &Named { kind, track, name, category, args })
     }
 
-    /// Each end is an instant of its own with the flow's number; the last one ends it.
+    /// Each end is a separate instant with the flow's number; the last one terminates the flow.
     fn flow(&mut self, flow: &Flow<'_>) -> io::Result<()> {
         let last = flow.ends.len().saturating_sub(1);
         for (at, &(track, stamp_ns)) in flow.ends.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Events as they were recorded, without an order across CPUs: formats that need none sort by
+//! Events as recorded, not ordered across CPUs: for formats that need no order or sort by
 //! themselves.
 
 use std::ops::ControlFlow;
@@ -11,11 +11,11 @@ use timeline::rounds::{self, Batch, Consume, Decode, Input};
 
 #[derive(Clone, Copy, Debug)]
 pub struct RawEvent<'a> {
-    /// Number of its recording.
+    /// Index of its recording.
     pub recording: usize,
-    /// The CPU it was recorded on.
+    /// The CPU that recorded it.
     pub cpu: u32,
-    /// Its time, corrected.
+    /// Its corrected time.
     pub stamp_ns: u64,
     /// The thread that ran.
     pub thread: u32,
@@ -25,15 +25,15 @@ pub struct RawEvent<'a> {
     pub order: ByteOrder,
 }
 
-/// Takes events, those of a CPU in order.
+/// Receives events, those of each CPU in order.
 pub(crate) trait RawSink: Send {
     fn event(&mut self, event: &RawEvent<'_>);
 
-    /// Events of a CPU were lost before this moment.
+    /// Reports that events of a CPU were lost before this time.
     fn lost(&mut self, recording: usize, cpu: u32, stamp_ns: u64, missed: Missed);
 }
 
-/// Gives `sink` all events that are `wanted`, and what was lost.
+/// Gives `sink` all `wanted` events, and the losses.
 pub(crate) fn each_raw<S: RawSink>(
     recordings: &[Recording],
     wanted: &dyn Fn(usize, &EventFormat) -> bool,
@@ -65,7 +65,7 @@ pub(crate) fn each_raw<S: RawSink>(
     rounds::run(&inputs, &decoder, &mut consumer, progress);
 }
 
-/// An event in a batch: its bytes end at `end`.
+/// An event in a batch; its bytes end at `end`.
 #[derive(Debug)]
 struct BatchedEvent {
     stamp_ns: u64,
@@ -95,13 +95,13 @@ impl Batch for RawBatch {
         self.last_ns
     }
 
-    // Counted by the pass over states.
+    // The pass over states counts these.
     fn set_unreadable(&mut self, _: Damage) {}
 }
 
 struct Decoder<'o> {
     owners: &'o [usize],
-    /// By recording and id, whether it is wanted.
+    /// By recording and event id, whether it is wanted.
     wanted: Vec<Vec<bool>>,
 }
 
@@ -123,7 +123,7 @@ impl Decode for Decoder<'_> {
             if packet.missed != Missed::Nothing {
                 batch.lost.push((page_ns, packet.missed));
             }
-            // What is damaged is counted by the pass over states.
+            // The pass over states counts damage.
             let _ = packet.for_each(|Record { stamp, payload }| {
                 let stamp_ns = correction.ns(stamp, cpu);
                 batch.last_ns = batch.last_ns.max(Some(stamp_ns));

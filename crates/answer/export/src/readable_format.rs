@@ -1,16 +1,16 @@
-//! Print fmts in a form that libtraceevent takes: what it doesn't take it shows as `[FAILED TO PARSE]`, and trace-cmd and
-//! KernelShark with it.
+//! Rewrites print fmts for libtraceevent, which shows `[FAILED TO PARSE]` for expressions that it does not know, and so
+//! do trace-cmd and KernelShark.
 //!
-//! Two things that kernels write mean something to C alone: `a ?: b`, and tables without an entry. Both have a longer form.
+//! Two constructs of kernels are valid only in C: `a ?: b`, and tables without an entry. Both have a longer form.
 
 use std::borrow::Cow;
 
-/// What begins the print fmt in a format.
+/// The beginning of the print fmt in a format.
 const PRINT_FMT: &str = "\nprint fmt:";
-/// In place of a table's missing entry: one whose value no number of less than 64 bits has.
+/// Replaces a table's missing entry; no number of less than 64 bits has this value.
 const NO_ENTRY: &str = "{ -1, \"\" }";
 
-/// The text of a format whose print fmt libtraceevent takes, as far as it can be known.
+/// The text of a format with a print fmt that libtraceevent parses, as far as that is possible.
 pub(crate) fn readable(format: &str) -> Cow<'_, str> {
     let Some((head, print)) = format.split_once(PRINT_FMT) else { return format.into() };
     let mut rest = Rest { text: print, out: String::with_capacity(print.len()) };
@@ -26,21 +26,21 @@ pub(crate) fn readable(format: &str) -> Cow<'_, str> {
     if is_changed { format!("{head}{PRINT_FMT}{}", rest.out).into() } else { format.into() }
 }
 
-/// What is left of a print fmt, and what was made of it so far.
+/// The remaining print fmt, and the result so far.
 struct Rest<'t> {
     text: &'t str,
     out: String,
 }
 
 impl Rest<'_> {
-    /// Takes some bytes as they are.
+    /// Copies bytes unchanged.
     fn take(&mut self, bytes: usize) {
         let (prefix, rest) = self.text.split_at_checked(bytes).unwrap_or((self.text, ""));
         self.out.push_str(prefix);
         self.text = rest;
     }
 
-    /// At `{`: whether it is an entry without anything.
+    /// At `{`: replaces an empty entry, and returns whether there was one.
     fn table(&mut self) -> bool {
         let inner = self.text.strip_prefix('{').unwrap_or(self.text).trim_start();
         match inner.strip_prefix('}') {
@@ -56,7 +56,7 @@ impl Rest<'_> {
         }
     }
 
-    /// At `?`: whether what stands before it is also what is chosen where it holds, and can be written again.
+    /// At `?`: repeats the operand of `?:`, and returns whether it could.
     fn choice(&mut self) -> bool {
         let behind = self.text.strip_prefix('?').unwrap_or(self.text).trim_start();
         let operand = operand(self.out.trim_end()).to_owned();
@@ -70,7 +70,7 @@ impl Rest<'_> {
     }
 }
 
-/// Bytes of the string literal that a text begins with.
+/// Length of the string literal at the beginning of a text.
 fn literal_len(text: &str) -> usize {
     let mut is_escaped = false;
     for (at, character) in text.char_indices().skip(1) {
@@ -84,7 +84,7 @@ fn literal_len(text: &str) -> usize {
     text.len()
 }
 
-/// The field that a text ends with: `REC->name`.
+/// The field at the end of a text: `REC->name`.
 fn operand(text: &str) -> &str {
     let name_at = |text: &str| {
         text.trim_end_matches(|character: char| {

@@ -1,4 +1,4 @@
-//! The records of one stream, all or some, as a reader of pages.
+//! Reads the records of one stream, all or some, as pages.
 
 use std::collections::HashSet;
 use std::io::{self, Read};
@@ -7,45 +7,45 @@ use ftrace::ringbuf::{Missed, Page, PageLayout, PageWriter, Record};
 use sources::{BlockReader, Packet, Recording, Stream};
 use timeline::event_filter::Filter;
 
-/// Size of the pages that records go to which were not read from pages: those of a text may be larger
-/// than a page of most kernels.
+/// Page size for records that were not read from pages: records of text recordings may exceed the
+/// page size of most kernels.
 pub(crate) const PAGE_SIZE: usize = 8192;
 
-/// What to take of a stream.
+/// The part of a stream to read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part<'a> {
     pub(crate) recording: &'a Recording,
     pub(crate) stream: &'a Stream,
-    /// Events to take by their ids; `None`: all, those without a format too.
+    /// Event ids to include; `None`: all, including events without a format.
     pub(crate) ids: Option<&'a HashSet<u16>>,
     pub(crate) filter: &'a Filter,
-    /// Times are written as corrected, in place of those recorded.
+    /// Write corrected times instead of recorded ones.
     pub(crate) corrected: bool,
 }
 
 impl Part<'_> {
-    /// How pages are written: as they were, or as the recorded kernel has them by default.
+    /// The page layout: the original one, or the default of the recorded kernel.
     fn layout(&self) -> PageLayout {
         let abi = self.recording.abi();
         let default = PageLayout { order: abi.order, commit: abi.long, page_size: PAGE_SIZE };
         self.stream.page_layout().copied().unwrap_or(default)
     }
 
-    /// Whether pages can be taken as they are.
+    /// Whether pages can be copied unchanged.
     fn is_whole(&self) -> bool {
         let all_times = self.filter.from_ns.is_none() && self.filter.to_ns.is_none();
         self.ids.is_none() && all_times && !self.corrected
     }
 }
 
-/// What came of a stream.
+/// The result of reading a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StreamOutcome {
-    /// Events written; of pages taken as they are, all that can be read.
+    /// Events written; for pages copied unchanged, all readable events.
     pub(crate) events: u64,
     /// Pages, records and blocks that could not be read.
     pub(crate) damaged: u64,
-    /// Events were lost after the last one written.
+    /// Whether events were lost after the last one written.
     pub(crate) lost_at_end: bool,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Pages<'a> {
     blocks: BlockReader,
     next_block: usize,
     writer: PageWriter,
-    /// Pages that have not been read, from `given` on.
+    /// Pages to be read, from `given` on.
     pages: Vec<u8>,
     given: usize,
     done: bool,
@@ -77,7 +77,7 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// Works through the next block.
+    /// Processes the next block.
     fn advance(&mut self) {
         self.pages.clear();
         self.given = 0;
@@ -110,7 +110,7 @@ impl<'a> Pages<'a> {
         self.writer.missed(Missed::Unknown);
     }
 
-    /// Takes a page as it is.
+    /// Copies a page unchanged.
     fn page(&mut self, bytes: &[u8], layout: &PageLayout) {
         let Ok(page) = Page::parse(bytes, layout) else { return self.damage() };
         let mut events = 0;
@@ -118,16 +118,16 @@ impl<'a> Pages<'a> {
         self.outcome.events += events;
         self.outcome.damaged += u64::from(!sound);
         self.pages.extend_from_slice(bytes);
-        // The last page of a file may be cut after its data.
+        // A file may end after the data of its last page.
         let end = self.pages.len().next_multiple_of(layout.page_size.max(1));
         self.pages.resize(end, 0);
     }
 
-    /// Takes the records that are wanted.
+    /// Adds the wanted records.
     fn part_of(&mut self, packet: &Packet<'_>) {
         let Part { recording, stream, ids, filter, corrected } = self.part;
         let (correction, cpu) = (recording.correction(stream), stream.cpu());
-        // What was lost before the first event that is wanted is none of its business.
+        // A loss before the first wanted event does not concern the part.
         if filter.from_ns.is_none_or(|from_ns| correction.ns(packet.stamp, cpu) >= from_ns) {
             self.writer.missed(packet.missed);
         }
@@ -142,7 +142,7 @@ impl<'a> Pages<'a> {
             let stamp = if corrected { stamp_ns } else { stamp };
             match writer.push(stamp, payload, pages) {
                 Ok(()) => outcome.events += 1,
-                // No page of this size held it; what claims so is damaged.
+                // No page of this size can have held it, so its length is damaged.
                 Err(_) => outcome.damaged += 1,
             }
         });

@@ -1,5 +1,5 @@
-//! Which tracks there are: found by a pass of their own, so that whoever writes them knows all names
-//! and numbers before the first span.
+//! The list of tracks, found by a separate pass: a writer knows all names and numbers before the
+//! first span.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -18,18 +18,18 @@ use timeline::{Losses, Vm};
 use crate::Arg;
 use crate::calls::CallThread;
 
-/// What a track shows.
+/// The content of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// What a vCPU did.
+    /// States of a vCPU.
     Vcpu,
-    /// What a guest's task did while it had a CPU of the guest.
+    /// States of a guest's task while it had a CPU of the guest.
     Task,
-    /// When a thread had a CPU.
+    /// Times in which a thread had a CPU.
     Thread,
-    /// Which thread a CPU ran.
+    /// Threads that a CPU ran.
     Cpu,
-    /// Which functions of the kernel a thread was in.
+    /// Kernel functions that a thread was in.
     Calls,
 }
 
@@ -37,36 +37,36 @@ pub enum Role {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     pub name: String,
-    /// What its tracks show.
+    /// The content of its tracks.
     pub role: Role,
 }
 
 /// Something with a state over time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Track {
-    /// Place of its group in [`Scene::groups`].
+    /// Index of its group in [`Scene::groups`].
     pub group: usize,
-    /// Number of its recording.
+    /// Index of its recording.
     pub recording: usize,
     pub name: String,
-    /// What it shows.
+    /// Its content.
     pub role: Role,
-    /// Number of the vCPU or CPU, id of the thread.
+    /// Number of the vCPU or CPU, or id of the thread.
     pub number: u32,
-    /// The host's thread that is the vCPU, or the thread itself.
+    /// The host's thread of the vCPU, or the thread itself.
     pub thread: Option<u32>,
 }
 
-/// All tracks, and what is known of the recordings as a whole.
+/// All tracks, and facts about the recordings.
 #[derive(Debug)]
 pub struct Scene {
-    /// Groups, in the order to be shown.
+    /// Groups, in display order.
     pub groups: Vec<Group>,
-    /// Tracks, those of a group in the order to be shown.
+    /// Tracks, in display order within a group.
     pub tracks: Vec<Track>,
     /// First and last time.
     pub span_ns: Option<RangeInclusive<u64>>,
-    /// By recording: where it was read from.
+    /// By recording: its path.
     pub sources: Vec<String>,
     /// By recording: system, host name, release and machine.
     pub unames: Vec<Option<String>>,
@@ -74,15 +74,15 @@ pub struct Scene {
     pub clocks: Vec<Option<String>>,
     /// By recording: its machine.
     pub machines: Vec<MachineName>,
-    /// By recording: what it lost.
+    /// By recording: its losses.
     pub losses: Vec<Losses>,
-    /// The host's recording whose scheduling the format shows by itself: its threads have no
+    /// The host's recording whose scheduling the format displays on its own: its threads have no
     /// tracks.
     pub scheduled: Option<usize>,
     /// By recording: its VMs.
     pub(crate) vms: Vec<Vec<Vm>>,
     names: Vec<ThreadNames>,
-    /// By recording, thread and first moment of a vCPU.
+    /// By recording, thread and first time of a vCPU.
     vcpus: FxHashMap<(usize, u32, u64), usize>,
     /// By recording and thread: the vCPU first seen in it.
     by_thread: FxHashMap<(usize, u32), usize>,
@@ -90,11 +90,11 @@ pub struct Scene {
     threads: FxHashMap<(usize, u32), usize>,
     cpus: FxHashMap<(usize, u32), usize>,
     pub(crate) calls: FxHashMap<CallThread, usize>,
-    /// By recording: it has calls and their returns.
+    /// By recording: whether it has calls with their returns.
     pub(crate) has_calls: Vec<bool>,
 }
 
-/// By recording: whether calls are in it together with their returns.
+/// By recording: whether it has calls with their returns.
 fn has_calls(recordings: &[Recording], found: &States) -> Vec<bool> {
     let tracer = |(at, recording)| tracer_recorded(recording, at, &found.pass);
     recordings
@@ -105,7 +105,7 @@ fn has_calls(recordings: &[Recording], found: &States) -> Vec<bool> {
         .collect()
 }
 
-/// What spans say of tracks.
+/// The tracks that spans need.
 #[derive(Debug, Default)]
 struct Survey {
     tasks: BTreeSet<(usize, u32)>,
@@ -117,7 +117,7 @@ impl StateSink for Survey {
     fn vcpu(&mut self, _: VcpuRef, _: &StateSpan) {}
 
     fn task(&mut self, guest: GuestCpu, task: u32, _: &StateSpan) {
-        // The idle tasks of all CPUs share an id: that the guest was idle stands on its CPUs.
+        // The idle tasks of all CPUs share an id, so the tracks of CPUs show idle time.
         if task != 0 {
             self.tasks.insert((guest.recording.into(), task));
         }
@@ -133,8 +133,8 @@ impl StateSink for Survey {
 }
 
 impl Scene {
-    /// Finds the tracks of recordings. With `own_scheduling` the format
-    /// shows that of one host by itself.
+    /// Finds the tracks of recordings. With `own_scheduling`, the format displays the scheduling of
+    /// one host on its own.
     #[must_use]
     pub fn find(view: View<'_>, own_scheduling: bool, progress: &(dyn Fn(u64) + Sync)) -> Self {
         let View { recordings, .. } = view;
@@ -200,7 +200,7 @@ impl Scene {
         }
     }
 
-    /// Tasks of a guest, threads of a host.
+    /// Adds tracks for tasks of a guest, or threads of a host.
     fn add_threads(&mut self, recording: usize, survey: &Survey) {
         let machine = self.machine(recording).clone();
         let (role, what, all) = if machine.is_guest {
@@ -236,7 +236,7 @@ impl Scene {
         }
     }
 
-    /// The group of threads' calls.
+    /// The group for calls of threads.
     pub(crate) fn call_group(&mut self, recording: usize) -> usize {
         self.add_group(format!("{} calls", self.machine(recording).name), Role::Calls)
     }
@@ -256,7 +256,7 @@ impl Scene {
         self.machines.get(recording).unwrap_or(NONE)
     }
 
-    /// The thread's name; `thread` where none is known.
+    /// The thread's name; `thread` if it is unknown.
     #[must_use]
     pub fn thread_name(&self, recording: usize, thread: u32) -> &str {
         match thread {
@@ -265,7 +265,7 @@ impl Scene {
         }
     }
 
-    /// The track of the vCPU that a thread became at a moment.
+    /// The track of the vCPU that ran in a thread from `first_ns` on.
     #[must_use]
     pub fn vcpu(&self, recording: usize, thread: u32, first_ns: u64) -> Option<usize> {
         self.vcpus.get(&(recording, thread, first_ns)).copied()
@@ -289,7 +289,7 @@ impl Scene {
         self.cpus.get(&(recording, cpu)).copied()
     }
 
-    /// The track of a thread: that of the vCPU that it is, or its own.
+    /// The track of a thread: that of its vCPU, or its own.
     pub(crate) fn of_thread(&self, recording: usize, thread: u32) -> Option<usize> {
         let track_in =
             |map: &FxHashMap<(usize, u32), usize>| map.get(&(recording, thread)).copied();
@@ -298,7 +298,7 @@ impl Scene {
             .or_else(|| track_in(&self.threads))
     }
 
-    /// The track on which an event of a thread is shown: that of its vCPU, its own, or its CPU's.
+    /// The track for an event of a thread: that of its vCPU, its own, or its CPU's.
     #[must_use]
     pub fn of_event(&self, recording: usize, cpu: u32, thread: u32) -> Option<usize> {
         self.of_thread(recording, thread).or_else(|| self.cpu(recording, cpu))
@@ -322,7 +322,7 @@ impl Fact {
 }
 
 impl Scene {
-    /// What formats with a place for it say of a recording: where it is from, and what it lost.
+    /// Facts for formats that have a place for them: the recording's source and its losses.
     pub(crate) fn facts(&self, recording: usize) -> Vec<(&'static str, Fact)> {
         let text = |value: Option<&str>| value.map(|text| Fact::Text(text.to_owned()));
         let losses = self.losses.get(recording);

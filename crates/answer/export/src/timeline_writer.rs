@@ -1,4 +1,4 @@
-//! What a format has to be able to write.
+//! The interface of a format's writer.
 
 use std::io;
 
@@ -11,9 +11,9 @@ pub enum Arg<'a> {
     Number(u64),
     /// A number that may be negative.
     Signed(i64),
-    /// A text that comes again and again.
+    /// A text that is repeated often.
     Name(&'a str),
-    /// A text of its own.
+    /// A text that is rarely repeated.
     Text(&'a str),
     /// A truth value.
     Bool(bool),
@@ -22,18 +22,18 @@ pub enum Arg<'a> {
 /// Values with their names, in order.
 pub type Args<'a> = [(&'a str, Arg<'a>)];
 
-/// A stretch of time on a track.
+/// An interval on a track.
 #[derive(Clone, Copy, Debug)]
 pub struct Slice<'a> {
     /// Its beginning.
     pub from_ns: u64,
     /// Its end, after its beginning.
     pub to_ns: u64,
-    /// What it is called on the track.
+    /// Its name on the track.
     pub name: &'a str,
-    /// What kind it is: the state of a vCPU, or `running`.
+    /// Its kind: the state of a vCPU, or `running`.
     pub category: &'static str,
-    /// More about it.
+    /// Its values.
     pub args: &'a Args<'a>,
 }
 
@@ -41,47 +41,47 @@ pub struct Slice<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Instant<'a> {
     pub stamp_ns: u64,
-    /// What it is called.
+    /// Its name.
     pub name: &'a str,
-    /// What kind it is: the event's system, or `loss`.
+    /// Its kind: the event's system, or `loss`.
     pub category: &'a str,
-    /// More about it.
+    /// Its values.
     pub args: &'a Args<'a>,
 }
 
-/// Writes one format. Slices of a track come in the order of their times and don't overlap; only
-/// those of calls lie within each other, and come in the order of their ends. Those of different
-/// tracks, and instants, come in any order.
+/// Writes one format. Slices of a track come in order of time and don't overlap. Exception: slices
+/// of calls are nested, and come in the order of their ends. Slices of different tracks, and
+/// instants, come in any order.
 pub trait TimelineWriter: Send {
-    /// Whether the format shows the scheduling of one host by [`scheduling`](Self::scheduling); else
-    /// its CPUs and threads are tracks as any other.
+    /// Whether the format displays the scheduling of one host through
+    /// [`scheduling`](Self::scheduling); otherwise its CPUs and threads are ordinary tracks.
     const OWN_SCHEDULING: bool;
 
-    /// Whether the format shows slices within slices, and so calls of functions.
+    /// Whether the format supports nested slices, and thus calls of functions.
     const CALLS: bool;
 
-    /// Whether the format shows what leads from track to track.
+    /// Whether the format supports arrows between tracks.
     const FLOWS: bool;
 
-    /// Gives all tracks, which are numbered by their place in [`Scene::tracks`].
+    /// Receives all tracks; their numbers are their positions in [`Scene::tracks`].
     ///
     /// # Errors
     /// When it can't be written.
     fn begin(&mut self, scene: &Scene) -> io::Result<()>;
 
-    /// A stretch of time.
+    /// Writes an interval.
     ///
     /// # Errors
     /// When it can't be written.
     fn slice(&mut self, track: usize, slice: &Slice<'_>) -> io::Result<()>;
 
-    /// A moment.
+    /// Writes an instant.
     ///
     /// # Errors
     /// When it can't be written.
     fn instant(&mut self, track: usize, instant: &Instant<'_>) -> io::Result<()>;
 
-    /// What leads from track to track.
+    /// Writes an arrow between tracks.
     ///
     /// # Errors
     /// When it can't be written.
@@ -89,7 +89,7 @@ pub trait TimelineWriter: Send {
         Ok(())
     }
 
-    /// Exits a second of a vCPU from this moment on.
+    /// Writes a vCPU's exits per second from this time on.
     ///
     /// # Errors
     /// When it can't be written.
@@ -97,7 +97,8 @@ pub trait TimelineWriter: Send {
         Ok(())
     }
 
-    /// `sched_switch` or `sched_waking` of [`Scene::scheduled`], in order per CPU.
+    /// Writes a `sched_switch` or `sched_waking` of [`Scene::scheduled`]; those of a CPU come in
+    /// order.
     ///
     /// # Errors
     /// When it can't be written.
@@ -105,7 +106,7 @@ pub trait TimelineWriter: Send {
         Ok(())
     }
 
-    /// All has been written.
+    /// Finishes the file.
     ///
     /// # Errors
     /// When it can't be written.

@@ -15,28 +15,27 @@ use tracedat::{
 use crate::readable_format::readable;
 use crate::repack::{PAGE_SIZE, Pages, Part};
 
-/// What to write of a recording.
+/// An export of a recording.
 #[derive(Clone, Copy, Debug)]
 pub struct TraceDatExport<'a> {
     pub recording: &'a Recording,
-    /// Which events: by name, CPU and time; conditions on fields are not applied.
+    /// Selects events by name, CPU and time; conditions on fields are not applied.
     pub filter: &'a Filter,
-    /// Write times as corrected, on this clock of another machine, in place of those recorded: the
-    /// file has no place for what brought them there. `None`: as recorded, with what the file says of
-    /// them.
+    /// Write corrected times, on this clock of another machine, instead of recorded ones: the file has no place for the
+    /// correction. `None`: recorded times, with the options that describe them.
     pub on_clock: Option<&'a str>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     pub events: u64,
-    /// Pages, records and blocks that could not be read; the last two are marked as losses.
+    /// Pages, records and blocks that could not be read; records and blocks are marked as losses.
     pub damaged: u64,
-    /// CPUs with losses after their last event: a page has only those before it.
+    /// CPUs with losses after their last event: a page stores only losses before its events.
     pub losses_at_end: u64,
 }
 
-/// Options that stay true of a part: what was recorded where, and what the kernel lost.
+/// Options that also hold for a part: facts about the machine, and the kernel's losses.
 const KEPT: [u16; 13] = [
     id::DATE,
     id::CPUSTAT,
@@ -57,7 +56,7 @@ const KEPT: [u16; 13] = [
 const KERNELS_CLOCKS: [&str; 8] =
     ["local", "global", "uptime", "perf", "mono", "mono_raw", "boot", "tai"];
 
-/// Options that say how recorded times become others.
+/// Options that convert recorded times.
 const OF_TIMES: [u16; 4] = [id::DATE, id::OFFSET, id::TSC2NSEC, id::TRACECLOCK];
 
 impl TraceDatExport<'_> {
@@ -121,8 +120,7 @@ impl TraceDatExport<'_> {
         Contents { header, formats, kallsyms, printk, cmdlines, options, cpus, buffers }
     }
 
-    /// Leaves out the formats of events that are not wanted, where a reader would take them for events
-    /// that were on and never came.
+    /// Leaves out the formats of unwanted events if a reader would take them for enabled events that never happened.
     fn leave_out(&self, formats: &mut Formats) {
         if self.filter.events.is_empty() || !self.recording.formats_say_what_was_on() {
             return;
@@ -138,7 +136,7 @@ impl TraceDatExport<'_> {
         });
     }
 
-    /// Whether no event is left out on purpose.
+    /// Whether the selection includes all events.
     fn is_whole(&self) -> bool {
         let Filter { events, cpus, from_ns, to_ns, conditions } = self.filter;
         let has_all_times = from_ns.is_none() && to_ns.is_none();
@@ -149,14 +147,14 @@ impl TraceDatExport<'_> {
     fn kept_of(&self, order: ByteOrder, options: &[RawOption], cpus: u32) -> Vec<(u16, Vec<u8>)> {
         let keeps = |option: &&RawOption| {
             let of_times = self.on_clock.is_some() && OF_TIMES.contains(&option.id);
-            // Counts of all that the kernel kept: by them a part would lack what was left out.
+            // Counts of all events that the kernel kept: a part would seem to lack events.
             let of_whole = option.id == id::CPUSTAT && !self.is_whole();
             KEPT.contains(&option.id) && !of_times && !of_whole
         };
         let kept_options = options.iter().filter(keeps);
         let mut options: Vec<_> =
             kept_options.map(|option| (option.id, option.data.clone())).collect();
-        // Version 6 can do without it: CPUs without events stand in its table.
+        // Version 6 may omit the option: CPUs without events are in its table.
         if !options.iter().any(|(id, _)| *id == id::CPUCOUNT) {
             options.push((id::CPUCOUNT, option::cpu_count(order, cpus)));
         }
@@ -186,8 +184,8 @@ impl TraceDatExport<'_> {
         self.on_clock.or(own_clock).unwrap_or("local")
     }
 
-    /// Whether a clock is called so in the file. Of clocks that a kernel doesn't have, as those of other tracers, trace-cmd
-    /// would not know that they count nanoseconds.
+    /// Whether the file can keep the name of the clock. trace-cmd would not know that clocks of other tracers count
+    /// nanoseconds.
     fn keeps(&self, clock: &str) -> bool {
         let recording = self.recording;
         let is_kernels = recording.trace_dat_head().is_some() || KERNELS_CLOCKS.contains(&clock);
@@ -219,7 +217,7 @@ impl TraceDatExport<'_> {
 }
 
 fn header_of(header: &Header) -> Header {
-    // What can't be unpacked here can't be packed either.
+    // A compression that can't be unpacked here can't be packed either.
     let compression = match &header.compression {
         Compression::Other(_) => Compression::None,
         known => known.clone(),

@@ -1,4 +1,4 @@
-//! Goes through the recordings and gives a writer what there is on each track.
+//! Reads the recordings and passes the content of each track to a writer.
 
 use std::borrow::Cow;
 use std::io;
@@ -23,8 +23,7 @@ use crate::flows::write_wait;
 use crate::raw_events::{RawEvent, RawSink, each_raw};
 use crate::{Arg, Flow, Instant, Scene, Slice, TimelineWriter, Window};
 
-/// Events shown as instants where none are asked for: what guests ask of their host, and what it
-/// gives them.
+/// Events that are instants by default: requests of guests to their host, and its answers.
 const INSTANTS: [&str; 16] = [
     "kvm:kvm_mmio",
     "kvm:kvm_pio",
@@ -44,33 +43,33 @@ const INSTANTS: [&str; 16] = [
     "kvm:kvm_nested_intercepts",
 ];
 
-/// Events from which Perfetto makes its own picture of scheduling.
+/// Events from which Perfetto derives its view of scheduling.
 const SCHEDULING: [&str; 2] = ["sched:sched_switch", "sched:sched_waking"];
 
-/// What to write of which recordings.
+/// The content to write, and its recordings.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'q> {
     /// The recordings, with guests on their hosts' clock.
     pub view: View<'q>,
-    /// The part of time that is wanted.
+    /// The time to write.
     pub window: Window,
-    /// Patterns of events to show as instants; empty: those of devices, interrupts and nested guests.
+    /// Patterns of events to show as instants; empty: events of devices, interrupts and nested guests.
     pub events: &'q [String],
-    /// Waits to be followed by arrows.
+    /// Waits to show with arrows.
     pub waits: &'q [CriticalWait],
 }
 
-/// What was written.
+/// Counts of what was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exported {
-    /// Stretches of time.
+    /// Intervals.
     pub slices: u64,
-    /// Moments.
+    /// Instants.
     pub instants: u64,
-    /// What leads from track to track.
+    /// Arrows between tracks.
     pub flows: u64,
-    /// Spans of guests' tasks that lay, in part or whole, where the same task already was: clocks of
-    /// its CPUs are aligned that far apart.
+    /// Spans of guests' tasks that overlapped the same task on another CPU, at least in part, because the clocks of its
+    /// CPUs are not aligned exactly.
     pub overlaps: u64,
     /// Places where events were lost.
     pub losses: u64,
@@ -118,7 +117,7 @@ pub fn write_timeline<W: TimelineWriter>(
     Ok(exported)
 }
 
-/// Of each recording, the ids of events that are shown, and of those of scheduling.
+/// Ids of events to show, and of scheduling events, by recording.
 #[derive(Debug)]
 struct ShownEvents {
     instants: Vec<FxHashSet<u16>>,
@@ -161,19 +160,19 @@ impl ShownEvents {
     }
 }
 
-/// What a slice of a vCPU or a task is called by: its state and, in an exit, the reason.
+/// The key of a slice's label: its state and, in an exit, the reason.
 type Label = (VcpuState, usize, u8, u64);
 
-/// What spans are called that are of one kind.
+/// The label of all spans of one kind.
 #[derive(Debug)]
 struct SpanLabel {
     name: String,
-    /// Of an exit: its reason, and the number that this has.
+    /// For an exit: its reason, and the reason's code.
     reason: Option<String>,
     code: Option<String>,
 }
 
-/// The labels of spans, by what they go by.
+/// The labels of spans, by key.
 #[derive(Debug)]
 struct SpanLabels {
     /// By recording.
@@ -182,7 +181,7 @@ struct SpanLabels {
 }
 
 impl SpanLabels {
-    /// What spans in this state, of exits for this reason, are called; `host` is the recording whose reasons they go by.
+    /// The label of a span; `host` is the recording whose reasons it uses.
     fn label(&mut self, host: usize, span: &StateSpan) -> &SpanLabel {
         let Self { reasons, known } = self;
         let key = match span.exit {
@@ -203,7 +202,7 @@ impl SpanLabels {
     }
 }
 
-/// What is written, of the part of time that is wanted.
+/// The writer, limited to the wanted time.
 struct Output<'q, W> {
     window: Window,
     writer: &'q mut W,
@@ -214,7 +213,7 @@ struct Output<'q, W> {
 }
 
 impl<W: TimelineWriter> Output<'_, W> {
-    /// Writes, unless that has failed before: the pass goes on to its end all the same.
+    /// Writes, unless a write has failed before: the pass continues to its end anyway.
     fn write(&mut self, write: impl FnOnce(&mut W) -> io::Result<()>) {
         if self.result.is_ok() {
             self.result = write(self.writer);
@@ -242,11 +241,11 @@ pub(crate) struct Walk<'q, W> {
     labels: SpanLabels,
     /// The tracks of vCPUs.
     vcpus: FxHashMap<VcpuRef, Option<usize>>,
-    /// The thread of the vCPU whose states are given.
+    /// The thread of the vCPU whose states follow.
     thread: u32,
-    /// By track; those of vCPUs have exits.
+    /// By track; only tracks of vCPUs have exits.
     rates: Vec<ExitRate>,
-    /// By track of a task: how far it has been written.
+    /// By track of a task: the end of its last slice.
     written_ns: FxHashMap<usize, u64>,
     wanted: ShownEvents,
 }
@@ -269,19 +268,19 @@ impl<'q, W: TimelineWriter> Walk<'q, W> {
         }
     }
 
-    /// A stretch of time on a track.
+    /// Writes an interval on a track.
     pub(crate) fn slice(&mut self, track: usize, slice: &Slice<'_>) {
         self.out.slice(track, slice);
     }
 
-    /// Whether this is in the part that is wanted, and where the track has slices.
+    /// Whether a point is in the wanted time, and within the slices of its track.
     pub(crate) fn is_there(&self, (track, ns): (usize, u64)) -> bool {
         let covered = self.out.covered_ns.get(track).copied().flatten();
         let is_covered = covered.is_some_and(|(from_ns, to_ns)| (from_ns..=to_ns).contains(&ns));
         is_covered && self.question.window.has(ns)
     }
 
-    /// What leads from track to track, if all of it is there.
+    /// Writes an arrow if all its ends exist.
     pub(crate) fn flow(&mut self, name: &'static str, ends: &[(usize, u64)]) {
         if ends.iter().all(|end| self.is_there(*end)) {
             self.out.exported.flows += 1;
@@ -290,7 +289,7 @@ impl<'q, W: TimelineWriter> Walk<'q, W> {
         }
     }
 
-    /// A span of a vCPU, or of the task that had it.
+    /// Writes a span of a vCPU, or of the task that ran on it.
     fn state(&mut self, track: usize, host: usize, span: &StateSpan, guest: Option<usize>) {
         let label = self.labels.label(host, span);
         let scene = self.scene;
@@ -337,7 +336,7 @@ impl<'q, W: TimelineWriter> Walk<'q, W> {
         }
     }
 
-    /// The guest's recording that says which task a vCPU runs.
+    /// The guest's recording that names the tasks of a vCPU.
     fn guest_of(&self, host: usize, thread: Option<u32>) -> Option<usize> {
         let of_host = self.question.view.guests.iter().filter(|guest| guest.host == host);
         let runs = |guest: &&GuestAlignment| {
@@ -356,7 +355,7 @@ impl<W: TimelineWriter> StateSink for Walk<'_, W> {
     fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
         let (scene, thread) = (self.scene, self.thread);
         let host = usize::from(vcpu.recording);
-        // Its first state begins when it does.
+        // The first state of a vCPU begins with the vCPU.
         let first = || scene.vcpu(host, thread, span.from_ns);
         let Some(at) = *self.vcpus.entry(vcpu).or_insert_with(first) else { return };
         let Some(track) = scene.tracks.get(at) else { return };
@@ -404,10 +403,10 @@ impl<W: TimelineWriter> StateSink for Walk<'_, W> {
     }
 }
 
-/// Fields of an event for which no memory is allocated.
+/// Number of an event's fields that need no allocation.
 const INLINE: usize = 12;
 
-/// What the fields of an event hold.
+/// The values of an event's fields.
 type Values<'e> = SmallVec<[Option<Value<'e>>; INLINE]>;
 
 fn values<'e>(event: &RawEvent<'e>) -> Values<'e> {
@@ -426,7 +425,7 @@ fn texts<'e>(values: &Values<'e>) -> SmallVec<[Option<Cow<'e, str>>; INLINE]> {
     values.iter().map(text).collect()
 }
 
-/// The fields with their names; arrays are too long for what is shown. Where no field is a text, `texts` may be empty.
+/// The fields with their names; arrays are left out as too long. If no field is a text, `texts` may be empty.
 fn args<'a, 'e: 'a>(
     event: &RawEvent<'e>,
     values: &Values<'e>,

@@ -1,11 +1,11 @@
 //! The part of a recording that is exported.
 
-/// A stretch of time on the host's clock; the default is all of it.
+/// An interval on the host's clock; the default is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     /// First time.
     pub from_ns: Option<u64>,
-    /// First time past the end.
+    /// End, exclusive.
     pub until_ns: Option<u64>,
 }
 

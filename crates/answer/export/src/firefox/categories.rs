@@ -1,6 +1,6 @@
-//! What colours mean.
+//! Categories: the meaning of colours.
 
-/// Categories with their colours, the first for what has none of its own.
+/// Categories with their colours; the first is for everything without a category.
 pub(super) const CATEGORIES: [(&str, &str); 10] = [
     ("Other", "grey"),
     ("In the guest", "green"),

@@ -1,20 +1,21 @@
-//! What is kept of a track until it is written: the format has a column after the other.
+//! The marks of a track, which stay in memory until they are written: the format stores one column
+//! after the other.
 
 use rustc_hash::FxHashMap;
 
 use crate::Args;
 use crate::json::members;
 
-/// Where a marker's data lie in [`Data`].
+/// Position of a marker's data in [`Data`].
 pub(super) type DataAt = (u64, u32);
 
 /// A marker: a slice, or an instant.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
     pub(super) from_ns: u64,
-    /// The end; of an instant `None`.
+    /// The end; `None` for an instant.
     pub(super) to_ns: Option<u64>,
-    /// Number of its name, and that of its state, in the track's strings.
+    /// Index of its name and of its state in the track's strings.
     pub(super) name: u32,
     pub(super) state: u32,
     pub(super) category: u8,
@@ -40,25 +41,25 @@ impl Strings {
     }
 }
 
-/// One track.
+/// The marks of one track.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
     pub(super) marks: Vec<Mark>,
     pub(super) strings: Strings,
 }
 
-/// Data of markers, as JSON: most slices have the same as others.
+/// Data of markers, as JSON: most slices share theirs with others.
 #[derive(Debug, Default)]
 pub(super) struct Data {
     bytes: Vec<u8>,
     known: FxHashMap<Vec<u8>, DataAt>,
 }
 
-/// The times of exits tell slices apart that are alike otherwise.
+/// The exit time is left out: it makes the data of otherwise equal slices differ.
 const LEFT_OUT: &str = "exit_ns";
 
 impl Data {
-    /// Keeps data of a kind; with `again` they are likely to come again.
+    /// Stores data of a kind; `again` says that equal data are likely to follow.
     pub(super) fn keep(&mut self, kind: &str, args: &Args<'_>, again: bool) -> DataAt {
         let args: Vec<_> = args.iter().filter(|(name, _)| *name != LEFT_OUT).copied().collect();
         let mut text = format!("{{\"type\":\"{kind}\"").into_bytes();

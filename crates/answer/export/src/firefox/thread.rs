@@ -1,5 +1,5 @@
-//! One track as a thread of the processed profile format: markers for the chart, and each slice once
-//! more as a sample, so that call tree and flame graph sum up states and reasons.
+//! Writes a track as a thread of the processed profile format: as markers for the chart, and each
+//! slice also as a sample, so that call tree and flame graph sum up states and reasons.
 
 use std::io::{self, Write};
 
@@ -31,12 +31,12 @@ fn repeated<W: Write>(out: &mut W, name: &str, value: &str, count: usize) -> io:
     list(out, name, std::iter::repeat_n(value, count), |out, value| out.write_all(value.as_bytes()))
 }
 
-/// The stacks of a track: a state, and what it is called in full below it.
+/// The stacks of a track: a state, and below it its full name.
 #[derive(Debug, Default)]
 struct Stacks {
-    /// By state and name.
+    /// By state and name, the index of the stack.
     numbers: FxHashMap<(u32, u32), usize>,
-    /// String, category, and the stack above.
+    /// String, category, and index of the parent stack.
     all: Vec<(u32, u8, Option<usize>)>,
 }
 
@@ -55,7 +55,7 @@ impl Stacks {
     }
 }
 
-/// Writes a track; times count from `begin_ns` on.
+/// Writes a track; times count from `begin_ns`.
 pub(super) fn write(
     out: &mut impl Write,
     (scene, track): (&Scene, &Track),
@@ -110,7 +110,7 @@ fn samples(out: &mut impl Write, marks: &Marks, begin_ns: u64) -> io::Result<()>
     list(out, "weight", slices(), |out, (mark, to_ns)| {
         scaled(out, to_ns.saturating_sub(mark.from_ns), 6)
     })?;
-    // CPU time between the sample before and this one: that of the slice before.
+    // CPU time since the sample before: that of the slice before.
     let mut spent_ns = 0;
     list(out, "threadCPUDelta", slices(), |out, (mark, to_ns)| {
         let on_cpu = has_cpu(mark.category);
@@ -121,7 +121,7 @@ fn samples(out: &mut impl Write, marks: &Marks, begin_ns: u64) -> io::Result<()>
     tables(out, &stacks)
 }
 
-/// Stacks, and a frame and a function for each: the same number everywhere.
+/// Writes stacks, with a frame and a function for each; all three have the same index.
 fn tables(out: &mut impl Write, stacks: &Stacks) -> io::Result<()> {
     let count = stacks.all.len();
     let optional = |out: &mut dyn Write, number: Option<usize>| match number {

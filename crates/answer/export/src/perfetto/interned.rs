@@ -1,4 +1,4 @@
-//! Strings that are written once and then called by a number.
+//! Interned strings: written once, then referenced by number.
 
 use std::sync::Arc;
 
@@ -7,22 +7,22 @@ use rustc_hash::FxHashMap;
 use super::messages::{InternedData, InternedName};
 use crate::Arg;
 
-/// Strings at hand.
+/// Number of recently used strings that are found without hashing their text.
 const RECENT: usize = 512;
 
 /// Numbers of strings of one kind.
 #[derive(Debug, Default)]
 struct Table {
     numbers: FxHashMap<Arc<str>, u64>,
-    /// In the order of their numbers; that of the first is 1, for 0 stands for none.
+    /// In the order of their numbers. The first is 1; 0 means none.
     all: Vec<Arc<str>>,
-    /// By where a string lies in memory, the number of one that lay there: whoever writes the same names again and again
-    /// has them in one place.
+    /// By memory address, the number of the string last seen there: a caller that repeats a name mostly passes the same
+    /// memory.
     recent: Vec<u64>,
 }
 
 impl Table {
-    /// The string's number; one not written yet goes to `new`.
+    /// The string's number; a string without one is added to `new`.
     #[inline]
     fn intern(&mut self, text: &str, new: &mut Vec<InternedName>) -> u64 {
         let place = place(text);
@@ -53,14 +53,15 @@ impl Table {
     }
 }
 
-/// Where the number of a text is at hand: texts of a program lie close together, and some begin in others.
+/// The slot for a text's number. It uses address and length: texts of a program lie close together, and some have
+/// the same address but another length.
 #[inline]
 fn place(text: &str) -> usize {
     let number = (text.as_ptr().addr() as u64).wrapping_add((text.len() as u64) << 32);
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize % RECENT
 }
 
-/// Whether texts are the same: most are short, and compared without a function being called for it.
+/// Whether texts are equal. Most are short, and are compared without a function call.
 #[inline]
 fn is_same(first: &[u8], other: &[u8]) -> bool {
     fn ends<const N: usize>(text: &[u8]) -> (Option<&[u8; N]>, Option<&[u8; N]>) {
@@ -76,7 +77,7 @@ fn is_same(first: &[u8], other: &[u8]) -> bool {
         }
 }
 
-/// Texts kept by number, at most: of a damaged recording each could be another.
+/// Max number of interned texts: in a damaged recording each could be different.
 const MAX_TEXTS: usize = 1 << 20;
 
 /// All strings of the packets' sequence.
@@ -95,7 +96,7 @@ pub(super) enum Annotation<'a> {
     Unsigned(u64, u64),
     Signed(u64, i64),
     Bool(u64, bool),
-    /// A text by its number.
+    /// The numbers of its name and of its text.
     Interned(u64, u64),
     Text(u64, &'a str),
 }
@@ -109,7 +110,7 @@ impl Interned {
         self.names.intern(text, &mut self.new.event_names)
     }
 
-    /// A value, its name and its text by number where they have one.
+    /// A value with the number of its name, and of its text if that is repeated.
     pub(super) fn annotation<'a>(&mut self, name: &str, arg: &Arg<'a>) -> Annotation<'a> {
         let name = self.arg_names.intern(name, &mut self.new.debug_annotation_names);
         match *arg {
@@ -124,7 +125,7 @@ impl Interned {
         }
     }
 
-    /// What has to be written before or with the next packet.
+    /// Strings that must be written before or with the next packet.
     pub(super) fn take_new(&mut self) -> Option<InternedData> {
         let new = &self.new;
         let is_none = new.event_categories.is_empty()

@@ -1,9 +1,9 @@
-//! The messages of Perfetto's trace format that are written here, with the field numbers of its
-//! `protos/perfetto/trace/**.proto`: a hand-kept subset, so that building takes no protoc.
+//! The used messages of Perfetto's trace format, with the field numbers of its
+//! `protos/perfetto/trace/**.proto`: a subset maintained by hand, so that a build needs no protoc.
 
 use prost::Message;
 
-/// `TracePacket`. Its data are a `oneof` there; one of them is set.
+/// `TracePacket`. Its data are a `oneof` there, so only one field is set.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct TracePacket {
     #[prost(message, optional, tag = "1")]
@@ -143,8 +143,8 @@ pub(super) struct InternedData {
     pub(super) debug_annotation_string_values: Vec<InternedName>,
 }
 
-/// `EventCategory`, `EventName`, `DebugAnnotationName`; also `InternedString`, whose text is of type
-/// bytes, which look the same.
+/// `EventCategory`, `EventName` and `DebugAnnotationName`; also `InternedString`, whose text has
+/// type bytes, which is encoded the same way.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct InternedName {
     #[prost(uint64, optional, tag = "1")]

@@ -1,5 +1,5 @@
-//! The kernel's own scheduling events, put into bytes as they come. A test holds them to what the [messages](super::messages)
-//! would be.
+//! The kernel's scheduling events, encoded as a stream. A test compares the bytes with an encoding of the
+//! [messages](super::messages).
 
 use ftrace::eventfmt::{EventFormat, Value};
 use rustc_hash::FxHashMap;
@@ -11,7 +11,7 @@ use crate::raw_events::RawEvent;
 /// Events of a CPU that are written together.
 const BUNDLE: usize = 512;
 
-/// Keys of fields in front of their values: the field's number and its wire type (0: a varint; 2: a length and bytes).
+/// Keys before fields: the field's number and its wire type (0: a varint; 2: a length and bytes).
 mod key {
     /// `TracePacket.ftrace_events`, `.trusted_packet_sequence_id`.
     pub(super) const BUNDLE: u8 = 1 << 3 | 2;
@@ -22,21 +22,21 @@ mod key {
     /// `FtraceEvent.timestamp`, `.pid`.
     pub(super) const TIMESTAMP: u8 = 1 << 3;
     pub(super) const PID: u8 = 2 << 3;
-    /// `FtraceEvent.sched_switch`, `.sched_waking` (20 << 3 | 2: its first byte and its second).
+    /// `FtraceEvent.sched_switch`, `.sched_waking` (20 << 3 | 2, in two bytes).
     pub(super) const SWITCH: &[u8] = &[4 << 3 | 2];
     pub(super) const WAKING: &[u8] = &[0xa2, 0x01];
 }
 
-/// What a field of a message says.
+/// The source of a message field.
 #[derive(Clone, Copy, Debug)]
 enum Says {
-    /// A text of the event.
+    /// A text field of the event.
     Text(&'static str),
-    /// A number of the event, of 32 bits.
+    /// A 32-bit number of the event.
     Int(&'static str),
-    /// A number of the event, of 64 bits.
+    /// A 64-bit number of the event.
     Long(&'static str),
-    /// 1.
+    /// The constant 1.
     One,
 }
 
@@ -51,11 +51,11 @@ const SWITCH: [Says; 7] = [
     Says::Int("next_prio"),
 ];
 
-/// Those of `SchedWakingFtraceEvent`; its `success` means nothing any more.
+/// The fields of `SchedWakingFtraceEvent`; its `success` is obsolete.
 const WAKING: [Says; 5] =
     [Says::Text("comm"), Says::Int("pid"), Says::Int("prio"), Says::One, Says::Int("target_cpu")];
 
-/// How an event of some format is written: the key of its message, and its fields, each with its place in the format.
+/// How events of a format are encoded: the key of the message, and its fields with their positions in the event.
 #[derive(Debug)]
 struct Plan {
     key: &'static [u8],
@@ -103,7 +103,7 @@ impl Plan {
     }
 }
 
-/// Events of one CPU that are not written yet.
+/// Events of one CPU to be written.
 #[derive(Debug, Default)]
 struct Bundle {
     events: usize,
@@ -116,12 +116,12 @@ pub(super) struct Bundles {
     by_cpu: FxHashMap<u32, Bundle>,
     /// By id of the event.
     plans: FxHashMap<u16, Plan>,
-    /// Of one event; kept for its memory.
+    /// The encoding of one event; reused to save allocations.
     message: Vec<u8>,
 }
 
 impl Bundles {
-    /// Adds an event to those of its CPU; whether these are enough to be written.
+    /// Adds an event of its CPU; returns whether there are enough events for a packet.
     pub(super) fn add(&mut self, event: &RawEvent<'_>) -> bool {
         let plan = self.plans.entry(event.format.id()).or_insert_with(|| Plan::new(event.format));
         let bundle = self.by_cpu.entry(event.cpu).or_default();
@@ -139,7 +139,7 @@ impl Bundles {
         bundle.events >= BUNDLE
     }
 
-    /// Takes the packet of a CPU's events; none if there are no events.
+    /// Takes the packet of a CPU's events; `None` without events.
     pub(super) fn take(&mut self, cpu: u32) -> Option<Vec<u8>> {
         let bundle = self.by_cpu.remove(&cpu).filter(|bundle| bundle.events > 0)?;
         let mut packet = Vec::with_capacity(bundle.bytes.len() + 16);
@@ -242,7 +242,7 @@ mod tests {
             let sched_waking = (at == 1).then(|| SchedWaking {
                 comm: Some("vhost-700".to_owned()),
                 pid: Some(701),
-                // A kernel without this field.
+                // Kernels without this field.
                 prio: Some(0),
                 success: Some(1),
                 target_cpu: Some(3),

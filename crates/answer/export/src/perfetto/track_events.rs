@@ -1,5 +1,5 @@
-//! Packets of slices and instants, put into bytes as they come: nearly all of what an export has. A test holds them to
-//! what the [messages](super::messages) would be; made without these, they allocate nothing.
+//! Packets of slices and instants, encoded as a stream: nearly all of an export. The encoder bypasses the
+//! [messages](super::messages), so it allocates nothing; a test compares its bytes with theirs.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use super::wire::{bytes, nested, number, varint};
 use super::{NEEDS_STATE, PACKET_TAG, SEQUENCE};
 use crate::Args;
 
-/// Keys of fields in front of their values: the field's number and its wire type (0: a varint; 2: a length and bytes).
+/// Keys before fields: the field's number and its wire type (0: a varint; 2: a length and bytes).
 mod key {
     /// `TracePacket.timestamp`, `.trusted_packet_sequence_id`, `.track_event`, `.interned_data`, `.sequence_flags`.
     pub(super) const TIMESTAMP: u8 = 8 << 3;
@@ -32,14 +32,14 @@ mod key {
     pub(super) const UINT: u8 = 3 << 3;
     pub(super) const INT: u8 = 4 << 3;
     pub(super) const STRING: u8 = 6 << 3 | 2;
-    /// 17 << 3: its first byte and its second.
+    /// 17 << 3, in two bytes.
     pub(super) const STRING_IID: [u8; 2] = [0x88, 0x01];
 }
 
-/// Bytes of packets that are written at once.
+/// Packets are written once they have this many bytes.
 const WRITE_BYTES: usize = 1 << 16;
 
-/// What a slice or an instant is on its track.
+/// A slice or an instant on its track.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named<'a> {
     /// One of [`event_type`].
@@ -51,17 +51,17 @@ pub(super) struct Named<'a> {
     pub(super) args: &'a Args<'a>,
 }
 
-/// Encodes packets, one after the other; kept for its memory.
+/// Encodes packets, one after the other; reused to save allocations.
 #[derive(Debug, Default)]
 pub(super) struct TrackEventEncoder {
-    /// Packets that have not been written.
+    /// Packets to be written.
     done: Vec<u8>,
 }
 
 impl TrackEventEncoder {
-    /// Adds what begins or happens at a time.
+    /// Adds the beginning of a slice, or an instant.
     pub(super) fn named(&mut self, stamp_ns: u64, named: &Named<'_>, interned: &mut Interned) {
-        // Numbers of strings come in the order in which the messages ask for them.
+        // Strings are numbered in the order in which the messages use them.
         let name = interned.name(named.name);
         self.packet(stamp_ns, interned, |event, interned| {
             number(event, key::CATEGORY, interned.category(named.category));
@@ -99,13 +99,13 @@ impl TrackEventEncoder {
         });
     }
 
-    /// Writes the packets that were added, if they are worth it.
+    /// Writes the added packets if there are [`WRITE_BYTES`] of them.
     #[inline]
     pub(super) fn write_many(&mut self, out: &mut impl Write) -> io::Result<()> {
         if self.done.len() < WRITE_BYTES { Ok(()) } else { self.write(out) }
     }
 
-    /// Writes the packets that were added.
+    /// Writes the added packets.
     pub(super) fn write(&mut self, out: &mut impl Write) -> io::Result<()> {
         let written = out.write_all(&self.done);
         self.done.clear();
@@ -129,7 +129,7 @@ fn annotate(out: &mut Vec<u8>, annotation: &Annotation<'_>) {
     };
     let keys = if key == key::STRING_IID { 2 } else { 1 };
     match u8::try_from(name) {
-        // All of it is known before it is written, and so is how long it is.
+        // All parts are known before, so the length is known as well.
         Ok(name @ ..0x80) => {
             let length = (2 + keys + seven_bits::length(value)) as u8;
             let head = [key::ANNOTATION, length, key::ARG_NAME, name, key[0], key[1], 0, 0];
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
     use crate::Arg;
 
-    /// The packets as the messages have them.
+    /// Decodes packets into messages.
     fn decoded(mut bytes: &[u8]) -> Vec<TracePacket> {
         let mut packets = Vec::new();
         while let Some((tag, rest)) = bytes.split_first() {
@@ -185,7 +185,7 @@ mod tests {
         let mut bytes = Vec::new();
         encoder.write(&mut bytes).unwrap();
         let packets = decoded(&bytes);
-        // What was decoded encodes to the same bytes: nothing was left out or out of order.
+        // Encoding the decoded messages gives the same bytes: no field is missing or out of order.
         let again: Vec<u8> = packets
             .iter()
             .flat_map(|packet| [vec![PACKET_TAG], packet.encode_length_delimited_to_vec()].concat())

@@ -4,20 +4,21 @@ use raw_bytes::seven_bits;
 
 pub(super) use raw_bytes::seven_bits::put as varint;
 
-/// A number after its key.
+/// Adds a key and a number.
 #[inline]
 pub(super) fn number(out: &mut Vec<u8>, key: u8, value: u64) {
     seven_bits::put_after(out, key, value);
 }
 
-/// Bytes, or a message that is bytes already.
+/// Adds a key and bytes, or an encoded message.
 #[inline]
 pub(super) fn bytes(out: &mut Vec<u8>, key: u8, bytes: &[u8]) {
     number(out, key, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
-/// A message of which it is known how long it is once it is written. Mostly one byte says so; others make room for more.
+/// Adds a message whose length is known only after it is written. Mostly one byte holds the length; for longer messages
+/// the bytes are moved.
 #[inline]
 pub(super) fn nested(out: &mut Vec<u8>, key: u8, write: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(&[key, 0]);
@@ -30,7 +31,7 @@ pub(super) fn nested(out: &mut Vec<u8>, key: u8, write: impl FnOnce(&mut Vec<u8>
     }
 }
 
-/// Writes how long a message is that begins at a place, where one byte was left for that.
+/// Writes the length of the message that begins at `begin`, after the single byte reserved for it.
 fn make_room(out: &mut Vec<u8>, begin: usize) {
     let end = out.len();
     varint(out, (end - begin) as u64);
