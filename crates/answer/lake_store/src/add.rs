@@ -1,4 +1,4 @@
-//! Adds a recording to a lake: its rows first, then the row that makes them count.
+//! Adds a recording to a lake: its rows first, then the session row that makes them valid.
 
 use std::io;
 
@@ -12,32 +12,32 @@ use crate::tables::{BUCKETS, REJECTED, SESSIONS};
 use crate::writer::TableWriter;
 use printable::calendar::date_of;
 
-/// Tries to leave a session with one row, each of which another run can be in the way of.
+/// Max attempts to leave a session with one row; another run may interfere with each.
 const MAX_SETTLED: u32 = 8;
 
-/// What adding a recording did.
+/// The effect of adding a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Added {
-    /// It is new.
+    /// The recording is new.
     New,
-    /// It replaces rows that an older converter, or other options, had made of it.
+    /// It replaces rows that an older converter, or other options, made of the recording.
     Replaced,
-    /// The same rows are there already.
+    /// The same rows exist already.
     There,
-    /// Rows of a newer converter than this program's are there, and stay.
+    /// Rows of a newer converter than this program's exist, and stay.
     Newer,
-    /// Rows that say when it was recorded are there, which these would not, and stay.
+    /// The existing rows have a date, which the new ones lack, and stay.
     Dated,
 }
 
-/// A recording that is being added: takes its tables' files.
+/// A recording that is being added; receives the files of its tables.
 pub struct Addition<'s, S: Storage> {
     storage: &'s S,
     ids: Ids,
     date: String,
-    /// The row of it that counts.
+    /// Its valid row.
     known: Option<SessionRow>,
-    /// All files that have one, or had one.
+    /// All files that have or had a row of it.
     files: Vec<Entry>,
     rows: Vec<(&'static Table, u64)>,
 }
@@ -49,7 +49,7 @@ impl<S: Storage> std::fmt::Debug for Addition<'_, S> {
 }
 
 impl<'s, S: Storage> Addition<'s, S> {
-    /// Looks up what is there of a recording.
+    /// Looks up the existing rows of a recording.
     ///
     /// # Errors
     /// When the lake can't be read.
@@ -59,7 +59,7 @@ impl<'s, S: Storage> Addition<'s, S> {
         Ok(Self { storage, ids, date, known, files, rows: Vec::new() })
     }
 
-    /// What adding it does. [`Added::There`] and [`Added::Newer`]: nothing is to be written.
+    /// The effect of adding it. [`Added::There`], [`Added::Newer`] and [`Added::Dated`]: nothing needs to be written.
     #[must_use]
     pub fn outcome(&self) -> Added {
         match &self.known {
@@ -73,13 +73,13 @@ impl<'s, S: Storage> Addition<'s, S> {
 }
 
 impl<S: Storage> Addition<'_, S> {
-    /// Has its rows count, in place of those that do.
+    /// Makes its rows valid, in place of the previous ones.
     fn commit(&self, file: S::Unfinished) -> io::Result<()> {
         let name = places::session(&self.date, &self.ids.session);
         let mut others = self.files.clone();
         let mut there =
             others.iter().position(|entry| entry.name == name).map(|at| others.remove(at));
-        // Of another day: its row goes there first, so that two of them never count.
+        // The valid row is at another day: it moves first, so that two rows are never valid.
         if let Some(row) = self.known.as_ref().filter(|row| row.file.name != name)
             && let Some(moved) = self.storage.rename(&row.file, &name)?
         {
@@ -87,7 +87,7 @@ impl<S: Storage> Addition<'_, S> {
             there = Some(moved);
         }
         self.storage.replace(file, &name, there.as_ref())?;
-        // Where nothing is moved, this row counts as it is the later one.
+        // In storage without renames, this row is valid because its generation is higher.
         if !others.is_empty() {
             settle(self.storage, &self.ids.session)?;
         }
@@ -123,15 +123,15 @@ impl<S: Storage> Files for Addition<'_, S> {
             return Vec::new();
         }
         let rows = (ROWS.to_owned(), rows_text(&self.rows));
-        // The first one of a session has no number.
+        // The first row of a session has no generation.
         let before = self.known.as_ref().map(|row| row.generation + 1);
         let generation = before.map(|before| (GENERATION.to_owned(), before.to_string()));
         [rows].into_iter().chain(generation).collect()
     }
 }
 
-/// The files of a session, and its row that counts. A run that was killed, or others at a time, may have left it with
-/// rows at several days: they are taken out.
+/// The files of a session, and its valid row. A killed run or concurrent runs may have left rows at several days: the
+/// others are removed.
 fn settle<S: Storage>(storage: &S, session: &str) -> io::Result<(Vec<Entry>, Option<SessionRow>)> {
     let file = format!("/{session}.parquet");
     for _ in 0..MAX_SETTLED {
@@ -145,9 +145,9 @@ fn settle<S: Storage>(storage: &S, session: &str) -> io::Result<(Vec<Entry>, Opt
     Err(io::Error::other(format!("session {session}: other runs keep changing it; try again")))
 }
 
-/// Takes the row out of a session's file, as one at another day counts. What was read is replaced, and nothing else: so
-/// of all rows of a session the one that counts stays, whatever others do. Nobody removes the file, as stores have no
-/// removal of what was read alone.
+/// Removes the row from a session's file, because a row at another day is valid. It replaces only the content that was
+/// read, so the valid row stays whatever other runs do. The file itself stays, because stores can't remove only a known
+/// version.
 pub(super) fn take_row<S: Storage>(storage: &S, file: &Entry) -> io::Result<()> {
     let empty = TableWriter::new(&SESSIONS, storage.begin()?)?.finish()?;
     match storage.replace(empty, &file.name, Some(file)) {
@@ -160,7 +160,7 @@ fn rejected_name(source_uri: &str) -> String {
     format!("{}/{}.parquet", places::rejected(), name_of(&[b"rejected", source_uri.as_bytes()]))
 }
 
-/// Notes that a recording could not be added, and why.
+/// Records that a recording could not be added, and the reason.
 ///
 /// # Errors
 /// When that can't be written.
@@ -176,7 +176,7 @@ pub fn reject<S: Storage>(
     storage.put(table.finish()?, &rejected_name(source_uri))
 }
 
-/// Forgets that it could not be added.
+/// Removes the record of a failed attempt.
 ///
 /// # Errors
 /// When that fails.

@@ -1,4 +1,4 @@
-//! A lake in a folder or in an object store, for those who are given either.
+//! A lake in a folder or in an object store, for callers that accept either.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -12,27 +12,27 @@ use super::local::{LocalFolder, UnfinishedFile};
 use super::object::{ObjectFile, ObjectLake, ObjectsByProcess, UnfinishedObject};
 use super::storage::{Entry, Storage};
 
-/// Whether a lake is named so that it can only be in an object store.
+/// Whether the lake's name is that of an object store.
 #[must_use]
 pub fn is_in_store(lake: &Path) -> bool {
     lake.as_os_str().as_encoded_bytes().starts_with(b"s3://")
 }
 
-/// One of both.
+/// A lake in either place.
 #[derive(Debug)]
 pub enum Lake {
     /// In a folder of this machine.
     Folder(LocalFolder),
-    /// In a store that another process asks.
+    /// In a store, reached through another process.
     Store(ObjectLake<ObjectsByProcess>),
 }
 
-/// A file that is not there yet.
+/// A file that is being written.
 #[derive(Debug)]
 pub enum Unfinished {
-    /// Of a folder.
+    /// In a folder.
     Folder(UnfinishedFile),
-    /// Of a store.
+    /// In a store.
     Store(UnfinishedObject),
 }
 
@@ -52,12 +52,12 @@ impl Write for Unfinished {
     }
 }
 
-/// A file that is read.
+/// A file that is open for reading.
 #[derive(Debug)]
 pub enum Opened {
-    /// Of a folder.
+    /// In a folder.
     Folder(File),
-    /// Of a store.
+    /// In a store.
     Store(ObjectFile<ObjectsByProcess>),
 }
 

@@ -1,4 +1,4 @@
-//! The files of a lake by table, from one listing: of an object store each takes its time.
+//! The files of a lake by table, from one listing, because each listing of an object store is slow.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,8 +12,8 @@ use crate::column::Table;
 pub(super) struct ByTable(BTreeMap<String, Vec<Entry>>);
 
 impl ByTable {
-    /// Lists those of a lake. Whoever needs to know which rows count reads the sessions first: what they say is there
-    /// was put before them.
+    /// Lists the files of a lake. A caller that needs the valid rows reads the sessions first: the files that they
+    /// name exist by then.
     ///
     /// # Errors
     /// When they can't be listed.
@@ -27,13 +27,13 @@ impl ByTable {
         Ok(all)
     }
 
-    /// Whether a file is there, and is what it was.
+    /// Whether a file exists unchanged.
     pub(super) fn has(&self, file: &Entry) -> bool {
         let files = Place::parse(&file.name).and_then(|place| self.0.get(place.table));
         files.is_some_and(|files| files.binary_search(file).is_ok())
     }
 
-    /// Those of a table, by name.
+    /// The files of a table, by name.
     pub(super) fn get(&self, table: &Table) -> &[Entry] {
         self.0.get(table.name).map_or(&[], Vec::as_slice)
     }

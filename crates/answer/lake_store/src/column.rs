@@ -1,6 +1,7 @@
-//! What a table and its columns are: names, types, and what they mean.
+//! Definitions of tables and columns: names, types and meanings.
 
-/// What a column holds. Nothing unsigned, nothing nested and no timestamps: engines disagree on those.
+/// The type of a column. There are no unsigned, nested or timestamp types, because query engines disagree on
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// INT64.
@@ -34,17 +35,17 @@ impl Kind {
 pub struct Column {
     /// Its name; times end in `_ns`.
     pub name: &'static str,
-    /// What it holds.
+    /// Its type.
     pub kind: Kind,
-    /// Whether it can be null: not recorded, or not known.
+    /// Whether it can be null: not recorded, or unknown.
     pub nullable: bool,
-    /// What it is, in a sentence; of nullable ones, what null means.
+    /// Its meaning in a sentence; for nullable columns, also the meaning of null.
     pub about: &'static str,
-    /// Which names its texts have.
+    /// The names in its texts.
     pub names: Names,
 }
 
-/// Names of hosts, VMs and threads in the texts of a column, which are left out where pseudonyms are asked for.
+/// Names of hosts, VMs and threads in the texts of a column; hashed if pseudonyms are requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
     /// None.
@@ -55,9 +56,9 @@ pub enum Names {
     Machine,
     /// A step of a request: a thread that wakes another, or that runs.
     Step,
-    /// A request's path: its first step, and who it goes over.
+    /// A request's path: its first step, and the threads on its way.
     Path,
-    /// A thread's name and its id, or what the kernel has by itself.
+    /// A thread's name and id, or a name that the kernel defines.
     Track,
 }
 
@@ -66,13 +67,13 @@ impl Column {
         Self { name, kind, nullable: false, about, names: Names::None }
     }
 
-    /// The same, where it can be null.
+    /// The same column, nullable.
     #[must_use]
     pub const fn or_null(self) -> Self {
         Self { nullable: true, ..self }
     }
 
-    /// The same, with these names in its texts.
+    /// The same column, with these names in its texts.
     #[must_use]
     pub const fn with(self, names: Names) -> Self {
         Self { names, ..self }
@@ -102,13 +103,13 @@ pub(crate) const fn text(name: &'static str, about: &'static str) -> Column {
 /// A table.
 #[derive(Debug)]
 pub struct Table {
-    /// Its name, and that of its files.
+    /// Its name, also used for its files.
     pub name: &'static str,
-    /// What a row is, in a sentence.
+    /// The meaning of a row, in a sentence.
     pub about: &'static str,
-    /// Its columns, in order. New ones come at the end and can be null.
+    /// Its columns, in order. New columns are added at the end and are nullable.
     pub columns: &'static [Column],
-    /// Whether it is written only where it is asked for.
+    /// Whether it is written only on request.
     pub on_request: bool,
 }
 

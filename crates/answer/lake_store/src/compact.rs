@@ -1,7 +1,7 @@
-//! Puts the rows of many sessions of a day into few files.
+//! Compaction: moves the rows of many sessions of a day into few files.
 //!
-//! Their `ingest_id` gets the part's name appended. So rows in a part count when their session's row says so, one
-//! session after the other, and what an interrupted run left of another part never does.
+//! Their `ingest_id` gets the part's name as suffix. Rows in a part become valid session by session, when the
+//! session's row names the part. Parts left by an interrupted run never become valid.
 
 use std::io::{self, Write};
 
@@ -18,25 +18,25 @@ use crate::identity::name_of;
 use crate::tables::{SESSIONS, TABLES, table};
 use crate::writer::TableWriter;
 
-/// Bytes of files that one part is made of.
+/// Max bytes of source files for one part.
 const PART_BYTES: u64 = 512 << 20;
 
-/// What compaction did.
+/// The result of a compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compacted {
-    /// Sessions whose rows were put together.
+    /// Sessions whose rows were moved.
     pub sessions: u64,
-    /// Parts they are in.
+    /// Parts written.
     pub parts: u64,
-    /// Files they were in.
+    /// Files before.
     pub files_before: u64,
-    /// Files they are in.
+    /// Files after.
     pub files: u64,
-    /// Sessions that another run changed meanwhile, and that were left as they are.
+    /// Sessions that another run changed meanwhile; they were skipped.
     pub changed: u64,
 }
 
-/// Compacts the days for which `wants` holds; days of one session alone are left as they are.
+/// Compacts the days for which `wants` holds; skips days with a single session.
 ///
 /// # Errors
 /// When the lake can't be read or written.
@@ -45,7 +45,7 @@ pub fn compact<S: Storage>(storage: &S, wants: &dyn Fn(&str) -> bool) -> io::Res
     hot.retain(|row| row.tier == "hot" && wants(&row.date));
     hot.sort_by(|row, other| key(row).cmp(&key(other)));
     let mut done = Compacted::default();
-    // Of all days: a session that is being moved to another has its files in the folders of the old one.
+    // Lists all days: a session that moves to another day has its files in the old day's folders.
     let files = ByTable::list(storage)?;
     for day in hot.chunk_by(|row, other| row.date == other.date) {
         let bytes = |row: &SessionRow| {
@@ -69,7 +69,7 @@ pub fn compact<S: Storage>(storage: &S, wants: &dyn Fn(&str) -> bool) -> io::Res
     Ok(done)
 }
 
-/// By day, host and time: neighbours in a file are queried together.
+/// Order by day, host and time: queries read neighbours together.
 fn key(row: &SessionRow) -> (&str, &str, Option<i64>, &str) {
     (&row.date, &row.host, row.begun_unix_ns, &row.session)
 }
@@ -105,7 +105,7 @@ fn write_part<S: Storage>(
     each_open(storage, &rows, &mut |_, open| {
         let Some(row) = at.next() else { return Ok(()) };
         match flip(storage, row, open, &part) {
-            // Its new rows count; those in this part never do.
+            // The session has newer rows; those in this part never become valid.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => done.changed += 1,
             flipped => {
                 flipped?;
@@ -118,7 +118,7 @@ fn write_part<S: Storage>(
     Ok(())
 }
 
-/// Appends all rows of a file, as rows of that part.
+/// Appends all rows of a file, as rows of the part.
 fn append<R: ChunkReader + 'static, W: Write + Send>(
     open: R,
     part: &str,
@@ -134,7 +134,7 @@ fn append<R: ChunkReader + 'static, W: Write + Send>(
     Ok(())
 }
 
-/// Has the rows of a session count that are in a part, in place of those in its own files.
+/// Makes the rows of a session in a part valid, in place of those in its own files.
 fn flip<S: Storage>(storage: &S, row: &SessionRow, open: S::Read, part: &str) -> io::Result<()> {
     let reader = SerializedFileReader::new(open)?;
     let mut writer = TableWriter::new(&SESSIONS, storage.begin()?)?;

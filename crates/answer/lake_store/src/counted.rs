@@ -1,4 +1,4 @@
-//! Which files of a lake contain valid rows, for queries.
+//! Finds the files of a lake that contain valid rows, for queries.
 
 use std::io;
 
@@ -17,9 +17,9 @@ use crate::tables::{BUCKETS, SESSIONS, TABLES};
 pub struct TableFiles {
     /// The table.
     pub table: &'static Table,
-    /// Files with rows that count, by name.
+    /// Files with valid rows, by name.
     pub files: Vec<Entry>,
-    /// Whether all of their rows count; else a query has to join `sessions` on both ids.
+    /// Whether all their rows are valid; otherwise a query must join `sessions` on both ids.
     pub all_count: bool,
 }
 
@@ -55,7 +55,7 @@ pub fn counted<S: Storage>(storage: &S) -> io::Result<Vec<TableFiles>> {
     Ok(all)
 }
 
-/// Of each session whose rows are in a file and count, how many; none: the file is none of a session.
+/// Number of valid rows per session in a file; empty if the file belongs to no session.
 fn rows_that_count(file: &Entry, table: &Table, sessions: &[SessionRow]) -> Option<Vec<u64>> {
     let place = Place::parse(&file.name)?;
     let is_in = |row: &&SessionRow| match place.kind {

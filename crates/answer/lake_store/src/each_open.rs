@@ -1,18 +1,18 @@
-//! Reads many files one after the other, some of which are opened at once: each way to an object store takes its time.
+//! Reads many files in order, and opens several at once, because each request to an object store is slow.
 
 use std::io;
 
 use super::storage::{Entry, Storage};
 
-/// Files that are open at a time.
+/// Max number of open files.
 const MAX_FILES: usize = 64;
-/// Bytes of them together, as all may be in memory.
+/// Max sum of their sizes, because all may be in memory.
 const MAX_BYTES: u64 = 32 << 20;
 
-/// Opens files, and gives each to `read`, in their order.
+/// Opens files, and passes each to `read`, in order.
 ///
 /// # Errors
-/// When one can't be opened, or `read` fails.
+/// When a file can't be opened, or `read` fails.
 pub fn each_open<S: Storage>(
     storage: &S,
     files: &[&Entry],
@@ -29,7 +29,7 @@ pub fn each_open<S: Storage>(
     Ok(())
 }
 
-/// How many of the first files are opened at once.
+/// How many of the first files to open at once.
 fn fitting(files: &[&Entry]) -> usize {
     let mut bytes = 0;
     let fits = files.iter().take(MAX_FILES).take_while(|file| {

@@ -1,4 +1,4 @@
-//! What takes the tables of a session: one file each, named after the session and this set of its rows.
+//! Receives the tables of a session: one file each, named after the session and its set of rows.
 
 use std::io::{self, Write};
 
@@ -11,15 +11,15 @@ pub struct Ids {
     pub session: String,
     /// See [`SESSIONS`](crate::tables::SESSIONS).
     pub ingest: String,
-    /// When its first event was recorded, as the tables have it.
+    /// Time of the first event, as in the tables.
     pub begun_ns: i64,
-    /// That is Unix time; else it is the trace clock's.
+    /// Whether that is Unix time; otherwise it is on the trace clock.
     pub is_dated: bool,
 }
 
-/// Takes the files of tables.
+/// Receives the files of tables.
 pub trait Files {
-    /// What a table is written to.
+    /// The destination of a table.
     type File: Write + Send;
 
     /// Begins the file of a table.
@@ -28,13 +28,13 @@ pub trait Files {
     /// When it can't be made.
     fn begin(&mut self, ids: &Ids, table: &'static Table) -> io::Result<Self::File>;
 
-    /// The file is complete, and has this many rows.
+    /// Completes a file with this many rows.
     ///
     /// # Errors
-    /// When it can't be kept.
+    /// When it can't be stored.
     fn end(&mut self, table: &'static Table, file: Self::File, rows: u64) -> io::Result<()>;
 
-    /// What the file of a table that is complete but for that says besides, under which key.
+    /// Additional metadata of a table's file, by key; called once the table is complete.
     fn metadata(&self, _table: &'static Table) -> Vec<(String, String)> {
         Vec::new()
     }

@@ -1,4 +1,4 @@
-//! Removes what counts nowhere: rows of earlier conversions and of interrupted runs, and tables that are old enough.
+//! Removes invalid rows, of earlier conversions and of interrupted runs, and tables beyond their retention.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,33 +12,33 @@ use super::storage::{Entry, Storage};
 use crate::column::Table;
 use crate::tables::{BUCKETS, REJECTED, SESSIONS, TABLES};
 
-/// How long the rows of a table are kept.
+/// The retention of a table.
 #[derive(Clone, Debug)]
 pub struct Retention {
     /// The table.
     pub table: &'static Table,
-    /// Days before this one are removed, as `2026-11-22`.
+    /// Days before this one are removed; written as `2026-11-22`.
     pub before: String,
 }
 
-/// What was removed.
+/// Counts of removed files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// Files whose rows counted nowhere.
+    /// Files without valid rows.
     pub orphans: u64,
     /// Files that were never completed.
     pub unfinished: u64,
-    /// Files of tables that are kept for a time.
+    /// Files beyond their retention.
     pub expired: u64,
-    /// Their bytes.
+    /// Bytes of all removed files.
     pub bytes: u64,
 }
 
-/// Removes orphans and unfinished files that are older than `grace` (a run that goes on makes such, and a query may
-/// still read what was replaced), and days that are not to be kept.
+/// Removes orphans and unfinished files older than `grace`, and expired days. Younger files stay: a live run may be
+/// writing them, and a query may still read replaced rows.
 ///
 /// # Errors
-/// When the lake can't be read, or a file not removed.
+/// When the lake can't be read, or a file can't be removed.
 pub fn gc<S: Storage>(
     storage: &S,
     grace: Duration,
@@ -77,8 +77,8 @@ pub fn gc<S: Storage>(
     })
 }
 
-/// Those files that are still what was listed, and count nowhere. In a store another run may have put rows of a session
-/// there meanwhile that were of an earlier conversion before; a folder is locked.
+/// Those files that are unchanged since the listing and still invalid. In a store, another run may have made rows of an
+/// earlier conversion valid again meanwhile; a folder is locked.
 fn still_orphans<S: Storage>(storage: &S, mut orphans: Vec<Entry>) -> io::Result<Vec<Entry>> {
     if orphans.iter().any(|file| file.version.is_some()) {
         let counting = Counting::read(storage)?;
@@ -92,7 +92,7 @@ fn still_orphans<S: Storage>(storage: &S, mut orphans: Vec<Entry>) -> io::Result
     Ok(orphans)
 }
 
-/// Which files have rows that count.
+/// The files with valid rows.
 struct Counting {
     /// Session and ingest.
     hot: BTreeSet<(String, String)>,
@@ -100,7 +100,7 @@ struct Counting {
 }
 
 impl Counting {
-    /// As sessions say. Rows of a session at another day are taken out that a run left which was killed.
+    /// Reads the valid rows from the sessions. Removes a session's row at another day, which a killed run left.
     fn read<S: Storage>(storage: &S) -> io::Result<Self> {
         let (_, mut sessions) = read_sessions(storage, &|_| true)?;
         for replaced in drop_replaced(&mut sessions) {

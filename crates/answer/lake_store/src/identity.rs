@@ -1,4 +1,4 @@
-//! Names of sessions and of sets of rows: hashes, so that the same bytes always get the same names.
+//! Ids of sessions and of sets of rows: hashes, so that the same bytes always get the same ids.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-/// Number of the converter. It grows when rows of the same recording become others.
+/// Version of the converter. It increases when the rows of the same recording change.
 pub const CONVERTER: i32 = 1;
 
 /// A hash of the bytes of a recording's files.
@@ -14,21 +14,21 @@ pub const CONVERTER: i32 = 1;
 pub struct SourceHash {
     /// The hash, as hexadecimal digits.
     pub sha256: String,
-    /// How many bytes.
+    /// The number of bytes.
     pub bytes: u64,
 }
 
 /// Bytes read at a time.
 const BLOCK_BYTES: usize = 1 << 18;
 
-/// Files of a folder that are looked at.
+/// Max files of a folder.
 const MAX_FILES: usize = 1 << 16;
 
-/// Hashes files, and all files of folders, in order. What was hashed for one list is never that of another:
-/// names within folders and lengths count, too.
+/// Hashes files, and all files of folders, in order. Different lists never have the same hash input: names
+/// within folders and lengths are part of it.
 ///
 /// # Errors
-/// When a file can't be read, or is none.
+/// When a file can't be read, or is no file.
 pub fn hash_sources(paths: &[&Path]) -> io::Result<SourceHash> {
     let mut hash = Hash { all: Sha256::new(), bytes: 0 };
     for path in paths {
@@ -53,7 +53,7 @@ struct Hash {
 }
 
 impl Hash {
-    /// A part with its length, so that no two lists of parts look alike.
+    /// Adds a part with its length, so that different lists of parts have different input.
     fn part(&mut self, part: &[u8]) {
         self.all.update((part.len() as u64).to_le_bytes());
         self.all.update(part);
@@ -102,7 +102,7 @@ fn files_of(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// A name of 128 bits for what these parts are.
+/// A 128-bit id of these parts.
 #[must_use]
 pub fn name_of(parts: &[&[u8]]) -> String {
     let mut hash = Hash { all: Sha256::new(), bytes: 0 };

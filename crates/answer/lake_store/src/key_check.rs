@@ -1,4 +1,4 @@
-//! Whether names in a lake are hashed, and by which key: by one in all of its sessions, or in none.
+//! Checks that all sessions of a lake hash their names with the same key, or that none does.
 
 use std::io::{self, Write};
 
@@ -6,18 +6,18 @@ use super::places;
 use super::storage::Storage;
 use crate::pseudonyms::Pseudonyms;
 
-/// Why a session can't be added with or without a key.
+/// Why a session can't be added with this key, or without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyFault {
-    /// Names in the lake are hashed, and no key was given.
+    /// Names in the lake are hashed, but no key was given.
     Missing,
-    /// They are hashed by another key.
+    /// Names in the lake are hashed with another key.
     Other,
-    /// They are not hashed.
+    /// Names in the lake are not hashed.
     Named,
 }
 
-/// Checks that names are to be hashed as those that are there, and notes how in a lake without sessions.
+/// Checks that the key is that of the lake; in a lake without sessions, stores the check value.
 ///
 /// # Errors
 /// When the lake can't be read or written.

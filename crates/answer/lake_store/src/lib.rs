@@ -1,17 +1,16 @@
-//! A lake: the tables of many recordings in folders by day, of which each recording counts as a whole or not at all.
+//! A lake: the tables of many recordings in folders by day. Each recording is valid completely or not at all.
 //!
 //! ```text
-//! v1/sessions/date=2026-11-22/SESSION.parquet              one row; there last, and replaced whole
+//! v1/sessions/date=2026-11-22/SESSION.parquet              one row; written last, replaced atomically
 //! v1/exits/hot/date=2026-11-22/SESSION-INGEST.parquet      its rows
 //! v1/exits/cold/date=2026-11-22/part-PART.parquet          rows of several sessions, after `compact`
 //! ```
-//! Rows count whose `ingest_id` is that of their session's row. What is added, replaced or compacted gets another
-//! one first, next to what counts; then one rename of the session's file, or one put in place of what was read in an
-//! object store, makes it count in place of that. Whoever is killed at any moment leaves rows that count nowhere, which
-//! [`gc`] removes.
-
+//! Rows are valid if their `ingest_id` equals that of their session's row. Added, replaced or compacted rows are first
+//! written under a new id, next to the valid ones. Then one step makes them valid: a rename of the session's file or,
+//! in an object store, a conditional put in its place. A run that is killed at any moment leaves only invalid rows,
+//! which [`gc`] removes.
 //!
-//! [`tables`] says which tables there are. A [`TableWriter`] writes one as Parquet; [`each_group`] reads it.
+//! [`tables`] lists the tables. A [`TableWriter`] writes one as Parquet; [`each_group`] reads it.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing, clippy::print_stdout, clippy::print_stderr)]

@@ -1,4 +1,4 @@
-//! What a lake holds, as a report.
+//! The content of a lake, as a report.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,7 +21,7 @@ pub struct LakeList {
 /// Reads the rows of all sessions.
 ///
 /// # Errors
-/// When one can't be read.
+/// When a row can't be read.
 pub fn list<S: Storage>(storage: &S) -> io::Result<LakeList> {
     let mut sessions = read_all(storage)?;
     sessions.sort_by(|session, other| {
@@ -33,7 +33,7 @@ pub fn list<S: Storage>(storage: &S) -> io::Result<LakeList> {
     Ok(LakeList { sessions })
 }
 
-/// What `hyperscope lake list --format json` prints: the sessions of a lake. See docs/fleet.md.
+/// Output of `hyperscope lake list --format json`: the sessions of a lake. See docs/fleet.md.
 #[derive(JsonSchema, Serialize)]
 struct Document<'l> {
     schema: &'static str,
@@ -41,31 +41,31 @@ struct Document<'l> {
     sessions: Vec<Row<'l>>,
 }
 
-/// A recording, or those of a host and its guests, that was added.
+/// A session: a recording, or the recordings of a host and its guests.
 #[derive(JsonSchema, Serialize)]
 struct Row<'l> {
-    /// The day whose folders its files are in, in UTC: of its begin, or 1970-01-01 where that is not known.
+    /// The UTC day of its start, which names the folders of its files; 1970-01-01 if the start is unknown.
     #[schemars(extend("pattern" = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"))]
     date: &'l str,
-    /// Identity of what was recorded: the recording's own, and when it began.
+    /// Id of the session: a hash of the recording and its start.
     #[schemars(extend("pattern" = "^[0-9a-f]{32}$"))]
     session_id: &'l str,
-    /// Identity of the rows that count: the bytes read, what was asked of them, and the converter; after compaction
-    /// a dot and the part's name.
+    /// Id of the valid rows: a hash of the bytes read, the options, and the converter. After compaction, a dot and
+    /// the part's name follow.
     ingest_id: &'l str,
-    /// hot: files of its own. cold: in parts of its day, after compaction.
+    /// hot: in files of its own. cold: in parts of its day, after compaction.
     #[schemars(extend("enum" = ["hot", "cold"]))]
     tier: &'l str,
-    /// The host, as --host named it, else its own name for itself. Null: not known.
+    /// The host: from --host, otherwise its host name. Null: unknown.
     host_id: Option<&'l str>,
     /// The host's kernel. Null: not recorded.
     kernel_release: Option<&'l str>,
-    /// When its first event was recorded, in Unix time, in nanoseconds. Null: not known.
+    /// Time of the first event in Unix time, in nanoseconds. Null: unknown.
     begun_unix_ns: Option<i64>,
-    /// Number of the converter that made its rows.
+    /// Version of the converter that made its rows.
     #[schemars(extend("minimum" = 1))]
     converter: i32,
-    /// The recordings, as they were named when they were added.
+    /// The paths of the recordings when they were added.
     source_uri: &'l str,
     /// Number of rows by table; tables without rows are left out.
     #[schemars(with = "BTreeMap<String, NonZeroU64>")]

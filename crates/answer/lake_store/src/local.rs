@@ -1,4 +1,4 @@
-//! A lake in a folder of this machine.
+//! A lake in a local folder.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -12,33 +12,33 @@ use rustix::fs::FlockOperation;
 use super::places::ROOT;
 use super::storage::{Entry, Storage};
 
-/// Where files are until they are complete. Engines look into no folder of such a name.
+/// The folder of incomplete files. Query engines skip folders whose names begin with `_`.
 const UNFINISHED: &str = "_unfinished";
-/// Held by the process that changes the lake.
+/// Locked by the process that changes the lake.
 const LOCK: &str = "_lock";
-/// Bytes gathered before they are written.
+/// Size of the write buffer.
 const BUFFER_BYTES: usize = 1 << 18;
-/// Files of a lake that are looked at.
+/// Max files of a lake.
 const MAX_FILES: usize = 1 << 22;
-/// Folders that lie within each other.
+/// Max depth of nested folders.
 const MAX_DEPTH: usize = 8;
 
-/// A folder.
+/// A lake in a folder.
 #[derive(Debug)]
 pub struct LocalFolder {
     root: PathBuf,
     number: AtomicU64,
     fault: Fault,
-    /// Held as long as this lives.
+    /// The lock, held while this exists.
     _lock: Option<File>,
 }
 
-/// Why a file could not be written first: writers of tables keep no more of it than words.
+/// The first write error: writers of tables reduce it to a text.
 #[derive(Clone, Debug, Default)]
 struct Fault(Arc<Mutex<Option<String>>>);
 
 impl Fault {
-    /// Keeps the first error.
+    /// Stores the first error.
     fn note<T>(&self, done: io::Result<T>) -> io::Result<T> {
         done.inspect_err(|error| {
             let mut first = self.0.lock();
@@ -47,18 +47,18 @@ impl Fault {
     }
 }
 
-/// A file's place until it is complete: what is not put elsewhere is removed.
+/// The path of an incomplete file; dropping it removes the file unless it was moved.
 #[derive(Debug)]
 struct Unfinished(PathBuf);
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // Renamed or removed before, or it stays for gc.
+        // It was renamed or removed before, or it stays for gc.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// A file that is not in its place yet.
+/// A file that is being written, not yet in its place.
 #[derive(Debug)]
 pub struct UnfinishedFile {
     file: BufWriter<File>,
@@ -77,10 +77,10 @@ impl Write for UnfinishedFile {
 }
 
 impl LocalFolder {
-    /// A lake that is only read.
+    /// Opens a lake to read only.
     ///
     /// # Errors
-    /// When it is no lake.
+    /// When the folder is no lake.
     pub fn open(root: &Path) -> io::Result<Self> {
         if !root.join(ROOT).is_dir() {
             let why = match other_version(root) {
@@ -92,10 +92,11 @@ impl LocalFolder {
         Ok(Self::new(root, None))
     }
 
-    /// A lake to change, made where there is none. Others wait until it is done, or this process is gone.
+    /// Opens a lake to change it; creates it if there is none. Other processes wait until this one is done or
+    /// has died.
     ///
     /// # Errors
-    /// When it can't be made or locked, and when a folder holds other things than a lake of this version.
+    /// When it can't be made or locked, or the folder holds anything but a lake of this version.
     pub fn change(root: &Path) -> io::Result<Self> {
         refuse_others(root)?;
         fs::create_dir_all(root.join(ROOT).join(UNFINISHED))?;
@@ -126,7 +127,7 @@ impl LocalFolder {
     fn move_whole(&self, from: &str, to: &str) -> io::Result<()> {
         let from = self.at(from);
         self.rename_to(&from, to)?;
-        // Nor is the other name there after a crash.
+        // Syncs the old name's folder as well, so that the old name does not return after a crash.
         File::open(from.parent().unwrap_or(&self.root))?.sync_all()
     }
 
@@ -135,12 +136,12 @@ impl LocalFolder {
         let folder = place.parent().unwrap_or(&self.root);
         fs::create_dir_all(folder)?;
         fs::rename(from, &place)?;
-        // The name is there for good once its folder is.
+        // The name is durable once its folder is synced.
         File::open(folder)?.sync_all()
     }
 }
 
-/// A folder of another version's lake.
+/// The folder of a lake of another version.
 fn other_version(root: &Path) -> Option<String> {
     let is_version = |name: &String| {
         name.strip_prefix('v').is_some_and(|rest| rest.parse::<u32>().is_ok()) && name != ROOT
@@ -152,15 +153,15 @@ fn of_other_version(root: &Path, other: &str) -> String {
     format!("{} is a lake of version {other}; this program reads and writes {ROOT}", root.display())
 }
 
-/// What a folder holds: nothing where there is none.
+/// Names in a folder; empty if there is none.
 fn names(folder: &Path) -> impl Iterator<Item = String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned())
 }
 
-/// Refuses a folder that holds other things, such as a recording: a lake would be made among them.
+/// Refuses a folder with other content, such as a recording: the lake would be mixed with it.
 fn refuse_others(root: &Path) -> io::Result<()> {
-    // A new file system has the first one; the other may have been made since it was looked for, by another run.
+    // A new file system has the first folder; another run may have made the second one meanwhile.
     let is_other = |name: &String| !name.starts_with('.') && name != "lost+found" && name != ROOT;
     if root.join(ROOT).is_dir() || !names(root).any(|name| is_other(&name)) {
         return Ok(());
@@ -175,7 +176,7 @@ fn refuse_others(root: &Path) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, why))
 }
 
-/// All files below a folder; unfinished ones are not part of a lake.
+/// All files below a folder, except unfinished ones.
 fn walk(folder: &Path, name: &str, depth: usize, found: &mut Vec<Entry>) -> io::Result<()> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -190,7 +191,7 @@ fn walk(folder: &Path, name: &str, depth: usize, found: &mut Vec<Entry>) -> io::
             continue;
         };
         let name = format!("{name}/{file_name}");
-        // Gone meanwhile: another run replaced it.
+        // Another run replaced it meanwhile.
         let Ok(info) = entry.metadata() else { continue };
         if info.is_dir() && depth < MAX_DEPTH {
             walk(&entry.path(), &name, depth + 1, found)?;

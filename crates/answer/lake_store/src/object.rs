@@ -1,5 +1,5 @@
-//! A lake in an object store. What a store does for it is [`Objects`]; here are files, parts of files and steps of a
-//! lake as such calls, and how calls get to another process, which has the store's client and its keys.
+//! A lake in an object store. [`Objects`] is the interface of a store. This module maps files, parts of files and steps
+//! of a lake to such calls, and passes calls to another process, which has the store's client and its keys.
 
 mod by_process;
 mod file;
@@ -19,24 +19,24 @@ pub use served::serve;
 
 use super::storage::Entry;
 
-/// What has to be at a name before an object is put there.
+/// The condition for a put: the object that must exist at the name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Before {
-    /// Whatever is there is replaced: names that say what is in files are put like this.
+    /// No condition. For names that determine the content.
     Anything,
-    /// Nothing.
+    /// No object exists.
     Nothing,
     /// The object of this version.
     Version(String),
 }
 
-/// Calls to a store. Each ends within some minutes, whatever the store does.
+/// Calls to a store. Each ends within minutes, whatever the store does.
 pub trait Objects: Send + Sync {
-    /// Puts an object of `bytes` bytes in one step; whoever reads sees all of it or nothing. Says its version.
+    /// Puts an object of `bytes` bytes atomically; returns its version.
     ///
     /// # Errors
-    /// When it could not be put, or `body` ends early; of the kind [`io::ErrorKind::AlreadyExists`] when something else
-    /// than `before` is there.
+    /// When it could not be put, or `body` ends early; of the kind [`io::ErrorKind::AlreadyExists`] when the condition
+    /// `before` does not hold.
     fn put(
         &self,
         name: &str,
@@ -51,19 +51,19 @@ pub trait Objects: Send + Sync {
     /// When they can't be listed.
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>>;
 
-    /// Bytes of an object.
+    /// Reads bytes of an object.
     ///
     /// # Errors
-    /// When they can't be read, or another version is there.
+    /// When they can't be read, or the object has another version.
     fn read(&self, file: &Entry, from: u64, bytes: u64) -> io::Result<Bytes>;
 
-    /// Whole objects, several at a time.
+    /// Reads complete objects, several at a time.
     ///
     /// # Errors
     /// When one can't be read.
     fn read_whole(&self, files: &[Entry]) -> io::Result<Vec<Bytes>>;
 
-    /// Removes objects; nothing happens where one isn't there.
+    /// Removes objects; ignores missing ones.
     ///
     /// # Errors
     /// When one can't be removed.

@@ -1,27 +1,27 @@
-//! Where what is in a lake.
+//! Paths within a lake.
 
 use crate::column::Table;
 use crate::tables::{BUCKETS, REJECTED, SESSIONS};
 
-/// The folder of all that is laid out like this.
+/// The folder of this layout version.
 pub(super) const ROOT: &str = "v1";
 
-/// Where the rows of sessions are.
+/// The folder of sessions' rows.
 pub(super) fn sessions() -> String {
     format!("{ROOT}/{}", SESSIONS.name)
 }
 
-/// The file that makes a session count.
+/// The file that makes a session's rows valid.
 pub(super) fn session(date: &str, session: &str) -> String {
     format!("{}/date={date}/{session}.parquet", sessions())
 }
 
-/// The rows of one session.
+/// The file with one session's rows.
 pub(super) fn hot(table: &Table, date: &str, session: &str, ingest: &str) -> String {
     format!("{ROOT}/{}/hot/date={date}/{session}-{ingest}.parquet", table.name)
 }
 
-/// The rows of several.
+/// The file with several sessions' rows.
 pub(super) fn cold(table: &Table, date: &str, part: &str) -> String {
     format!("{ROOT}/{}/cold/date={date}/part-{part}.parquet", table.name)
 }
@@ -31,28 +31,28 @@ pub(super) fn buckets() -> String {
     format!("{ROOT}/{0}/{0}.parquet", BUCKETS.name)
 }
 
-/// Where it is noted that names are hashed.
+/// The folder of the key check of pseudonyms.
 pub(super) fn pseudonyms() -> String {
     format!("{ROOT}/pseudonyms")
 }
 
-/// The file that notes by which key.
+/// The file that identifies the key.
 pub(super) fn key_check(check: &str) -> String {
     format!("{}/{check}.txt", pseudonyms())
 }
 
-/// Where what could not be added is.
+/// The folder of records of rejected recordings.
 pub(super) fn rejected() -> String {
     format!("{ROOT}/{}", REJECTED.name)
 }
 
-/// The day of the sessions whose rows are in a file of that name; `None`: of no day.
+/// The day of the sessions in a file, from its name; `None` if the name has no day.
 #[must_use]
 pub fn date_in(name: &str) -> Option<&str> {
     Place::parse(name).map(|place| place.date)
 }
 
-/// A name of a lake, taken apart.
+/// A file name of a lake, parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place<'n> {
     pub(super) table: &'n str,

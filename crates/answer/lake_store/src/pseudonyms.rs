@@ -1,5 +1,5 @@
-//! Keyed hashes in place of names: of one key a name always has the same, so that rows can be joined and grouped by it,
-//! and without the key it can't be found by trying names.
+//! Keyed hashes as pseudonyms: with one key, a name always has the same hash, so that rows can be joined and grouped by
+//! it. Without the key, names can't be found by trial.
 
 use std::fmt;
 
@@ -7,19 +7,19 @@ use sha2::{Digest, Sha256};
 
 use crate::column::Names;
 
-/// Bytes that the hash works on at a time.
+/// Block size of the hash.
 const BLOCK_BYTES: usize = 64;
 
 /// Minimum length of a key in bytes: too long for a brute-force search.
 const MIN_KEY_BYTES: usize = 16;
 
-/// Bytes of a hash that are kept: 128 bits, so that no two names of a fleet share one.
+/// Bytes of a hash that are used: 128 bits, so that names of a fleet do not collide.
 const KEPT_BYTES: usize = 16;
 
-/// Gives names their hashes.
+/// Replaces names with hashes.
 #[derive(Clone)]
 pub struct Pseudonyms {
-    /// As long as a block.
+    /// Padded to the block size.
     key: [u8; BLOCK_BYTES],
 }
 
@@ -30,19 +30,19 @@ impl fmt::Debug for Pseudonyms {
 }
 
 impl Pseudonyms {
-    /// With this key; `None`: it is too short to keep names from being found.
+    /// Uses this key; `None` if it is too short to protect the names.
     #[must_use]
     pub fn from_key(key: &[u8]) -> Option<Self> {
         (key.len() >= MIN_KEY_BYTES).then(|| Self { key: padded(key) })
     }
 
-    /// What stands for a name.
+    /// The pseudonym of a name.
     #[must_use]
     pub fn name(&self, name: &str) -> String {
         format!("p-{}", self.hash(&[b"name\0", name.as_bytes()]))
     }
 
-    /// Tells keys apart without showing them: names of one lake are all hashed by one key.
+    /// Identifies the key without revealing it: all names of a lake are hashed with one key.
     #[must_use]
     pub fn check(&self) -> String {
         self.hash(&[b"check\0"])
@@ -53,7 +53,7 @@ impl Pseudonyms {
         hash.iter().take(KEPT_BYTES).map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// A text of a column without its names.
+    /// The text of a column with hashed names.
     pub(crate) fn text(&self, names: Names, text: &str) -> String {
         match names {
             Names::None => text.to_owned(),
@@ -81,12 +81,12 @@ impl Pseudonyms {
         }
         match text.rsplit_once(" wakes ") {
             Some((name, woken)) => format!("{} wakes {}", who(name), who(woken)),
-            // An event, an exit, an access.
+            // An event, an exit, or a memory access.
             None => text.to_owned(),
         }
     }
 
-    /// A thread's name and id, or what the host and the kernel have by themselves.
+    /// A thread's name and id, or a name that the host or the kernel defines.
     fn track(&self, text: &str) -> String {
         if ["boot", "initcalls"].contains(&text) {
             return text.to_owned();
@@ -101,14 +101,14 @@ impl Pseudonyms {
     }
 }
 
-/// The recorded host's machine: it is in every lake.
+/// The name of the recorded host in the column `machine`: the same in every lake.
 const HOST: &str = "host";
 
-/// Who takes steps of requests, where it is no thread by its name.
+/// Actors of a request's steps that are not named after a thread.
 const ACTORS: [&str; 8] =
     ["guest", "guest task", "vcpu", "iothread", "vhost", "interrupt", "host", "recorder"];
 
-/// A key as long as a block, by RFC 2104: longer ones are hashed, and zeros follow.
+/// The key padded to the block size, by RFC 2104: longer keys are hashed, then zeros follow.
 fn padded(key: &[u8]) -> [u8; BLOCK_BYTES] {
     let mut padded = [0; BLOCK_BYTES];
     let hashed = Sha256::digest(key);
@@ -117,7 +117,7 @@ fn padded(key: &[u8]) -> [u8; BLOCK_BYTES] {
     padded
 }
 
-/// HMAC-SHA-256 of parts that are one after the other.
+/// HMAC-SHA-256 of concatenated parts.
 fn hmac(key: &[u8; BLOCK_BYTES], parts: &[&[u8]]) -> [u8; 32] {
     let mut inner = Sha256::new_with_prefix(key.map(|byte| byte ^ 0x36));
     parts.iter().for_each(|part| inner.update(part));
@@ -176,7 +176,7 @@ mod tests {
             (Names::Step, "CPU 0/KVM runs", format!("{} runs", name("CPU 0/KVM"))),
             (Names::Step, "ksoftirqd wakes vcpu", format!("{} wakes vcpu", name("ksoftirqd"))),
             (Names::Step, "mmio write 0xfeb02e50", "mmio write 0xfeb02e50".to_owned()),
-            // Threads that are called as if they were something else.
+            // Threads whose names look like other texts.
             (Names::Step, "wakes a wakes b", format!("wakes {}", name("a wakes b"))),
             (Names::Step, "a runs wakes vcpu", format!("{} wakes vcpu", name("a runs"))),
             (

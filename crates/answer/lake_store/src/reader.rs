@@ -1,4 +1,4 @@
-//! Columns of a table's file, read back a row group at a time.
+//! Reads columns of a table's file, one row group at a time.
 
 use std::io;
 
@@ -26,19 +26,19 @@ pub enum Values {
 }
 
 impl Values {
-    /// The whole number of a row; `None`: null, or the column has none.
+    /// The integer of a row; `None`: null, or the column has no integers.
     #[must_use]
     pub fn number(&self, row: usize) -> Option<i64> {
         if let Self::Number(values) = self { values.get(row).copied().flatten() } else { None }
     }
 
-    /// The number of a row.
+    /// The floating-point number of a row.
     #[must_use]
     pub fn double(&self, row: usize) -> Option<f64> {
         if let Self::Double(values) = self { values.get(row).copied().flatten() } else { None }
     }
 
-    /// Whether it is so of a row.
+    /// The boolean of a row.
     #[must_use]
     pub fn flag(&self, row: usize) -> Option<bool> {
         if let Self::Flag(values) = self { values.get(row).copied().flatten() } else { None }
@@ -52,16 +52,16 @@ impl Values {
     }
 }
 
-/// A group of rows: the columns that were asked for, in that order.
+/// A group of rows: the requested columns, in that order.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// Rows in it.
+    /// Number of rows.
     pub rows: usize,
     columns: Vec<Values>,
 }
 
 impl Group {
-    /// All columns, in the order in which they were asked for.
+    /// All columns, in the requested order.
     #[must_use]
     pub fn all(&self) -> &[Values] {
         &self.columns
@@ -70,7 +70,7 @@ impl Group {
     /// The columns.
     ///
     /// # Errors
-    /// When another number of them was asked for.
+    /// When another number of columns was requested.
     pub fn columns<const N: usize>(&self) -> io::Result<&[Values; N]> {
         self.columns
             .as_slice()
@@ -79,10 +79,11 @@ impl Group {
     }
 }
 
-/// Reads columns of a table's file. A column that the file doesn't have, as it is older, is null.
+/// Reads columns of a table's file. A column that an older file lacks is null.
 ///
 /// # Errors
-/// When the table has no such column, the file can't be read or is of another table, or `emit` fails.
+/// When the table has no such column, the file can't be read or belongs to another table, or `emit`
+/// fails.
 pub fn each_group<R: ChunkReader + 'static>(
     file: R,
     table: &Table,
@@ -126,7 +127,7 @@ fn values(group: &dyn RowGroupReader, column: &Column, rows: usize) -> io::Resul
     })
 }
 
-/// A column of a file that is older than it.
+/// The values of a column that is newer than the file.
 fn nulls(column: &Column, rows: usize) -> io::Result<Values> {
     if !column.nullable {
         let why = format!("it has no column {}", column.name);
@@ -140,7 +141,7 @@ fn nulls(column: &Column, rows: usize) -> io::Result<Values> {
     })
 }
 
-/// Where a column's values are.
+/// The source of a column's values.
 struct Source<'g> {
     group: &'g dyn RowGroupReader,
     at: usize,

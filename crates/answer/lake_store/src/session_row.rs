@@ -13,59 +13,59 @@ use super::storage::{Entry, Storage};
 use crate::column::Table;
 use crate::tables::{SESSIONS, table};
 
-/// What of a session's row a lake is kept by, and its file.
+/// The columns of a session's row that maintain the lake, and the row's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRow {
     /// Its file.
     pub file: Entry,
-    /// The day that its files are of.
+    /// The day of its files.
     pub date: String,
-    /// Its identity.
+    /// Its session id.
     pub session: String,
-    /// That of its rows that count.
+    /// The ingest id of its valid rows.
     pub ingest: String,
     /// `hot` or `cold`.
     pub tier: String,
-    /// Its host; empty: not known.
+    /// Its host; empty: unknown.
     pub host: String,
-    /// The host's kernel; empty: not known.
+    /// The host's kernel; empty: unknown.
     pub kernel: String,
-    /// When it began, in Unix time.
+    /// Its start, in Unix time.
     pub begun_unix_ns: Option<i64>,
-    /// Number of its converter.
+    /// Version of its converter.
     pub converter: i32,
-    /// Where it was read from.
+    /// The path of the recording.
     pub source_uri: String,
-    /// Rows that it has by table, where its file says so.
+    /// Number of its rows by table, if its file has them.
     pub rows: BTreeMap<&'static str, u64>,
-    /// Of two files with a row of the session, which an object store has while it gets another day, the one that was
-    /// put later counts.
+    /// While a session moves to another day in an object store, two files have its row: the one with the higher
+    /// generation is valid.
     pub generation: u64,
 }
 
-/// How often sessions are listed, where other runs change them meanwhile.
+/// Max listings of sessions if other runs change them meanwhile.
 const MAX_READINGS: u32 = 16;
 
-/// In the metadata of a session's file: its rows by table.
+/// Metadata key of a session's file: its rows by table.
 pub(super) const ROWS: &str = "hyperscope.rows";
-/// In the same: how many rows of that session there were before this one.
+/// Metadata key of a session's file: the number of earlier rows of that session.
 pub(super) const GENERATION: &str = "hyperscope.generation";
 
 impl SessionRow {
-    /// The identity of its rows when they were made, whatever part they are in now.
+    /// The original ingest id of its rows, without the part that holds them now.
     #[must_use]
     pub fn made(&self) -> &str {
         self.ingest.split('.').next().unwrap_or_default()
     }
 
-    /// The part that they are in.
+    /// The part that holds its rows.
     #[must_use]
     pub fn part(&self) -> Option<&str> {
         self.ingest.split_once('.').map(|(_, part)| part)
     }
 }
 
-/// Rows by table as a text, and back.
+/// Encodes and decodes rows by table as text.
 pub(super) fn rows_text(rows: &[(&'static Table, u64)]) -> String {
     let rows = rows.iter().filter(|(_, rows)| *rows > 0);
     rows.map(|(table, rows)| format!("{}={rows}", table.name)).collect::<Vec<_>>().join(" ")
@@ -83,10 +83,10 @@ fn bad(name: &str, why: impl std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("{name}: {why}"))
 }
 
-/// Reads the row of one session; `None`: there was one, and it is at another day.
+/// Reads the row of one session; `None`: the row has moved to another day.
 ///
 /// # Errors
-/// When its file can't be read, or is none of a session.
+/// When the file can't be read, or belongs to no session.
 pub(super) fn read<R: ChunkReader + 'static>(
     file: &Entry,
     open: R,
@@ -132,18 +132,18 @@ pub(super) fn read<R: ChunkReader + 'static>(
 /// The rows of all sessions, by day and name.
 ///
 /// # Errors
-/// When one can't be read.
+/// When a row can't be read.
 pub(super) fn read_all<S: Storage>(storage: &S) -> io::Result<Vec<SessionRow>> {
     let (_, mut rows) = read_sessions(storage, &|_| true)?;
     drop_replaced(&mut rows);
     Ok(rows)
 }
 
-/// The files of sessions that `wants` holds for, and their rows. What another run changes between a listing and a reading
-/// is listed again.
+/// The files for which `wants` holds, and their rows. Lists again if another run changes a file between listing and
+/// reading.
 ///
 /// # Errors
-/// When one can't be read.
+/// When a row can't be read.
 pub(super) fn read_sessions<S: Storage>(
     storage: &S,
     wants: &dyn Fn(&Entry) -> bool,
@@ -170,17 +170,17 @@ pub(super) fn read_sessions<S: Storage>(
     }
 }
 
-/// Whether a file is no longer what was listed.
+/// Whether a file has changed since the listing.
 fn is_of_another_run(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists)
 }
 
-/// Takes out the rows of sessions that have a later one at another day, and says which those were.
+/// Removes the rows of sessions that have a later row at another day, and returns them.
 pub(super) fn drop_replaced(rows: &mut Vec<SessionRow>) -> Vec<SessionRow> {
     let mut latest: BTreeMap<String, (u64, String)> = BTreeMap::new();
     for row in &*rows {
         let known = latest.get(&row.session);
-        // Of two that were put at a time the first by name counts.
+        // Of two rows with the same generation, the first by name is valid.
         if known.is_none_or(|known| row.generation > known.0) {
             latest.insert(row.session.clone(), (row.generation, row.file.name.clone()));
         }

@@ -1,4 +1,4 @@
-//! What a lake asks of the place where it is.
+//! The interface between a lake and its storage.
 
 use std::io::{self, Write};
 use std::time::SystemTime;
@@ -9,21 +9,21 @@ use serde::{Deserialize, Serialize};
 /// A file of a lake.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Entry {
-    /// Its name from the lake's root on, with `/`.
+    /// Its path from the lake's root, with `/`.
     pub name: String,
     /// Its size.
     pub bytes: u64,
     /// When it was written.
     pub written: SystemTime,
-    /// What an object store calls what is in it now, an ETag; `None` in a folder, which one run changes at a time.
+    /// The ETag of an object's current content; `None` in a folder, which only one run changes at a time.
     pub version: Option<String>,
 }
 
-/// A place with files that are put there whole.
+/// Storage that puts files in their place atomically.
 pub trait Storage {
-    /// A file that is not there yet.
+    /// A file that is being written.
     type Unfinished: Write + Send;
-    /// A file that is read.
+    /// A file that is open for reading.
     type Read: ChunkReader + 'static;
 
     /// Begins a file, which is invisible to readers.
@@ -32,56 +32,56 @@ pub trait Storage {
     /// When it can't be made.
     fn begin(&self) -> io::Result<Self::Unfinished>;
 
-    /// Puts a file in its place, in one step and for good, and in place of one that is there.
+    /// Puts a file in its place, atomically and durably, and replaces an existing one.
     ///
     /// # Errors
-    /// When that fails; then what was there is.
+    /// When that fails; then the previous file stays.
     fn put(&self, file: Self::Unfinished, name: &str) -> io::Result<()>;
 
-    /// The same in place of what is known to be there, or where nothing is.
+    /// Like `put`, but only if the known file, or none, is there.
     ///
     /// # Errors
-    /// As `put`; of the kind [`io::ErrorKind::AlreadyExists`] when another run has put something there meanwhile.
+    /// As `put`; of the kind [`io::ErrorKind::AlreadyExists`] when another run has put a file there meanwhile.
     fn replace(&self, file: Self::Unfinished, name: &str, known: Option<&Entry>) -> io::Result<()>;
 
-    /// Moves a file that is there to another name, in one step and for good, and says what is there now; `None`: nothing
-    /// moves in one step here, and it is where it was.
+    /// Renames a file, atomically and durably, and returns its entry; `None`: this storage has no atomic rename, and
+    /// the file stays.
     ///
     /// # Errors
-    /// When that fails; then it is where it was.
+    /// When that fails; then the file stays.
     fn rename(&self, from: &Entry, to: &str) -> io::Result<Option<Entry>>;
 
-    /// Gives up a file.
+    /// Discards a file.
     ///
     /// # Errors
     /// When it can't be removed.
     fn give_up(&self, file: Self::Unfinished) -> io::Result<()>;
 
-    /// All files below a folder, by name; none where it isn't there.
+    /// All files below a folder, by name; empty if there is no folder.
     ///
     /// # Errors
     /// When they can't be listed.
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>>;
 
-    /// Files that were begun and are in no place, by name.
+    /// Unfinished files, by name.
     ///
     /// # Errors
     /// When they can't be listed.
     fn unfinished(&self) -> io::Result<Vec<Entry>>;
 
-    /// Opens files, at once where that takes less time. Those of one call may all be kept in memory: see
+    /// Opens files, concurrently if that is faster. All files of one call may be kept in memory: see
     /// [`each_open`](super::each_open).
     ///
     /// # Errors
-    /// When one can't be.
+    /// When one can't be opened.
     fn open(&self, files: &[&Entry]) -> io::Result<Vec<Self::Read>>;
 
-    /// Removes files; nothing happens where one isn't there.
+    /// Removes files; ignores missing ones.
     ///
     /// # Errors
     /// When one can't be removed.
     fn remove(&self, files: &[&str]) -> io::Result<()>;
 
-    /// Why a file could not be written first, if one could not: writers of tables keep no more of it than words.
+    /// The first write error, if any: writers of tables reduce it to a text.
     fn write_fault(&self) -> Option<String>;
 }

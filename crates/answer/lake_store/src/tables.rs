@@ -1,4 +1,5 @@
-//! All tables. What stands here is what is written, what SQL shows, and what `docs/formats/lake.md` documents.
+//! Definitions of all tables: they determine what is written, what SQL shows, and what `docs/formats/lake.md`
+//! documents.
 
 mod of_exits;
 mod of_sessions;
@@ -10,7 +11,7 @@ pub use of_exits::{BUCKETS, EXIT_DETAILS, EXIT_HIST, EXIT_ROLLUP, EXITS, NESTED_
 pub use of_sessions::{ALIGNMENT, LABELS, LOSSES, MACHINES, REJECTED, SESSIONS, VMS};
 pub use over_time::{EVENTS, HOPS, REQUESTS, SPANS, STATE_ROLLUP, VCPU_STATES};
 
-/// Number of this schema: columns may be added at the end of a table without a new one.
+/// Version of this schema. A new column at the end of a table does not change it.
 pub const SCHEMA_VERSION: i32 = 1;
 
 /// All tables of a recording, in the order of their documentation.
@@ -41,7 +42,7 @@ pub fn table(name: &str) -> Option<&'static Table> {
     TABLES.into_iter().chain([&REJECTED]).find(|table| table.name == name)
 }
 
-/// Whose rows they are: the first two columns of all tables but `buckets`.
+/// The owner of a row: the first two columns of all tables except `buckets`.
 pub(crate) const SESSION: Column = text("session_id", "The session, as in `sessions`");
 pub(crate) const INGEST: Column = text(
     "ingest_id",

@@ -1,4 +1,4 @@
-//! Reads a whole lake, and says what is wrong with it.
+//! Reads a complete lake, and reports its faults.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,24 +15,24 @@ use crate::column::Table;
 use crate::tables::{BUCKETS, SESSIONS, TABLES};
 use crate::writer::texts_of;
 
-/// What was found.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
-    /// Sessions that count.
+    /// Valid sessions.
     pub sessions: u64,
-    /// Rows that count, by table.
+    /// Valid rows, by table.
     pub rows: BTreeMap<&'static str, u64>,
-    /// Files whose rows count nowhere.
+    /// Files without valid rows.
     pub orphans: u64,
-    /// What is wrong, in sentences.
+    /// Faults, in sentences.
     pub faults: Vec<String>,
 }
 
 /// Rows by session and ingest.
 type Rows = BTreeMap<(String, String), u64>;
 
-/// Reads the names that all rows carry, and counts them. With `expired`, tables of which days were removed may have
-/// fewer rows than their sessions say.
+/// Reads the ids in all rows, and counts the rows. Tables in `expired` may have fewer rows than their sessions say,
+/// because old days were removed.
 ///
 /// # Errors
 /// When the lake can't be listed.
@@ -76,7 +76,7 @@ pub fn verify<S: Storage>(storage: &S, expired: &[&'static Table]) -> io::Result
     Ok(found)
 }
 
-/// Gives each file to `read`.
+/// Passes each file to `read`.
 fn each_of<S: Storage>(
     storage: &S,
     files: &[Entry],
@@ -85,7 +85,7 @@ fn each_of<S: Storage>(
     each_open(storage, &files.iter().collect::<Vec<_>>(), read)
 }
 
-/// Holds the rows of a table against what its sessions say.
+/// Compares the rows of a table with the counts in its sessions.
 fn compare(
     table: &'static Table,
     sessions: &[SessionRow],
@@ -106,7 +106,7 @@ fn compare(
     }
 }
 
-/// The rows of a file, by whose they are; its name has to agree.
+/// Counts the rows of a file by owner; the ids must match the file's name.
 fn count<R: ChunkReader + 'static>(
     file: &Entry,
     open: R,

@@ -1,6 +1,6 @@
-//! A table as a Parquet file: rows are gathered by column, and written as a group when there are enough.
+//! Writes a table as a Parquet file: collects rows by column, and writes a group when there are enough rows.
 //!
-//! Of one recording the bytes are always the same. Memory is that of one group, whatever the number of rows.
+//! The same recording always gives the same bytes. Memory is bounded by one group, whatever the number of rows.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -23,20 +23,20 @@ use crate::column::{Column, Kind, Names, Table};
 use crate::pseudonyms::Pseudonyms;
 use crate::tables::SCHEMA_VERSION;
 
-/// Rows of a group: some 25 MB of memory for the widest table.
+/// Rows of a group: about 25 MB of memory for the widest table.
 const GROUP_ROWS: usize = 1 << 17;
 
-/// Bytes of texts that are not kept for later rows, after which a group is written.
+/// A group is written once texts that are not interned have this many bytes.
 const GROUP_TEXT_BYTES: usize = 16 << 20;
 
-/// Where texts of one group begin among the numbers of texts.
+/// Ids from here on are texts of the current group only.
 const OWN_TEXTS: u32 = 1 << 31;
 
-/// A text that comes again and again, by the number that its table gave it.
+/// The id of an interned text, valid for its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextId(u32);
 
-/// The values of one column of a group; of nullable ones with a level a row (0: null).
+/// The values of one column of a group; nullable columns have a level per row (0: null).
 #[derive(Debug)]
 struct Cells {
     values: Values,
@@ -78,7 +78,7 @@ impl Cells {
     }
 }
 
-/// Texts of a table: those that stay, and those of the current group.
+/// Texts of a table: the interned ones, and those of the current group.
 #[derive(Debug, Default)]
 struct Texts {
     table_texts: Vec<ByteArray>,
@@ -153,18 +153,18 @@ impl<W: Write + Send> TableWriter<W> {
         })
     }
 
-    /// The same, with hashes in place of names.
+    /// The same writer, with hashes instead of names.
     #[must_use]
     pub fn with_pseudonyms(self, pseudonyms: Option<Arc<Pseudonyms>>) -> Self {
         Self { pseudonyms, ..self }
     }
 
-    /// Rows so far.
+    /// Rows written so far.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Keeps a text for any number of rows.
+    /// Interns a text for any number of rows.
     pub fn keep(&mut self, text: &str) -> TextId {
         self.texts.keep(text)
     }
@@ -175,7 +175,7 @@ impl<W: Write + Send> TableWriter<W> {
         Row { cells: self.columns.iter_mut(), texts: &mut self.texts }
     }
 
-    /// Ends it.
+    /// Ends the row.
     ///
     /// # Errors
     /// When its group is full and can't be written.
@@ -189,10 +189,10 @@ impl<W: Write + Send> TableWriter<W> {
         self.write_group()
     }
 
-    /// Appends the rows of another file's group; `replaced`: texts that become others.
+    /// Appends the rows of another file's group; `replaced`: texts to exchange.
     ///
     /// # Errors
-    /// When they can't be read, are of another table, or can't be written.
+    /// When they can't be read, belong to another table, or can't be written.
     pub(crate) fn append(
         &mut self,
         group: &dyn RowGroupReader,
@@ -231,12 +231,12 @@ impl<W: Write + Send> TableWriter<W> {
         Ok(())
     }
 
-    /// Has the file say something besides its rows.
+    /// Adds metadata to the file.
     pub fn set_metadata(&mut self, key: String, value: String) {
         self.file.append_key_value_metadata(KeyValue::new(key, value));
     }
 
-    /// Ends the file, and gives back what it was written to.
+    /// Completes the file, and returns the destination.
     ///
     /// # Errors
     /// When it can't be written.
@@ -246,7 +246,7 @@ impl<W: Write + Send> TableWriter<W> {
     }
 }
 
-/// A row that is being filled.
+/// A row that is being written.
 pub struct Row<'w> {
     cells: std::slice::IterMut<'w, Cells>,
     texts: &'w mut Texts,
@@ -258,8 +258,8 @@ impl std::fmt::Debug for Row<'_> {
     }
 }
 
-/// What a row takes that it has no column for of that type is left out, and the file can't be completed: its
-/// columns differ in length.
+/// A value without a column of its type is dropped. The file can't be completed then, because its columns differ
+/// in length.
 macro_rules! cell {
     ($(#[$doc:meta])* $name:ident, $name_or_null:ident, $values:ident, $type:ty) => {
         $(#[$doc])*
@@ -268,7 +268,7 @@ macro_rules! cell {
             self.$name_or_null(Some(value))
         }
 
-        /// The same, or null.
+        /// The value, or null.
         #[inline]
         pub fn $name_or_null(&mut self, value: Option<$type>) -> &mut Self {
             if let Some(Cells { values: Values::$values(values), levels }) = self.cells.next() {
@@ -300,25 +300,25 @@ impl Row<'_> {
         flag, flag_or_null, Bool, bool
     );
 
-    /// A number that the program counts without a sign: as far as INT64 goes.
+    /// An unsigned number, saturated to INT64.
     #[inline]
     pub fn count(&mut self, value: u64) -> &mut Self {
         self.long(saturated(value))
     }
 
-    /// The same, or null.
+    /// An unsigned number, or null.
     #[inline]
     pub fn count_or_null(&mut self, value: Option<u64>) -> &mut Self {
         self.long_or_null(value.map(saturated))
     }
 
-    /// A text that was kept.
+    /// An interned text.
     #[inline]
     pub fn id(&mut self, text: TextId) -> &mut Self {
         self.id_or_null(Some(text))
     }
 
-    /// The same, or null.
+    /// An interned text, or null.
     #[inline]
     pub fn id_or_null(&mut self, text: Option<TextId>) -> &mut Self {
         if let Some(Cells { values: Values::Text(values), levels }) = self.cells.next() {
@@ -330,33 +330,33 @@ impl Row<'_> {
         self
     }
 
-    /// A text, which is kept for later rows.
+    /// A text, which is interned for later rows.
     pub fn text(&mut self, text: &str) -> &mut Self {
         let id = self.texts.keep(text);
         self.id(id)
     }
 
-    /// The same, or null.
+    /// A text that is interned, or null.
     pub fn text_or_null(&mut self, text: Option<&str>) -> &mut Self {
         let id = text.map(|text| self.texts.keep(text));
         self.id_or_null(id)
     }
 
-    /// A text that hardly comes again.
+    /// A text that is rarely repeated, not interned.
     pub fn text_once(&mut self, text: &str) -> &mut Self {
         let id = self.texts.once(text);
         self.id(id)
     }
 }
 
-/// A number without a sign as INT64.
+/// An unsigned number as INT64, saturated.
 #[inline]
 #[must_use]
 pub fn saturated(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// Not generic over what the table is written to, so that this crate has the only compiled form of the encoders.
+/// Not generic over the destination, so that only this crate compiles the encoders.
 fn write_column(
     column: SerializedColumnWriter<'_>,
     cells: &Cells,
@@ -376,7 +376,7 @@ fn write_column(
                 Some((pseudonyms, names)) => {
                     let hash = || {
                         let text = texts.get(*number);
-                        // What was put in was a text.
+                        // Cells of this column come from texts only.
                         let text = text.as_utf8().unwrap_or_default();
                         ByteArray::from(pseudonyms.text(names, text).as_str())
                     };
@@ -399,10 +399,10 @@ fn write<T: DataType>(
     Ok(())
 }
 
-/// The values of a column and, of nullable ones, a level a row.
+/// The values of a column and, for nullable ones, a level per row.
 pub(crate) type ReadColumn<T> = (Vec<T>, Option<Vec<i16>>);
 
-/// Reads a column of a group: its values, and of nullable ones a level a row.
+/// Reads a column of a group: its values and, for nullable ones, a level per row.
 pub(crate) fn read_column<T: DataType + 'static>(
     reader: ColumnReader,
     rows: usize,
@@ -455,7 +455,7 @@ fn append_column(
         Values::Bool(all) => extend(all, read_column::<BoolType>(reader, rows, nullable)?),
         Values::Text(all) => {
             let (values, levels) = read_column::<ByteArrayType>(reader, rows, nullable)?;
-            // Few tables have texts that hardly come again, and those are long.
+            // Only this column has texts that are rarely repeated, and they are long.
             let is_once = column.name == "fields";
             for value in &values {
                 let text = value.as_utf8()?;
@@ -477,7 +477,7 @@ fn extend<T>(all: &mut Vec<T>, (values, levels): ReadColumn<T>) -> Option<Vec<i1
     levels
 }
 
-/// The texts of a column that can't be null.
+/// The texts of a column that is not nullable.
 pub(crate) fn texts_of(group: &dyn RowGroupReader, at: usize) -> io::Result<Vec<String>> {
     let rows = usize::try_from(group.metadata().num_rows()).map_err(io::Error::other)?;
     let descriptor = group.metadata().schema_descr();
@@ -520,8 +520,8 @@ fn field(column: &Column) -> parquet::errors::Result<Type> {
     }
 }
 
-/// Deltas for the times by which rows are sorted; durations as they are, which every engine reads and which
-/// compress as well; a dictionary for the few names and small numbers.
+/// Delta encoding for the times that sort the rows. Durations stay plain, because every engine reads that and
+/// they compress as well. A dictionary for repeated names and small numbers.
 fn properties(table: &Table) -> WriterProperties {
     let level = ZstdLevel::try_new(3).unwrap_or_default();
     let mut properties = WriterProperties::builder()

@@ -1,4 +1,4 @@
-//! Calls to a store by a process that has its client.
+//! Calls a store through a process that has its client.
 
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -10,12 +10,12 @@ use super::messages::{Call, Reply, bytes, read, write};
 use super::{Before, Objects};
 use crate::storage::Entry;
 
-/// Objects of a lake, and of one call.
+/// Max objects of a lake, and of one call.
 const MAX_LISTED: usize = 1 << 22;
-/// Bytes of one answer.
+/// Max bytes of one reply.
 const MAX_BYTES: u64 = 128 << 20;
 
-/// A process that answers calls; it ends when this is gone.
+/// A process that answers calls; dropping this ends it.
 pub struct ObjectsByProcess {
     ends: Mutex<Ends>,
     process: Option<Child>,
@@ -34,7 +34,7 @@ impl std::fmt::Debug for ObjectsByProcess {
 }
 
 impl ObjectsByProcess {
-    /// Starts it.
+    /// Starts the process.
     ///
     /// # Errors
     /// When it can't be started.
@@ -47,7 +47,7 @@ impl ObjectsByProcess {
         Ok(objects)
     }
 
-    /// The same over pipes to the process that [serves](super::serve).
+    /// Connects through pipes to a process that [serves](super::serve).
     #[must_use]
     pub fn over(calls: impl Write + Send + 'static, replies: impl Read + Send + 'static) -> Self {
         let calls: Box<dyn Write + Send> = Box::new(BufWriter::new(calls));
@@ -55,8 +55,8 @@ impl ObjectsByProcess {
         Self { ends: Mutex::new(Ends { calls: Some(calls), replies }), process: None }
     }
 
-    /// One call at a time, which gets its own answer. After one that failed on its way there is none any more: what
-    /// comes next would be taken for its answer.
+    /// Makes one call at a time and reads its reply. After a transport error all calls fail: a late reply would be
+    /// taken for that of the next call.
     fn call<T>(
         &self,
         call: &Call,
@@ -167,7 +167,7 @@ impl Objects for ObjectsByProcess {
     }
 
     fn remove(&self, names: &[String]) -> io::Result<()> {
-        // Some thousand names are a short document.
+        // A document with 1000 names stays short.
         for names in names.chunks(1000) {
             let call = Call::Remove { names: names.to_vec() };
             self.call(&call, (&mut io::empty(), 0), done)?;
@@ -178,7 +178,7 @@ impl Objects for ObjectsByProcess {
 
 impl Drop for ObjectsByProcess {
     fn drop(&mut self) {
-        // It ends as its calls do.
+        // The process ends when its input ends.
         self.ends.get_mut().calls = None;
         if let Some(process) = &mut self.process {
             let _ = process.wait();

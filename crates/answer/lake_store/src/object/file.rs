@@ -1,4 +1,4 @@
-//! An object as a file that Parquet is read from.
+//! An object as a file for the Parquet reader.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -11,32 +11,32 @@ use parquet::file::reader::{ChunkReader, Length};
 use super::Objects;
 use crate::storage::Entry;
 
-/// Bytes that are asked for at least: heads of pages lie close to each other.
+/// Min bytes of a request: page headers lie close to each other.
 const BLOCK_BYTES: u64 = 1 << 20;
-/// Bytes that are asked for at most.
+/// Max bytes of a request.
 const MAX_BYTES: u64 = 8 << 20;
 
-/// An object, of which blocks are read as they are needed.
+/// An object, whose blocks are read when needed.
 #[derive(Debug)]
 pub struct ObjectFile<O> {
     objects: Arc<O>,
     entry: Entry,
-    /// Where the last block begins, and what is in it.
+    /// Start and content of the last block read.
     block: Mutex<(u64, Bytes)>,
 }
 
 impl<O: Objects> ObjectFile<O> {
-    /// One that was not read yet.
+    /// An object without any bytes in memory.
     pub(super) fn new(objects: Arc<O>, entry: Entry) -> Self {
         Self { objects, entry, block: Mutex::default() }
     }
 
-    /// One of which all is there.
+    /// An object with all bytes in memory.
     pub(super) fn with_bytes(objects: Arc<O>, entry: Entry, bytes: Bytes) -> Self {
         Self { objects, entry, block: Mutex::new((0, bytes)) }
     }
 
-    /// Some bytes from a place on: one at least, and `most` at most; none at the end.
+    /// Bytes from a position: at least one and at most `max`; none at the end.
     fn some(&self, from: u64, max: u64) -> io::Result<Bytes> {
         let remaining = self.entry.bytes.saturating_sub(from);
         if remaining == 0 || max == 0 {
@@ -80,7 +80,7 @@ impl<O: Objects + 'static> ChunkReader for ObjectFile<O> {
             return Err(ParquetError::EOF(format!("{name}: {length} bytes from {start} on")));
         };
         let first = self.some(start, length as u64)?;
-        // No bytes are copied where a block has all of them.
+        // Avoids a copy if one block has all bytes.
         if first.len() == length {
             return Ok(first);
         }
@@ -94,7 +94,7 @@ impl<O: Objects + 'static> ChunkReader for ObjectFile<O> {
     }
 }
 
-/// An object that is read from a place on.
+/// A reader of an object from a position.
 #[derive(Debug)]
 pub struct ObjectReader<O> {
     file: ObjectFile<O>,

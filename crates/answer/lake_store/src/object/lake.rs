@@ -1,7 +1,7 @@
-//! Files and steps of a lake as calls to an object store.
+//! Maps files and steps of a lake to calls of an object store.
 //!
-//! There is no lock. What makes rows count is put only where nothing, or what was read before, is: of two runs that
-//! change a session at a time one fails, and nothing of it counts.
+//! There is no lock. A session's row is put only if there is no object or the object that was read. If two runs
+//! change a session concurrently, one of them fails, and none of its rows become valid.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
@@ -14,7 +14,7 @@ use super::{Before, Objects};
 use crate::places::{self, ROOT};
 use crate::storage::{Entry, Storage};
 
-/// Files that are read whole when they are opened.
+/// Files up to this size are read completely when opened.
 const SMALL_BYTES: u64 = 4 << 20;
 
 /// A lake below a folder of a store.
@@ -24,7 +24,7 @@ pub struct ObjectLake<O> {
     fault: Mutex<Option<String>>,
 }
 
-/// A file that is written here until it is put there; it has no name, so that nothing of it is left.
+/// A local file without a name, uploaded when complete. A crash leaves nothing of it.
 #[derive(Debug)]
 pub struct UnfinishedObject(BufWriter<File>);
 
@@ -39,13 +39,13 @@ impl Write for UnfinishedObject {
 }
 
 impl<O: Objects + 'static> ObjectLake<O> {
-    /// A lake that has to be there.
+    /// Opens an existing lake.
     ///
     /// # Errors
-    /// When there is none, or the store can't be asked.
+    /// When there is none, or the store does not answer.
     pub fn open(objects: O) -> io::Result<Self> {
         let lake = Self::change(objects);
-        // One without sessions may have notes of what was rejected.
+        // A lake without sessions may have records of rejected recordings.
         if lake.list(&places::sessions())?.is_empty() && lake.list(ROOT)?.is_empty() {
             let why = format!("there is no lake: there are no objects under {ROOT}/");
             return Err(io::Error::new(io::ErrorKind::NotFound, why));
@@ -53,13 +53,13 @@ impl<O: Objects + 'static> ObjectLake<O> {
         Ok(lake)
     }
 
-    /// A lake that is there once something was added to it.
+    /// A lake that the first addition creates.
     #[must_use]
     pub fn change(objects: O) -> Self {
         Self { objects: Arc::new(objects), fault: Mutex::default() }
     }
 
-    /// What it is in.
+    /// The store.
     #[must_use]
     pub fn objects(&self) -> &O {
         &self.objects
@@ -124,7 +124,7 @@ impl<O: Objects + 'static> Storage for ObjectLake<O> {
         Ok(all)
     }
 
-    /// Parts of an object that was not completed are the store's to remove.
+    /// The store itself removes parts of incomplete uploads.
     fn unfinished(&self) -> io::Result<Vec<Entry>> {
         Ok(Vec::new())
     }

@@ -1,5 +1,5 @@
-//! What goes to a process that has a store's client, and comes back: a length of four bytes, least first, a JSON
-//! document of that length, and the bytes that the document speaks of.
+//! Messages to and from the process with the store's client: a little-endian length of four bytes, a JSON
+//! document of that length, and the bytes that the document announces.
 
 use std::io::{self, Read, Write};
 
@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::Before;
 use crate::storage::Entry;
 
-/// Bytes of a document.
+/// Max bytes of a document.
 const MAX_BYTES: u32 = 16 << 20;
-/// Objects that are listed in one document.
+/// Max objects listed in one document.
 pub(super) const MAX_LISTED: usize = 1024;
 
 /// A call.
@@ -40,18 +40,18 @@ pub(super) enum Call {
     },
 }
 
-/// What comes back.
+/// A reply.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Reply {
     Done {
         version: Option<String>,
     },
-    /// More of them follow one that is not the last.
+    /// More follow unless this is the last.
     Listed {
         files: Vec<Entry>,
         is_last: bool,
     },
-    /// Bytes of one object after the other follow.
+    /// The bytes of the objects follow, one after the other.
     Bytes {
         lengths: Vec<u64>,
     },
@@ -61,7 +61,7 @@ pub(super) enum Reply {
     },
 }
 
-/// Kinds of errors that are told apart.
+/// Kinds of errors that callers distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Kind {
     NotFound,
@@ -103,7 +103,7 @@ pub(super) fn write(to: &mut dyn Write, document: &impl Serialize) -> io::Result
     to.write_all(&text)
 }
 
-/// Reads one; `None`: the other end has closed.
+/// Reads one document; `None`: the other end has closed.
 pub(super) fn read<T: DeserializeOwned>(from: &mut dyn Read) -> io::Result<Option<T>> {
     let mut length = [0; 4];
     match from.read_exact(&mut length) {

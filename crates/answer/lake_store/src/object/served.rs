@@ -8,11 +8,11 @@ use super::messages::{Call, Kind, MAX_LISTED, Reply, read, write};
 use super::{Before, Objects};
 use crate::storage::Entry;
 
-/// Answers until the other end closes; where there is no store, by why there is none. An object whose bytes end early is
-/// not put.
+/// Answers calls until the other end closes; without a store, each reply is the reason. An object whose bytes end early
+/// is not put.
 ///
 /// # Errors
-/// When a call can't be read, or its answer not written.
+/// When a call can't be read, or its reply can't be written.
 pub fn serve(
     objects: io::Result<impl Objects>,
     mut calls: impl Read,
@@ -58,7 +58,7 @@ fn done(result: io::Result<Option<String>>) -> Reply {
     result.map_or_else(|error| failed(&error), |version| Reply::Done { version })
 }
 
-/// What it didn't take of the object is read all the same: the next call is behind it.
+/// Reads the object's bytes to their end even if the put fails: the next call follows them.
 fn put(
     objects: &impl Objects,
     name: &str,
@@ -72,7 +72,7 @@ fn put(
     Ok(done(put))
 }
 
-/// Reads what is left of an object's bytes.
+/// Skips the rest of an object's bytes.
 fn skip(body: &mut io::Take<impl Read>) -> io::Result<()> {
     io::copy(body, &mut io::sink())?;
     match body.limit() {

@@ -14,7 +14,7 @@ const WAITING: Column = flag("waiting", "The exit by which a guest says that it 
 const SLICE: Column =
     long("slice_ns", "Begin of a slice of 10 s; exits count in the slice in which they begin");
 
-/// One row an exit.
+/// One row per exit.
 pub static EXITS: Table = Table {
     name: "exits",
     about: "One row per exit. Times that were not recorded are null, so that sums over them match `exits`",
@@ -50,7 +50,7 @@ pub static EXITS: Table = Table {
     ],
 };
 
-/// What exits were about.
+/// Details of exits.
 pub static EXIT_DETAILS: Table = Table {
     name: "exit_details",
     about: "One row per exit, in the order of `exits`: where the guest was, and details of the exit. Contains guest addresses, \

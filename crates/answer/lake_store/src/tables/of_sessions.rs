@@ -1,9 +1,9 @@
-//! What is known of a recording as a whole.
+//! Tables about a recording as a whole.
 
 use super::{INGEST, MACHINE, SESSION};
 use crate::column::{Names, Table, double, flag, int, long, text};
 
-/// One row a recording.
+/// One row per recording.
 pub static SESSIONS: Table = Table {
     name: "sessions",
     about: "One row per recording of a host and its guests. It is written last: rows of other tables are valid once it exists",
@@ -45,7 +45,7 @@ pub static SESSIONS: Table = Table {
     ],
 };
 
-/// What a user said of a session.
+/// Labels that a user gave a session.
 pub static LABELS: Table = Table {
     name: "labels",
     about: "One row per label (`--label KEY=VALUE`): rack, pool, canary",
@@ -90,7 +90,7 @@ pub static VMS: Table = Table {
     ],
 };
 
-/// How guests' clocks relate to their host's.
+/// The relation of guests' clocks to their host's.
 pub static ALIGNMENT: Table = Table {
     name: "alignment",
     about: "One row per guest, method, CPU and stretch of time: the relation of the guest's clock to its host's, as in `align`",
@@ -113,7 +113,7 @@ pub static ALIGNMENT: Table = Table {
     ],
 };
 
-/// Where events were lost.
+/// Losses of events.
 pub static LOSSES: Table = Table {
     name: "losses",
     about: "One row per stretch of time of one CPU in which events were lost or could not be read",
@@ -131,7 +131,7 @@ pub static LOSSES: Table = Table {
     ],
 };
 
-/// What could not be added to a lake.
+/// Recordings that could not be added to a lake.
 pub static REJECTED: Table = Table {
     name: "rejected",
     about: "One row per recording that could not be added to the lake; removed once it is added",

@@ -1,4 +1,4 @@
-//! What vCPUs, requests and functions did when, and events themselves.
+//! Tables over time: states of vCPUs, requests, functions, and events.
 
 use super::{INGEST, MACHINE, SESSION};
 use crate::column::{Column, Names, Table, flag, int, long, text};
