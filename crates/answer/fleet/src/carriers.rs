@@ -1,10 +1,10 @@
-//! Which hosts carry a change: all that have it, or a group of them that stands apart.
+//! Finds the hosts that carry a change: all hosts that have it, or a separate group of them.
 
-/// Hosts are two groups if these are further apart than this many deviations within them. Of hosts that are alike,
-/// the two halves that differ most are 2.7 apart.
+/// Hosts form two groups if the groups' distance exceeds this many deviations within them. Among similar hosts,
+/// the distance of the two most different halves is 2.7.
 const MIN_GAP: f64 = 6.0;
 
-/// Places of the hosts that carry a change, by the changes of all hosts.
+/// Indices of the hosts that carry a change, from the changes of all hosts.
 pub(crate) fn carriers(changes: &[f64]) -> Vec<usize> {
     let mean = changes.iter().sum::<f64>() / changes.len().max(1) as f64;
     let sign = if mean < 0.0 { -1.0 } else { 1.0 };
@@ -15,13 +15,13 @@ pub(crate) fn carriers(changes: &[f64]) -> Vec<usize> {
     });
     let values: Vec<f64> = order.iter().map(change_of).collect();
     let apart = split(&values);
-    // Of hosts that are alike, one that went the other way did so by chance.
+    // Among similar hosts, a host with the opposite change has it by chance.
     let mut found: Vec<usize> = order.into_iter().take(apart.unwrap_or(usize::MAX)).collect();
     found.sort_unstable();
     found
 }
 
-/// How many of the greatest values stand apart from the others; `values` descend.
+/// How many of the greatest values form a separate group; `values` descend.
 fn split(values: &[f64]) -> Option<usize> {
     let all = Squares::new(values);
     let best = (1..values.len()).map(|first| {
@@ -37,7 +37,7 @@ fn split(values: &[f64]) -> Option<usize> {
 
 struct Squares {
     mean: f64,
-    /// Sum of the squares of what values are off it.
+    /// Sum of squared differences from the mean.
     rest: f64,
 }
 

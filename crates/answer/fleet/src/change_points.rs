@@ -1,30 +1,30 @@
-//! Where the level of a series changes: E-divisive, with Student's t in place of permutations, so that the same series
-//! always gives the same places.
+//! Finds changes of a series' level: E-divisive, with Student's t instead of permutations, so that the same series
+//! always gives the same result.
 //!
-//! The series is divided where the energy distance of both sides is greatest, and so are its parts, as far as they go;
-//! then the weakest of these places is taken out until all that are left stand their test against the parts on
-//! either side. A level that comes and goes is found so, which the first division alone says little of.
+//! The series is divided where the energy distance of both sides is greatest, and so are its parts, recursively. Then
+//! the weakest place is removed until each remaining one passes the test against its neighbouring parts. This finds a
+//! level that comes and goes, for which the first division alone is weak evidence.
 
 use stats::{mean, student_two_sided};
 
 /// A place where the level changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChangePoint {
-    /// The first value of the new level.
+    /// Index of the first value of the new level.
     pub at: usize,
-    /// Mean of the values since the change before.
+    /// Mean of the values since the previous change.
     pub before: f64,
     /// Mean of the values up to the next change.
     pub after: f64,
-    /// Chance of such a difference in a series of one level, at any of its places.
+    /// Probability of such a difference at any place of a series without a change.
     pub p: f64,
-    /// Error of the difference of both means.
+    /// Standard error of the difference of both means.
     pub error: f64,
-    /// Degrees of freedom that the error is known with.
+    /// Degrees of freedom of that error.
     pub freedom: f64,
 }
 
-/// Values that a level has at least: one alone is no level.
+/// Min values of a level: a single value is no level.
 pub(crate) const MIN_VALUES: usize = 2;
 
 /// The places where the level of a series changes, in order; each has a p of at most `alpha`.
@@ -33,7 +33,8 @@ pub fn change_points(values: &[f64], alpha: f64) -> Vec<ChangePoint> {
     change_points_that_hold(values, alpha, &|_| true)
 }
 
-/// Those that `holds` agrees with, too: of where the part before begins, the place, and where the part after ends.
+/// Only those places that `holds` accepts as well. It receives the start of the part before, the place, and the end of
+/// the part after.
 pub(crate) fn change_points_that_hold(
     values: &[f64],
     alpha: f64,
@@ -57,7 +58,7 @@ pub(crate) fn change_points_that_hold(
     }
 }
 
-/// The places that divide the series, its parts, and the parts of these.
+/// The places that divide the series, its parts, and so on recursively.
 fn divisions(values: &[f64]) -> Vec<usize> {
     let (mut places, mut open) = (Vec::new(), vec![(0, values.len())]);
     while let Some((from, to)) = open.pop() {
@@ -71,14 +72,14 @@ fn divisions(values: &[f64]) -> Vec<usize> {
     places
 }
 
-/// How many values are on the first side where both sides are farthest apart by their energy distance.
+/// The size of the first side for which the energy distance of both sides is greatest.
 fn farthest(part: &[f64]) -> Option<usize> {
     let all: f64 =
         part.iter().enumerate().map(|(at, value)| distances(*value, part.get(at..))).sum();
     let (mut within_first, mut within_rest) = (0.0, all);
     let mut best: Option<(usize, f64)> = None;
     for (at, value) in part.iter().enumerate() {
-        // The value goes from the rest to the first side.
+        // Moves the value from the second side to the first.
         within_first += distances(*value, part.get(..at));
         within_rest -= distances(*value, part.get(at..));
         let (first, rest) = (at + 1, part.len() - at - 1);
@@ -102,7 +103,7 @@ fn distances(value: f64, others: Option<&[f64]>) -> f64 {
     others.unwrap_or_default().iter().map(|other| (value - other).abs()).sum()
 }
 
-/// Each place with the parts on either side of it.
+/// Tests each place with the parts on both sides of it.
 fn tested(values: &[f64], places: &[usize]) -> Vec<ChangePoint> {
     let ends = [&[0], places, &[values.len()]].concat();
     let parts: Vec<&[f64]> =
@@ -111,7 +112,8 @@ fn tested(values: &[f64], places: &[usize]) -> Vec<ChangePoint> {
     points.filter_map(|(at, (before, after))| point(*at, before, after, values.len())).collect()
 }
 
-/// Student's t of two parts with one deviation, for as many places as the series has: the best of them was taken.
+/// Student's t of two parts with a common deviation, corrected for the length of the series: the best of that many
+/// places was chosen.
 fn point(at: usize, before: &[f64], after: &[f64], values: usize) -> Option<ChangePoint> {
     let places = (values + 1).saturating_sub(2 * MIN_VALUES).max(1) as f64;
     let (a, b) = (mean(before)?, mean(after)?);
@@ -162,13 +164,13 @@ mod tests {
         for values in [&[][..], &[1.0], &[1.0, 9.0], &[1.0, 1.0, 9.0], &[3.0; 40]] {
             assert!(places(values).is_empty(), "{values:?}");
         }
-        // A value that is another alone is no level.
+        // A single different value is no level.
         let mut values = noise(1, 20);
         values.iter_mut().skip(9).take(1).for_each(|value| *value = 40.0);
         assert!(places(&values).is_empty());
     }
 
-    /// A part divides where a sum over all pairs, taken as it is written, is greatest.
+    /// The division is where the energy distance, computed by its definition as a sum over all pairs, is greatest.
     #[test]
     fn the_energy_distance_is_that_of_its_definition() {
         for seed in 0..50 {
@@ -193,7 +195,7 @@ mod tests {
         }
     }
 
-    /// Of series without a change, no more than asked for have one.
+    /// At most a share of alpha of the series without a change are reported as changed.
     #[test]
     fn chance_is_called_a_change_as_often_as_asked_for() {
         for length in [6, 14, 30, 90] {
@@ -202,7 +204,7 @@ mod tests {
         }
     }
 
-    /// A step of three deviations, and one of them that comes and goes.
+    /// A step of three deviations, and one that comes and goes.
     #[test]
     fn changes_are_found_where_they_are() {
         let step = |seed: &u64| {
@@ -226,7 +228,7 @@ mod tests {
             shift in -1000i32..1000,
             doublings in -8i32..8,
         ) {
-            // Whole numbers and powers of two: nothing is rounded on the way.
+            // Integers and powers of two, so that nothing is rounded.
             let values: Vec<f64> = values.into_iter().map(f64::from).collect();
             let scale = 2f64.powi(doublings);
             let found = places(&values);

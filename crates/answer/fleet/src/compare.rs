@@ -1,25 +1,25 @@
-//! Whether a number differs between sides, with the host as the unit.
+//! Compares a number between sides, with the host as the unit.
 
 use stats::{
     Comparison, Permutation, Scale, Side, compare as welch, compare_pairs, flip_signs, mean,
     permute, standard_deviation, student_quantile, student_two_sided,
 };
 
-/// What hosts have of a number.
+/// A host's values of a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HostValues {
     /// On the first side.
     pub a: Option<f64>,
     /// On the second.
     pub b: Option<f64>,
-    /// What the host is like: hosts of several kinds are compared with their own.
+    /// The kind of the host: hosts are compared within their kind.
     pub stratum: usize,
-    /// Nothing was changed on it: what changed there would have changed without.
+    /// Whether the host was not changed: a control shows what would have changed anyway.
     pub is_control: bool,
 }
 
 impl HostValues {
-    /// The logarithm of the second over the first.
+    /// The logarithm of the second value over the first.
     pub(crate) fn change(&self) -> Option<f64> {
         let (a, b) = (self.a.filter(|a| *a > 0.0)?, self.b.filter(|b| *b > 0.0)?);
         Some((b / a).ln())
@@ -30,9 +30,9 @@ impl HostValues {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Design {
     Paired,
-    /// Those of one side with those of the other, within strata.
+    /// Hosts of one side against those of the other, within strata.
     Welch,
-    /// Each with itself, and the change of those with that of controls.
+    /// Each host's change, and these against the changes of controls.
     Differences,
 }
 
@@ -47,12 +47,12 @@ impl Design {
     }
 }
 
-/// By how much the typical host differs.
+/// The difference of the typical host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// How that was found.
+    /// The method of comparison.
     pub design: Design,
-    /// What the second side is of the first: the geometric mean over hosts.
+    /// The second side divided by the first: the geometric mean over hosts.
     pub ratio: f64,
     /// Lower end of its interval.
     pub low: f64,
@@ -60,7 +60,7 @@ pub struct Change {
     pub high: f64,
     /// Probability of a change at least this large if the two sides did not differ.
     pub p: f64,
-    /// The same by chance alone, where hosts can change places.
+    /// The result of a permutation test, if hosts can be exchanged.
     pub permutation: Option<Permutation>,
 }
 
@@ -70,21 +70,21 @@ impl Change {
         Self { design, ratio, low, high, p, permutation }
     }
 
-    /// Permuting hosts agrees, or could not.
+    /// Whether the permutation test agrees, or was impossible.
     #[must_use]
     pub fn is_not_contradicted(&self, alpha: f64) -> bool {
         self.permutation.is_none_or(|test| test.least > alpha || test.p <= alpha)
     }
 }
 
-/// Hosts that a comparison takes at least on either side.
+/// Min hosts on either side of a comparison.
 const MIN_HOSTS: usize = 3;
 
-/// Compares the sides; `None`: there are too few hosts.
+/// Compares the sides; `None` if there are too few hosts.
 ///
-/// Hosts that are on both sides are compared with themselves, where they are three and no less than half of those on
-/// the smaller side; else all hosts of one side with all of the other, by the logarithms of their values. With
-/// controls, the changes of hosts are compared with those of controls.
+/// Hosts on both sides are compared with themselves if there are at least three, and at least half as many as on the
+/// smaller side. Otherwise all hosts of one side are compared with all hosts of the other, by the logarithms of
+/// their values. With controls, the changes of hosts are compared with those of controls.
 #[must_use]
 pub fn compare(hosts: &[HostValues], alpha: f64, seed: u64) -> Option<Change> {
     let changes = |controls: bool| -> Vec<f64> {
@@ -110,18 +110,18 @@ fn paired(changes: &[f64], alpha: f64, seed: u64) -> Option<Change> {
     Some(Change::new(Design::Paired, found, flip_signs(changes, seed)))
 }
 
-/// The changes of hosts less those of controls.
+/// The changes of hosts minus those of controls.
 fn differences(treated: &[f64], controls: &[f64], alpha: f64, seed: u64) -> Option<Change> {
     if treated.len() < MIN_HOSTS || controls.len() < MIN_HOSTS {
         return None;
     }
     let (a, b) = (log_side(controls)?, log_side(treated)?);
     let found = welch(&a, &b, alpha);
-    // Both were shifted by as much, so that the values are ratios to no change.
+    // Both were shifted equally, so that the values are ratios to no change.
     Some(Change::new(Design::Differences, found, permute(controls, treated, seed)))
 }
 
-/// A side of logarithms as one of values with the relative error that these have.
+/// Turns logarithms into a side of values with the same relative error.
 fn log_side(logs: &[f64]) -> Option<Side> {
     let side = Side::of_runs(logs)?;
     let value = side.value.exp();
@@ -135,8 +135,8 @@ struct Stratum {
     b: Vec<f64>,
 }
 
-/// Welch's test of logarithms within strata: what hosts differ by because they are of other kinds counts neither as
-/// a change nor as an error. Strata that are on one side alone say nothing.
+/// Welch's test of logarithms within strata: differences between kinds of hosts count neither as a change nor as an
+/// error. Strata on one side only are ignored.
 fn stratified(hosts: &[HostValues], alpha: f64, seed: u64) -> Option<Change> {
     let mut strata: std::collections::BTreeMap<usize, Stratum> = std::collections::BTreeMap::new();
     for host in hosts {
@@ -155,7 +155,7 @@ fn stratified(hosts: &[HostValues], alpha: f64, seed: u64) -> Option<Change> {
     if freedom_a + 1.0 < MIN_HOSTS as f64 || freedom_b + 1.0 < MIN_HOSTS as f64 {
         return None;
     }
-    // Strata count by how well they are known: by the harmonic mean of their hosts on both sides.
+    // The weight of a stratum is the harmonic mean of its hosts on both sides.
     let (mut weights, mut change, mut square_a, mut square_b) = (0.0, 0.0, 0.0, 0.0);
     for stratum in &all {
         let (count_a, count_b) = (stratum.a.len() as f64, stratum.b.len() as f64);
@@ -185,7 +185,7 @@ fn stratified(hosts: &[HostValues], alpha: f64, seed: u64) -> Option<Change> {
     Some(Change::new(Design::Welch, found, permutation))
 }
 
-/// The variance of hosts within their strata, and how many degrees of freedom it is known with.
+/// The variance of hosts within their strata, and its degrees of freedom.
 fn within<'s>(strata: impl Iterator<Item = &'s [f64]>) -> Option<(f64, f64)> {
     let (mut squares, mut freedom) = (0.0, 0.0);
     for values in strata {
@@ -212,7 +212,7 @@ mod tests {
         let found = compare(&hosts, 0.05, 1).unwrap();
         assert_eq!(found.design, Design::Paired);
         assert!((found.ratio - 1.1).abs() < 1e-9 && found.p < 1e-6, "{found:?}");
-        // Apart, the same values say nothing.
+        // Without pairs, the same values show no difference.
         let apart: Vec<_> = hosts
             .iter()
             .flat_map(|host| [HostValues { b: None, ..*host }, HostValues { a: None, ..*host }])
@@ -222,7 +222,7 @@ mod tests {
         assert!(found.p > 0.5 && (found.ratio - 1.1).abs() < 1e-9, "{found:?}");
     }
 
-    /// By hand: as Welch's test of logarithms, for which `stats` is held against scipy.
+    /// One stratum gives Welch's test of logarithms; `stats` itself is tested against scipy.
     #[test]
     fn one_stratum_is_welch() {
         let hosts =
@@ -238,7 +238,7 @@ mod tests {
         assert!(found.permutation.is_some_and(|test| (test.p - 1.0 / 35.0).abs() < 1e-12));
     }
 
-    /// Twice as many hosts of the slow kind on B are no change of either kind.
+    /// Twice as many hosts of the slow kind on B are not a change.
     #[test]
     fn kinds_of_hosts_are_no_change() {
         let mut hosts = Vec::new();

@@ -1,14 +1,14 @@
-//! The level of a fleet step by step (days, or several of them), whichever hosts reported then: median polish.
+//! The level of a fleet in each step (a day, or several), independent of which hosts reported: median polish.
 //!
-//! A value is what its host has, plus what its step has, plus chance. Medians over the steps of each host and over the
-//! hosts of each step are taken off in turn until they are none: what steps have is then free of which hosts reported,
-//! and one host that went its own way moves nothing.
+//! A value is the sum of a host effect, a step effect and noise. Medians over the steps of each host and over the
+//! hosts of each step are subtracted in turn until they vanish. The step effects then do not depend on which hosts
+//! reported, and a single deviating host moves nothing.
 
 use std::collections::BTreeMap;
 
 use stats::median;
 
-/// What a host has in a step, as a logarithm.
+/// A host's value in a step, as a logarithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct HostStep {
     pub(crate) host: u32,
@@ -19,25 +19,25 @@ pub(crate) struct HostStep {
 /// Levels of a fleet.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct DayLevels {
-    /// Steps that have a level, in order.
+    /// Steps with a level, in order.
     pub(crate) steps: Vec<u32>,
-    /// What the typical host has in each.
+    /// The typical host's level in each step.
     pub(crate) levels: Vec<f64>,
-    /// Values that count.
+    /// Values that were used.
     pub(crate) values: Vec<HostStep>,
 }
 
-/// Hosts that a step has at least.
+/// Min hosts of a step.
 const MIN_HOSTS: usize = 3;
 
-/// A step has at least this share of the hosts that the typical step has: fewer of them vary more.
+/// A step needs at least one host per this many of a typical step: fewer hosts vary more.
 const MIN_SHARE: usize = 4;
 
-/// Rounds after which what is left is not worth another one: it halves or better with each.
+/// Max rounds: the remainder halves at least with each.
 const MAX_ROUNDS: usize = 30;
 
 impl DayLevels {
-    /// The levels of steps with enough hosts.
+    /// Computes the levels of steps with enough hosts.
     pub(crate) fn new(values: Vec<HostStep>) -> Self {
         let values = enough(values);
         let hosts = places(&values, |value| value.host);
@@ -58,7 +58,7 @@ impl DayLevels {
     }
 }
 
-/// Values of hosts that reported twice at least, in steps of enough hosts: others say nothing of a change.
+/// Values of hosts that reported at least twice, in steps with enough hosts: others give no evidence of a change.
 fn enough(mut values: Vec<HostStep>) -> Vec<HostStep> {
     loop {
         let before = values.len();
@@ -76,7 +76,7 @@ fn enough(mut values: Vec<HostStep>) -> Vec<HostStep> {
     }
 }
 
-/// Places of values by what they are of.
+/// Indices of values by key.
 fn places(values: &[HostStep], key_of: impl Fn(&HostStep) -> u32) -> BTreeMap<u32, Vec<usize>> {
     let mut places: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (at, value) in values.iter().enumerate() {
@@ -85,7 +85,7 @@ fn places(values: &[HostStep], key_of: impl Fn(&HostStep) -> u32) -> BTreeMap<u3
     places
 }
 
-/// Moves the median of what is left in each group to its effect; how far the farthest moved.
+/// Moves each group's median from its values to its effect; returns the greatest move.
 fn take_off<'p>(
     rest: &mut [f64],
     groups: impl Iterator<Item = &'p Vec<usize>>,
@@ -118,12 +118,12 @@ mod tests {
             .collect()
     }
 
-    /// Without chance the levels are what was put in, although slow hosts report on other days than fast ones.
+    /// Without noise the levels are the given ones, although slow hosts report on other days than fast ones.
     #[test]
     fn levels_do_not_depend_on_which_hosts_reported() {
         let level_of = |host: u32| f64::from(host % 5);
         let of_step = |step: u32| if step >= 6 { 0.25 } else { 0.0 };
-        // Slow hosts are there in the first days and come back in the last two.
+        // Slow hosts report in the first days and again in the last two.
         let is_there = |host: u32, step: u32| level_of(host) < 3.0 || !(3..=9).contains(&step);
         let values = fleet(20, 12, |host, step| {
             is_there(host, step).then(|| 7.0 + level_of(host) + of_step(step))

@@ -18,60 +18,60 @@ use crate::sessions::{Session, Sessions};
 use crate::sums::{Key, LATE, Place, Places, SessionChoice, Sums, read};
 use crate::totals::{Parts, total_ratio};
 
-/// What is to be compared.
+/// The question of a comparison.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// Sessions of the first side, and of the second.
     pub sides: [Selection; 2],
-    /// Hosts whose sessions of the second side are all of this kind were left as they are.
+    /// Controls are hosts for which this holds for all sessions of the second side.
     pub control: Option<Selection>,
-    /// What hosts of different kinds differ by: a column of `sessions` or a label.
+    /// The column of `sessions` or the label that defines kinds of hosts.
     pub strata: String,
     /// Numbers to compare.
     pub metrics: Vec<Metric>,
-    /// Sessions that lost a greater share of their events don't count.
+    /// Sessions that lost a greater share of their events are left out.
     pub most_lost: f64,
-    /// Differences that are none may be a share of this among those called significant.
+    /// Accepted share of false positives among the significant rows.
     pub alpha: f64,
-    /// What resamples are drawn from.
+    /// Seed of the resamples.
     pub seed: u64,
-    /// Keep what each host has of each number, for a page.
+    /// Keep each host's numbers, for a page.
     pub per_host: bool,
 }
 
-/// A side as it was found.
+/// Facts about a side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SideFacts {
     pub hosts: usize,
     pub sessions: usize,
-    /// How long they were recorded without a loss.
+    /// Time that was recorded without a loss.
     pub covered_ns: u64,
 }
 
 /// Two parts of a fleet, compared.
 #[derive(Clone, Debug)]
 pub struct FleetDiff {
-    /// What was asked.
+    /// The question.
     pub question: Question,
     /// Both sides.
     pub sides: [SideFacts; 2],
     /// Hosts on both sides.
     pub paired: usize,
-    /// Hosts that were left as they are.
+    /// Hosts that are controls.
     pub controls: usize,
-    /// Sessions that were left out: they lost too much, are of no known host, are on both sides, or of a host of which
-    /// only a part was changed.
+    /// Sessions that were left out: too many losses, unknown host, on both sides, or of a host that is a control only
+    /// in part.
     pub left_out: [usize; 4],
-    /// Those with the greatest change first.
+    /// Rows, greatest change first.
     pub rows: Vec<Row>,
-    /// What each host has, where that was asked for.
+    /// Each host's numbers, if requested.
     pub(crate) grid: Option<Grid>,
 }
 
 /// Compares two parts of a lake.
 ///
 /// # Errors
-/// When it can't be read, or a condition names what sessions don't have (an error of [`crate::SelectionError`]).
+/// When it can't be read, or a condition uses a name that sessions don't have (an error of [`crate::SelectionError`]).
 pub fn fleet_diff<S: Storage>(storage: &S, question: Question) -> io::Result<FleetDiff> {
     let tables = counted(storage)?;
     let sessions = Sessions::read(storage, &tables)?;
@@ -100,10 +100,10 @@ pub fn fleet_diff<S: Storage>(storage: &S, question: Question) -> io::Result<Fle
 #[derive(Debug)]
 struct Host {
     name: String,
-    /// Place among the strata.
+    /// Index of its stratum.
     stratum: usize,
     is_control: bool,
-    /// Places of its sessions, by side.
+    /// Indices of its sessions, by side.
     sessions: [Vec<usize>; 2],
 }
 
@@ -116,7 +116,7 @@ struct Fleet<'s> {
     left_out: [usize; 4],
 }
 
-/// How much of B its end is.
+/// The last third of B is its end.
 const END: f64 = 1.0 / 3.0;
 
 impl<'s> Fleet<'s> {
@@ -182,7 +182,7 @@ impl<'s> Fleet<'s> {
         places
     }
 
-    /// From when on it is the end of a host's B.
+    /// The start of the end of a host's B.
     fn end_of(&self, host: &Host) -> i64 {
         let [_, b] = &host.sessions;
         let spans = b.iter().map(|at| self.session(*at).and_then(|session| session.span_ns));
@@ -192,7 +192,7 @@ impl<'s> Fleet<'s> {
         to.saturating_sub((to.saturating_sub(from) as f64 * END) as i64)
     }
 
-    /// The rows of all hosts, and where there are several kinds of hosts, of each kind.
+    /// The rows of all hosts and, if there are several kinds, of each kind.
     fn rows(&self, question: &Question, sums: &Sums) -> Vec<Row> {
         let keys: BTreeSet<&Key> =
             sums.iter().flat_map(|host| host.iter().flat_map(|side| side.groups.keys())).collect();
@@ -209,7 +209,7 @@ impl<'s> Fleet<'s> {
         rows
     }
 
-    /// What hosts have of a number on A and on another part.
+    /// Hosts' values of a number on A and on another part.
     fn values(
         &self,
         sums: &Sums,
@@ -262,7 +262,7 @@ impl<'s> Fleet<'s> {
         Some(row)
     }
 
-    /// Says of a row that differs which hosts carry it, and whether it is still there at the end.
+    /// Adds to a significant row the hosts that carry it, and whether it lasts until the end.
     fn explain(&self, row: &mut Row, sums: &Sums, alpha: f64) {
         let key = Key {
             level: row.level,
@@ -285,7 +285,7 @@ impl<'s> Fleet<'s> {
             let places = carriers.iter().filter_map(|at| Some(changed.get(*at)?.0));
             row.carried_by = places.map(name).collect();
         } else {
-            // No host is on both sides: which of them changed can't be told apart.
+            // If no host is on both sides, it is unknown which of them changed.
             let on_b = values.iter().filter(|entry| entry.1.b.is_some());
             row.carried_by = on_b.map(|entry| name(entry.0)).collect();
         }
@@ -302,7 +302,7 @@ impl<'s> Fleet<'s> {
         let known = late.iter().filter(|host| host.b.is_some()).count();
         let late = compare(&late, alpha, 0).filter(|_| known * 2 >= row.hosts[1]);
         row.went_away = late.zip(row.log_change()).map(|(late, change)| {
-            // Half of it is left at least, to the same side.
+            // At least half of the change remains, in the same direction.
             late.ratio.ln() / change < 0.5
         });
     }
@@ -331,7 +331,7 @@ impl<'s> Fleet<'s> {
     }
 }
 
-/// Whether nothing was changed on a host; `None`: on a part of its second side only.
+/// Whether a host is a control; `None`: only for a part of its second side.
 fn is_control(question: &Question, sessions: &Sessions, all: &[Vec<usize>; 2]) -> Option<bool> {
     let Some(control) = &question.control else { return Some(false) };
     let [_, b] = all;
@@ -344,7 +344,7 @@ fn is_control(question: &Question, sessions: &Sessions, all: &[Vec<usize>; 2]) -
     }
 }
 
-/// A change of all hosts that only some kinds of hosts have is carried by these.
+/// Names the kinds of hosts that carry a change of all hosts, if only some kinds do.
 fn name_strata(rows: &mut [Row]) {
     let of_kinds: Vec<Row> = rows.iter().filter(|row| row.stratum.is_some()).cloned().collect();
     for row in rows.iter_mut().filter(|row| row.stratum.is_none() && row.significant) {

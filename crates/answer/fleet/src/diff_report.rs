@@ -17,12 +17,12 @@ use crate::findings::distinct;
 use crate::rows::Row;
 use crate::shown::names;
 
-/// A comparison, and how much of it is shown.
+/// A comparison with display options.
 #[derive(Debug)]
 pub struct FleetReport {
     /// The comparison.
     pub diff: FleetDiff,
-    /// Show rows that don't differ, too.
+    /// Also show rows that don't differ.
     pub all: bool,
 }
 
@@ -61,7 +61,7 @@ impl FleetReport {
         table.draw(width).0
     }
 
-    /// Which hosts carry what: a change that several numbers show is one.
+    /// Lists changes with the hosts that carry them; several numbers may show the same change.
     fn carriers(&self) -> String {
         let all = distinct(&self.diff.rows);
         let lines: Vec<String> = all

@@ -1,6 +1,6 @@
-//! What is known of a session: one of its columns, or a label.
+//! A fact about a session: one of its columns, or a label.
 
-/// What is known of a session.
+/// A fact about a session.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Fact {
     Text(String),

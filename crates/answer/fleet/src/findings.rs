@@ -1,11 +1,11 @@
-//! Which rows are findings: those that stand all comparisons, are still there at the end, and are not made up for by
-//! another reason.
+//! Decides which rows are findings: those that are significant among all comparisons, last until the end, and are not
+//! offset by another reason.
 
 use stats::benjamini_hochberg;
 
 use crate::rows::Row;
 
-/// Adjusts p for the number of rows, and says which differ.
+/// Adjusts p for the number of rows, and marks significant rows.
 pub(crate) fn correct(rows: &mut [Row], alpha: f64) {
     let p: Vec<f64> = rows.iter().filter_map(|row| Some(row.change?.p)).collect();
     let mut adjusted = benjamini_hochberg(&p).into_iter();
@@ -17,11 +17,11 @@ pub(crate) fn correct(rows: &mut [Row], alpha: f64) {
     }
 }
 
-/// By how much more or less another reason may have changed to make up for one.
+/// Allowed ratio of two changes that offset each other.
 const SAME: std::ops::RangeInclusive<f64> = 0.5..=2.0;
 
-/// Notes for reasons whose sums a second changed that another one changed by as much the other way, while all together
-/// did not change: work is counted elsewhere.
+/// Notes reasons whose rate changed while another reason's changed by as much in the other direction, and the sum did
+/// not change: work is counted elsewhere.
 pub(crate) fn note_shifts(rows: &mut [Row]) {
     let shifted: Vec<Option<String>> = rows.iter().map(|row| made_up_by(row, rows)).collect();
     for (row, shifted) in rows.iter_mut().zip(shifted) {
@@ -44,11 +44,11 @@ fn made_up_by(row: &Row, rows: &[Row]) -> Option<String> {
     found.filter(makes_up).map(|other| other.reason.clone()).next()
 }
 
-/// Findings, each as the places of its rows: a change that several numbers of the same hosts show is one.
+/// Findings, each as indices of its rows: a change that several numbers of the same hosts show is one finding.
 pub(crate) fn distinct(rows: &[Row]) -> Vec<Vec<usize>> {
     let findings: Vec<(usize, &Row)> =
         rows.iter().enumerate().filter(|(_, row)| row.is_finding()).collect();
-    // What all kinds of hosts together show already names the hosts of a kind.
+    // A row of all kinds of hosts already names the hosts of each kind.
     let is_covered = |row: &Row| {
         let covers = |other: &&(usize, &Row)| other.1.stratum.is_none() && other.1.is_of(row);
         row.stratum.is_none() || !findings.iter().any(|finding| covers(&finding))
@@ -67,7 +67,7 @@ pub(crate) fn distinct(rows: &[Row]) -> Vec<Vec<usize>> {
     all.into_iter().map(|finding| finding.1).collect()
 }
 
-/// How much more there is on the second side.
+/// The increase on the second side.
 fn more(row: &Row) -> Option<f64> {
     let [a, b] = row.means;
     Some(b? - a?)

@@ -1,5 +1,5 @@
-//! What each host has of each number step by step, a step being a day or several: read from a lake one step after the
-//! other, so that what is held grows with numbers only, not with their histograms.
+//! Each host's numbers by step (a day, or several). They are read from a lake one step after the other, so that memory
+//! grows with the numbers only, not with their histograms.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,12 +16,12 @@ use crate::sums::{Key, Place, Places, SessionChoice, read};
 /// Nanoseconds of a day.
 const DAY_NS: i64 = 86_400_000_000_000;
 
-/// Which sessions count, and in which steps.
+/// Selects sessions, and assigns them to steps.
 #[derive(Clone, Debug)]
 pub(crate) struct Choice<'q> {
-    /// Only sessions that this holds for.
+    /// Only sessions for which this holds.
     pub(crate) selection: Option<&'q Selection>,
-    /// Those that lost a greater share of their events don't count.
+    /// Sessions that lost a greater share of their events are left out.
     pub(crate) most_lost: f64,
     pub(crate) step_days: u32,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Choice<'q> {
 #[derive(Debug)]
 pub(crate) struct Host<'s> {
     pub(crate) name: String,
-    /// Its sessions and the step that each is in, in order of time.
+    /// Its sessions with their steps, in order of time.
     pub(crate) sessions: Vec<(u32, &'s Session)>,
 }
 
@@ -39,18 +39,17 @@ pub(crate) struct Host<'s> {
 pub(crate) struct HostDays<'s> {
     /// In the order of their names.
     pub(crate) hosts: Vec<Host<'s>>,
-    /// Steps from the first to the last, also those without a session.
+    /// Number of steps, including those without a session.
     pub(crate) steps: u32,
-    /// The first day of the first step, in days of Unix time.
+    /// The first day of the first step, in days since the Unix epoch.
     first_day: i64,
     step_days: u32,
-    /// Sessions that were left out: they lost too much, are of no known host, of no known day, or of days before the
-    /// first whole step.
+    /// Sessions that were left out: too many losses, unknown host, unknown day, or days before the first complete step.
     pub(crate) left_out: [usize; 4],
 }
 
 impl<'s> HostDays<'s> {
-    /// Sorts sessions by host and step. The last day is the end of the last step: the first one may be cut, and is left out.
+    /// Sorts sessions by host and step. The last step ends with the last day; an incomplete first step is left out.
     pub(crate) fn new(sessions: &'s Sessions, choice: &Choice<'_>) -> Self {
         let (known, left_out) = known(sessions, choice);
         let days = || known.iter().map(|entry| entry.1);
@@ -91,12 +90,12 @@ impl<'s> HostDays<'s> {
         date_of(day.saturating_mul(DAY_NS))
     }
 
-    /// Sessions that count.
+    /// Number of sessions that are used.
     pub(crate) fn sessions(&self) -> usize {
         self.hosts.iter().map(|host| host.sessions.len()).sum()
     }
 
-    /// What hosts have of each number, step by step.
+    /// Hosts' values of each number, by step.
     pub(crate) fn values<S: Storage>(
         &self,
         storage: &S,
@@ -107,7 +106,7 @@ impl<'s> HostDays<'s> {
         let mut by_step = self.places();
         while let Some((step, places)) = by_step.pop_first() {
             let (from, to) = (self.date(step), self.last_date(step));
-            // Dates of lakes are in the order of their texts.
+            // Dates of lakes sort as texts.
             let is_wanted = |name: &str| {
                 date_in(name).is_some_and(|date| date >= from.as_str() && date <= to.as_str())
             };
@@ -129,7 +128,7 @@ impl<'s> HostDays<'s> {
         Ok(values)
     }
 
-    /// Where the rows of sessions go, by step.
+    /// Targets for the rows of sessions, by step.
     fn places(&self) -> BTreeMap<u32, Places> {
         let mut by_step: BTreeMap<u32, Places> = BTreeMap::new();
         for (host, entry) in self.hosts.iter().enumerate() {
@@ -144,7 +143,7 @@ impl<'s> HostDays<'s> {
     }
 }
 
-/// Sessions that count, with host and day, and how many don't.
+/// Sessions that are used, with host and day, and the number of others.
 fn known<'s>(
     sessions: &'s Sessions,
     choice: &Choice<'_>,
@@ -163,7 +162,7 @@ fn known<'s>(
             *no_host += 1;
             continue;
         };
-        // As the lake has it: the day of a session is that of its begin.
+        // As in the lake: a session's day is that of its start.
         let day = session.text("date").and_then(|date| begin_of(&date));
         match day {
             Some(begin_ns) => known.push((host, begin_ns.div_euclid(DAY_NS), session)),

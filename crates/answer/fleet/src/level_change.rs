@@ -1,4 +1,4 @@
-//! A change of a number's level at a step, and the hosts that carry it.
+//! A change of a number's level at a step, with the hosts that carry it.
 
 use std::collections::BTreeMap;
 
@@ -15,18 +15,18 @@ use crate::sessions::Sessions;
 use crate::shared_facts::{Around, CameWith, SharedFact, came_with, shared};
 use crate::sums::Key;
 
-/// A number that is another from a day on.
+/// A number whose level changed on a day.
 #[derive(Clone, Debug)]
 pub struct LevelChange {
-    /// Only hosts of this kind: the column that tells kinds apart, and the kind; `None`: all hosts.
+    /// Only hosts of this kind: the column that defines kinds, and the kind; `None`: all hosts.
     pub stratum: Option<(String, String)>,
-    /// Level of the exits; 0: of all.
+    /// Level of the exits; 0: all.
     pub level: i32,
     /// Their architecture; empty: any.
     pub isa: String,
-    /// Their reason; empty: all that don't wait.
+    /// Their reason; empty: all except waiting exits.
     pub reason: String,
-    /// By them guests say that they have nothing to do.
+    /// Whether they are waiting exits.
     pub waiting: bool,
     /// The number.
     pub metric: Metric,
@@ -34,9 +34,9 @@ pub struct LevelChange {
     pub day: String,
     /// The last day of the level before.
     pub last_before: String,
-    /// What the typical host had before, since the change before that one.
+    /// The typical host's value before, since the previous change.
     pub before: f64,
-    /// What it has since, up to the next change.
+    /// The typical host's value since, up to the next change.
     pub after: f64,
     /// after divided by before.
     pub ratio: f64,
@@ -44,43 +44,43 @@ pub struct LevelChange {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Chance of such a change at any place of a series that has none.
+    /// Probability of such a change at any place of a series without one.
     pub p: f64,
-    /// The same after Benjamini and Hochberg, over all series.
+    /// p after the correction by Benjamini and Hochberg, over all series.
     pub p_adjusted: f64,
-    /// Steps of the level before, and of the one since.
+    /// Number of steps before, and since.
     pub steps: [usize; 2],
     /// Hosts that have the number before and since.
     pub hosts: usize,
-    /// Those of all kinds that have.
+    /// Such hosts among all kinds.
     pub hosts_of_all: usize,
-    /// At the end it is gone by half or more.
+    /// Whether half of the change or more is gone at the end.
     pub went_away: bool,
-    /// The reason that has as much less, or more, while all together stayed as they were.
+    /// The reason with the opposite change while the sum stayed the same.
     pub moved: Option<String>,
     /// Hosts that carry the change.
     pub carried_by: Vec<String>,
-    /// What these have in common that others don't have.
+    /// Facts that the carriers share and other hosts don't.
     pub shared: Vec<SharedFact>,
-    /// What of these became another at the same time.
+    /// Facts of the carriers that changed at the same time.
     pub came_with: Vec<CameWith>,
-    /// Hosts that have the number before and since.
+    /// Values of hosts that have the number before and since.
     pub host_ratios: Vec<HostRatio>,
-    /// The step of the new level, the first of the level before, and the first after the new one.
+    /// The first step of the level before, that of the new level, and the first after it.
     pub(crate) bounds: Bounds,
 }
 
-/// Steps between which a change is.
+/// The steps that bound a change.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bounds {
     pub(crate) from: u32,
     pub(crate) at: u32,
-    /// The first step that is not of the new level any more.
+    /// The first step after the new level.
     pub(crate) to: u32,
 }
 
 impl LevelChange {
-    /// A change of a series, of which only the levels are known.
+    /// A change of a series with only its levels; the other facts follow later.
     pub(crate) fn new(series: &Series, point: ChangePoint, margin: f64) -> Self {
         let change = point.after - point.before;
         let Key { level, isa, reason, waiting } = series.key.clone();
@@ -113,14 +113,14 @@ impl LevelChange {
         }
     }
 
-    /// Whether it is of the same exits.
+    /// Whether both concern the same exits.
     #[must_use]
     pub fn is_of(&self, other: &Self) -> bool {
         (self.level, &self.isa, &self.reason, self.waiting)
             == (other.level, &other.isa, &other.reason, other.waiting)
     }
 
-    /// Whether it is of all exits together.
+    /// Whether it concerns all exits together.
     #[must_use]
     pub fn is_of_all(&self) -> bool {
         self.level == 0 && self.reason.is_empty()
@@ -132,24 +132,24 @@ impl LevelChange {
         if self.is_of_all() { "all" } else { &self.reason }
     }
 
-    /// Whether it is a finding: it is still there at the end, and nothing else makes up for it.
+    /// Whether it is a finding: it lasts until the end, and no other reason offsets it.
     #[must_use]
     pub fn is_finding(&self) -> bool {
         !self.went_away && self.moved.is_none()
     }
 
-    /// Whether both are at the same time, as well as chance lets that be seen, and the same way.
+    /// Whether both changes have the same direction, and the same time within the precision of noise.
     pub(crate) fn is_with(&self, other: &Self) -> bool {
         self.is_about_when(other) && (self.ratio > 1.0) == (other.ratio > 1.0)
     }
 
-    /// Whether both are at the same step or at steps next to each other.
+    /// Whether both are at the same step or at adjacent steps.
     pub(crate) fn is_about_when(&self, other: &Self) -> bool {
         self.bounds.at.abs_diff(other.bounds.at) <= 1
     }
 }
 
-/// What is known of hosts, to say which of them carry a change.
+/// Facts about hosts, from which carriers of changes are found.
 #[derive(Debug)]
 pub(crate) struct Carriers<'s> {
     days: &'s HostDays<'s>,
@@ -161,8 +161,8 @@ impl<'s> Carriers<'s> {
         Self { days, traits: sessions.traits().collect() }
     }
 
-    /// Says when a change is, of how many hosts and which of them carry it; `parts` are the places in the series where
-    /// the level before begins, the new one, and the next one.
+    /// Fills in the day of a change, its hosts, and its carriers; `parts` are the positions in the series where the
+    /// level before, the new level and the next one begin.
     pub(crate) fn place(&self, change: &mut LevelChange, series: &Series, parts: [usize; 3]) {
         let steps = &series.levels.steps;
         let [from, at, to] = parts.map(|at| steps.get(at).copied());
@@ -200,7 +200,7 @@ impl<'s> Carriers<'s> {
         self.around(host, bounds).since?.text(column)
     }
 
-    /// The last sessions of a host before a change and before the next one.
+    /// The last sessions of a host before a change, and before the next one.
     fn around(&self, host: u32, bounds: Bounds) -> Around<'s> {
         let host = self.days.hosts.get(host as usize);
         let last = |from: u32, to: u32| {
@@ -210,7 +210,7 @@ impl<'s> Carriers<'s> {
         Around { before: last(bounds.from, bounds.at), since: last(bounds.at, bounds.to) }
     }
 
-    /// Says of each change what the hosts that carry it have in common.
+    /// Adds to each change the facts that its carriers share.
     pub(crate) fn say_what_they_share(&self, changes: &mut [LevelChange]) {
         let by_name: BTreeMap<&str, u32> =
             self.days.hosts.iter().zip(0..).map(|(host, at)| (host.name.as_str(), at)).collect();
@@ -231,7 +231,7 @@ impl<'s> Carriers<'s> {
     }
 }
 
-/// What hosts have before and since, of those that have both.
+/// Values before and since, for hosts that have both.
 pub(crate) fn host_changes(values: &[HostStep], bounds: Bounds) -> Vec<(u32, [f64; 2])> {
     let mut sides: BTreeMap<u32, [Vec<f64>; 2]> = BTreeMap::new();
     for value in values.iter().filter(|value| (bounds.from..bounds.to).contains(&value.step)) {

@@ -1,8 +1,8 @@
-//! Whether the hosts of one part of a lake differ from those of another, or from themselves before.
+//! Compares the hosts of one part of a lake with those of another, or with themselves at an earlier time.
 //!
-//! The unit is the host: exits of one host are alike, so that thousands of them say little more of a fleet than a
-//! few do. Sums of exits become one value for each host and side ([`sums`]), and values are compared by hosts
-//! ([`compare`]). `docs/fleet.md` says what is compared how, and how often that is wrong.
+//! The unit is the host: exits of one host are similar, so thousands of them are hardly more evidence about a
+//! fleet than a few. Sums of exits become one value per host and side ([`sums`]), and values are compared across
+//! hosts ([`compare`]). `docs/fleet.md` describes the comparisons and their error rates.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing, clippy::print_stdout, clippy::print_stderr)]

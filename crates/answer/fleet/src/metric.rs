@@ -1,36 +1,36 @@
-//! Numbers that hosts are compared by.
+//! The numbers by which hosts are compared.
 
 use crate::sums::{GroupSums, percentile};
 
 /// A number of a host's exits of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Metric {
-    /// Exits a second.
+    /// Exits per second.
     Count,
-    /// How long an exit takes.
+    /// Mean time of an exit.
     Mean,
-    /// The time that 99% of the exits don't exceed.
+    /// 99th percentile of the time of an exit.
     P99,
-    /// What an exit costs.
+    /// Mean cost of an exit.
     MeanCost,
-    /// Time of exits a second.
+    /// Time of exits per second.
     Time,
-    /// Cost of exits a second.
+    /// Cost of exits per second.
     Cost,
 }
 
-/// Exits of a kind on one side of a host, below which its numbers are not compared.
+/// Min exits of a kind on one side of a host for its numbers to be compared.
 const MIN_EXITS: u64 = 10;
 
-/// Exits beyond a percentile, below which it is not compared.
+/// Min exits beyond a percentile for it to be compared.
 const MIN_BEYOND: u64 = 10;
 
 impl Metric {
-    /// All of them.
+    /// All metrics.
     pub const ALL: [Self; 6] =
         [Self::Count, Self::Mean, Self::P99, Self::MeanCost, Self::Time, Self::Cost];
 
-    /// Its name, as in `diff`; times end in their unit, `_ns`, or have it within.
+    /// Its name, as in `diff`; times contain their unit, `_ns`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -56,7 +56,7 @@ impl Metric {
         }
     }
 
-    /// The metric of that name.
+    /// The metric with that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|metric| metric.name() == name || metric.short() == name)
@@ -68,13 +68,13 @@ impl Metric {
         !matches!(self, Self::Count)
     }
 
-    /// Whether it is a sum a second: such can move from one reason to another.
+    /// Whether it is a rate: rates can move from one reason to another.
     #[must_use]
     pub const fn is_rate(self) -> bool {
         matches!(self, Self::Count | Self::Time | Self::Cost)
     }
 
-    /// What it is a quotient of; `None`: of nothing, or that was not recorded.
+    /// Its numerator and denominator; `None`: it is no quotient, or was not recorded.
     pub(crate) fn quotient(self, sums: &GroupSums, covered_ns: u64) -> Option<(f64, f64)> {
         let seconds = covered_ns as f64 / 1e9;
         let (amount, per) = match self {
@@ -88,7 +88,7 @@ impl Metric {
         (per > 0.0).then_some((amount, per))
     }
 
-    /// Its value for a host on one side, where that has enough exits.
+    /// Its value for a host on one side, if there are enough exits.
     pub(crate) fn value(self, sums: &GroupSums, covered_ns: u64) -> Option<f64> {
         if sums.exits < MIN_EXITS {
             return None;

@@ -1,8 +1,8 @@
-//! Hosts that stand apart from others of their kind: in how much a number changed on them, or in what they have of it.
+//! Outliers: hosts that differ from others of their kind in the change of a number, or in its value.
 //!
-//! A group of hosts that changed alike is no outlier but a change of that group, which rows of kinds show. Here it is single
-//! hosts: the generalized extreme studentized deviate test (Rosner, 1983) takes the farthest hosts out one by one, so that
-//! several of them don't hide each other, and says how many of them are too far out for chance.
+//! A group of hosts with the same change is no outlier: rows of kinds show it. This module finds single hosts with the
+//! generalized extreme studentized deviate test (Rosner, 1983). It removes the farthest hosts one by one, so that
+//! several outliers don't hide each other, and decides how many of them are not explained by chance.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +10,28 @@ use stats::{mean, standard_deviation, student_quantile};
 
 use crate::diff::{Grid, GridColumn};
 
-/// A host that stands apart.
+/// An outlying host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Outlier {
-    /// Its place in the grid.
+    /// Index of the host in the grid.
     pub(crate) host: usize,
-    /// The number's.
+    /// Index of the number's column.
     pub(crate) column: usize,
     pub(crate) aspect: OutlierOf,
-    /// Its change, or what it has, over that of the others of its kind.
+    /// Its change, or its value, divided by that of the others of its kind.
     pub(crate) times: f64,
-    /// How far that is off: in standard deviations of the others.
+    /// Its distance in standard deviations of the others.
     pub(crate) deviations: f64,
     /// Hosts of its kind that have the number.
     pub(crate) peers: usize,
 }
 
-/// What a host stands apart in.
+/// The quantity in which a host is an outlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutlierOf {
-    /// In how much a number is another on B.
+    /// The change of a number on B.
     Change,
-    /// In what it has on B.
+    /// The value of a number on B.
     Level,
 }
 
@@ -44,13 +44,13 @@ impl OutlierOf {
     }
 }
 
-/// Hosts of a kind below which none is said to stand apart: of fewer, what is usual is not known.
+/// Min hosts of a kind: with fewer, the usual variation is unknown.
 const MIN_PEERS: usize = 8;
 
-/// Of as many hosts one may stand apart: more of them are a group.
+/// One outlier per this many hosts is allowed: more of them are a group.
 const PEERS_OF_AN_OUTLIER: usize = 5;
 
-/// All that stand apart, the farthest first. Of fleets in which none does, no more than a share of `alpha` have one.
+/// All outliers, the farthest first. Among fleets without outliers, at most a share of `alpha` have one.
 pub(crate) fn outliers(grid: &Grid, alpha: f64) -> Vec<Outlier> {
     let series: Vec<Series> = series(grid);
     let level = alpha / series.len().max(1) as f64;
@@ -59,7 +59,7 @@ pub(crate) fn outliers(grid: &Grid, alpha: f64) -> Vec<Outlier> {
     all
 }
 
-/// What hosts of a kind have of a number, as logarithms.
+/// Values of a number for the hosts of a kind, as logarithms.
 struct Series {
     column: usize,
     aspect: OutlierOf,
@@ -119,7 +119,7 @@ impl Series {
     }
 }
 
-/// Places of values that stand apart from the others at the level `alpha`.
+/// Indices of outlying values at the level `alpha`.
 fn apart(values: &[f64], alpha: f64) -> Vec<usize> {
     let mut rest: Vec<usize> = (0..values.len()).collect();
     let (mut candidates, mut found) = (Vec::new(), 0);
@@ -146,7 +146,7 @@ fn apart(values: &[f64], alpha: f64) -> Vec<usize> {
     candidates
 }
 
-/// How many standard deviations the farthest of as many values is off with a chance of `alpha`.
+/// The distance of the farthest of `count` values, in standard deviations, that is exceeded with probability `alpha`.
 fn bound(count: usize, alpha: f64) -> f64 {
     let count = count as f64;
     let t = student_quantile(alpha / count, count - 2.0);
@@ -167,7 +167,7 @@ mod tests {
         (0..count).map(|_| 0.3 + normal(chance) * 0.05).collect()
     }
 
-    /// Known values of the test: Rosner's table for alpha = 0.05 (n = 25: 2.82, 50: 3.13, 100: 3.38).
+    /// Known values of the test, from Rosner's table for alpha = 0.05 (n = 25: 2.82, 50: 3.13, 100: 3.38).
     #[test]
     fn bounds_are_those_of_the_published_table() {
         for (count, known) in [(25, 2.82), (50, 3.13), (100, 3.38)] {
@@ -197,7 +197,7 @@ mod tests {
         }
     }
 
-    /// Twelve hosts of a kind that all changed are none; the one of the other kind that did is.
+    /// Twelve hosts of a kind that all changed are no outliers; the single changed host of the other kind is.
     #[test]
     fn a_change_of_a_kind_is_no_outlier() {
         let mut chance = Chance::new(9);

@@ -4,7 +4,7 @@ use crate::compare::{Change, HostValues};
 use crate::metric::Metric;
 use crate::sums::Key;
 
-/// A host on both sides.
+/// The values of a host on both sides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostRatio {
     /// Its name.
@@ -20,42 +20,42 @@ pub struct HostRatio {
 /// A row of a comparison.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Only hosts of this kind; `None`: of all kinds.
+    /// Only hosts of this kind; `None`: all kinds.
     pub stratum: Option<String>,
-    /// Level of the exits; 0: of all.
+    /// Level of the exits; 0: all.
     pub level: i32,
     /// Their architecture; empty: any.
     pub isa: String,
-    /// Their reason; empty: all that don't wait.
+    /// Their reason; empty: all except waiting exits.
     pub reason: String,
-    /// By them guests say that they have nothing to do.
+    /// Whether they are waiting exits.
     pub waiting: bool,
     /// The number.
     pub metric: Metric,
-    /// Hosts that have it, by side, and on both.
+    /// Number of hosts that have the metric: on each side, and on both.
     pub hosts: [usize; 3],
-    /// Its geometric mean over the hosts of either side.
+    /// Geometric mean over the hosts of each side.
     pub means: [Option<f64>; 2],
-    /// By how much the typical host differs.
+    /// The change of the typical host.
     pub change: Option<Change>,
-    /// Its p after Benjamini and Hochberg, over all rows.
+    /// p after the correction by Benjamini and Hochberg, over all rows.
     pub p_adjusted: Option<f64>,
-    /// The sides differ.
+    /// Whether the sides differ.
     pub significant: bool,
-    /// The fleet as a whole: the ratio of its totals and the interval of that.
+    /// The fleet as a whole: the ratio of its totals, and its interval.
     pub total: Option<(f64, f64, f64)>,
-    /// At the end of B the change is gone by half or more; `None`: not known.
+    /// Whether half of the change or more is gone at the end of B; `None`: unknown.
     pub went_away: Option<bool>,
-    /// The reason that has as much less, or more, while all together stayed as they were.
+    /// The reason with the opposite change while the sum stayed the same.
     pub shifted: Option<String>,
-    /// Hosts that carry the change; of rows that differ.
+    /// Hosts that carry the change; only in significant rows.
     pub carried_by: Vec<String>,
-    /// Hosts on both sides; of rows that differ.
+    /// Hosts on both sides; only in significant rows.
     pub host_ratios: Vec<HostRatio>,
 }
 
 impl Row {
-    /// A row of which nothing was compared yet.
+    /// A row before the comparison.
     pub(crate) fn new(stratum: Option<String>, key: &Key, metric: Metric) -> Self {
         Self {
             stratum,
@@ -77,7 +77,7 @@ impl Row {
         }
     }
 
-    /// Takes what hosts have.
+    /// Counts hosts, and computes means.
     pub(crate) fn count(&mut self, hosts: &[HostValues]) {
         let a: Vec<f64> = hosts.iter().filter_map(|host| host.a).collect();
         let b: Vec<f64> = hosts.iter().filter_map(|host| host.b).collect();
@@ -86,25 +86,26 @@ impl Row {
         self.means = [geometric_mean(&a), geometric_mean(&b)];
     }
 
-    /// Whether it is of the same exits.
+    /// Whether both concern the same exits.
     pub(crate) fn is_of(&self, other: &Self) -> bool {
         (self.level, &self.isa, &self.reason, self.waiting)
             == (other.level, &other.isa, &other.reason, other.waiting)
     }
 
-    /// Whether it is of all exits together.
+    /// Whether it concerns all exits together.
     #[must_use]
     pub fn is_of_all(&self) -> bool {
         self.level == 0 && self.reason.is_empty()
     }
 
-    /// The reason in words.
+    /// The reason as text.
     #[must_use]
     pub fn reason_shown(&self) -> &str {
         if self.is_of_all() { "all" } else { &self.reason }
     }
 
-    /// Whether it is a finding: it differs, still does at the end, and nothing else makes up for it.
+    /// Whether it is a finding: it is significant, lasts until the end, and no other reason offsets
+    /// it.
     #[must_use]
     pub fn is_finding(&self) -> bool {
         self.significant && self.went_away != Some(true) && self.shifted.is_none()

@@ -1,4 +1,4 @@
-//! The schemas in `docs/formats` are those of the documents of this crate.
+//! Tests that the schemas in `docs/formats` match the documents of this crate.
 
 use testkit::{PublishedSchema, assert_published};
 

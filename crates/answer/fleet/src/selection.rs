@@ -1,7 +1,7 @@
-//! Conditions on sessions, in a part of SQL: `kernel_release = '6.1.0-56' AND NOT pool IN ('canary', 'test')`.
+//! Conditions on sessions, in a subset of SQL: `kernel_release = '6.1.0-56' AND NOT pool IN ('canary', 'test')`.
 //!
 //! Names are columns of `sessions`, `date` (the UTC day on which the session began) and keys of labels. A comparison
-//! with what is not known is neither true nor false, as in SQL.
+//! with an unknown value is neither true nor false, as in SQL.
 
 use std::fmt;
 
@@ -46,7 +46,7 @@ enum Literal {
     Number(f64),
 }
 
-/// A condition that can't be read, or names what there is not.
+/// The error for a condition that can't be parsed, or uses an unknown name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelectionError {
     text: String,
@@ -77,13 +77,13 @@ impl std::str::FromStr for Selection {
 }
 
 impl Selection {
-    /// As it was written.
+    /// The condition as written.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What either of both picks.
+    /// Holds if either condition holds.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
         let text = format!("({}) OR ({})", self.text, other.text);
@@ -91,10 +91,10 @@ impl Selection {
         Self { text, root: Node::Or(first, second) }
     }
 
-    /// Checks that it is on names that there are.
+    /// Checks that all names of the condition exist.
     ///
     /// # Errors
-    /// With the first that there is not.
+    /// At the first unknown name.
     pub fn check(
         &self,
         is_known: &dyn Fn(&str) -> bool,
@@ -125,7 +125,7 @@ impl Node {
         }
     }
 
-    /// `None`: not known.
+    /// Whether the condition holds; `None`: unknown.
     fn holds<'f>(&self, fact: &dyn Fn(&str) -> Option<&'f Fact>) -> Option<bool> {
         match self {
             Self::And(first, other) => match (first.holds(fact), other.holds(fact)) {
@@ -185,7 +185,7 @@ impl Operator {
 fn is_like(text: &str, pattern: &str) -> bool {
     let (text, pattern): (Vec<char>, Vec<char>) =
         (text.chars().collect(), pattern.chars().collect());
-    // Whether the pattern so far fits the first characters, by how many these are.
+    // By number of characters: whether the pattern so far matches that many first characters.
     let mut fits = vec![false; text.len() + 1];
     if let Some(none) = fits.first_mut() {
         *none = true;
@@ -208,7 +208,7 @@ fn is_like(text: &str, pattern: &str) -> bool {
     fits.last().copied().unwrap_or(false)
 }
 
-/// Conditions within each other.
+/// Max depth of nested conditions.
 const MAX_DEPTH: u32 = 64;
 
 struct Parser<'t> {
@@ -233,7 +233,7 @@ impl<'t> Parser<'t> {
         !self.rest().is_empty()
     }
 
-    /// Takes a symbol, if it is next.
+    /// Consumes a symbol, if it is next.
     fn takes(&mut self, symbol: &str) -> bool {
         let is_next = self.rest().starts_with(symbol);
         if is_next {
@@ -249,7 +249,7 @@ impl<'t> Parser<'t> {
         rest.get(..rest.find(is_end).unwrap_or(rest.len())).unwrap_or_default()
     }
 
-    /// Takes a word of SQL, if it is next.
+    /// Consumes a keyword, if it is next.
     fn takes_word(&mut self, word: &str) -> bool {
         let is_next = self.word().eq_ignore_ascii_case(word);
         if is_next {
@@ -370,7 +370,7 @@ impl<'t> Parser<'t> {
             };
             text.push_str(rest.get(..end).unwrap_or_default());
             self.at += end + 1;
-            // Two of them are one within the text.
+            // Two quotes stand for one within the text.
             if !self.text.get(self.at..).unwrap_or_default().starts_with('\'') {
                 return Ok(Literal::Text(text));
             }

@@ -1,13 +1,13 @@
-//! A number over time, in which a change is looked for.
+//! A number over time, which is searched for changes.
 
 use crate::day_levels::DayLevels;
 use crate::metric::Metric;
 use crate::sums::Key;
 
-/// A number over time, of all hosts or of those of one kind.
+/// A number over time, for all hosts or for those of one kind.
 #[derive(Debug)]
 pub(crate) struct Series {
-    /// The column that tells kinds apart, and the kind; `None`: all hosts.
+    /// The column that defines kinds, and the kind; `None`: all hosts.
     pub(crate) stratum: Option<(String, String)>,
     pub(crate) key: Key,
     pub(crate) metric: Metric,

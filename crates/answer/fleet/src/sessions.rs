@@ -1,4 +1,4 @@
-//! The sessions of a lake, and what is known of each.
+//! The sessions of a lake, and the facts about each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -15,14 +15,14 @@ use crate::selection::{Selection, SelectionError};
 pub(crate) struct Session {
     pub(crate) session: String,
     pub(crate) ingest: String,
-    /// Begin and end in Unix time, where it is known.
+    /// Start and end in Unix time, if known.
     pub(crate) span_ns: Option<(i64, i64)>,
     facts: BTreeMap<String, Fact>,
 }
 
 #[cfg(test)]
 impl Session {
-    /// One of which this is known.
+    /// A session with these facts.
     pub(crate) fn with(facts: &[(&str, &str)]) -> Self {
         let fact = |(name, text): &(&str, &str)| ((*name).into(), Fact::Text((*text).into()));
         Self { facts: facts.iter().map(fact).collect(), ..Self::default() }
@@ -56,7 +56,7 @@ pub(crate) struct Sessions {
     labels: BTreeSet<String>,
 }
 
-/// Columns of `sessions` on what a host is and runs.
+/// Columns of `sessions` that describe a host's hardware and software.
 const TRAITS: [&str; 7] =
     ["cpu_model", "microcode", "kernel_release", "vmm", "arch", "isa", "cpus"];
 
@@ -64,7 +64,7 @@ const TRAITS: [&str; 7] =
 const DATE: &str = "date";
 
 impl Sessions {
-    /// Reads those of a lake.
+    /// Reads the sessions of a lake.
     pub(crate) fn read<S: Storage>(storage: &S, tables: &[TableFiles]) -> io::Result<Self> {
         let mut sessions = Self { all: Vec::new(), labels: BTreeSet::new() };
         let names: Vec<&str> = SESSIONS.columns.iter().map(|column| column.name).collect();
@@ -93,7 +93,7 @@ impl Sessions {
                     let Some(session) = place.and_then(|at| self.all.get_mut(*at)) else {
                         continue;
                     };
-                    // A column of the same name knows the label already.
+                    // A column with the same name takes precedence.
                     session.facts.entry(text(key)).or_insert_with(|| Fact::Text(text(value)));
                     self.labels.insert(text(key));
                 }
@@ -102,14 +102,14 @@ impl Sessions {
         })
     }
 
-    /// Whether sessions can have such a fact.
+    /// Whether sessions can have this fact.
     pub(crate) fn knows(&self, name: &str) -> bool {
         name == DATE
             || self.labels.contains(name)
             || SESSIONS.columns.iter().any(|column| column.name == name)
     }
 
-    /// Checks that conditions and columns are on what sessions can have.
+    /// Checks that conditions and columns use names that sessions can have.
     pub(crate) fn check<'q>(
         &self,
         selections: impl IntoIterator<Item = Option<&'q Selection>>,
@@ -127,13 +127,14 @@ impl Sessions {
         Ok(())
     }
 
-    /// What tells hosts apart: columns on what a host is and runs, and labels.
+    /// Names of facts that distinguish hosts: columns about their hardware and software, and
+    /// labels.
     pub(crate) fn traits(&self) -> impl Iterator<Item = &str> {
         let labels = self.labels.iter().map(String::as_str);
         TRAITS.into_iter().chain(labels.filter(|label| !TRAITS.contains(label)))
     }
 
-    /// What they can have, in words.
+    /// Names of all facts, as text.
     fn known(&self) -> String {
         let columns = SESSIONS.columns.iter().map(|column| column.name);
         let labels = self.labels.iter().map(String::as_str);

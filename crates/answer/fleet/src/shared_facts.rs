@@ -1,4 +1,4 @@
-//! What hosts that carry a change have in common: a fact that others don't have, or one that became another with it.
+//! Finds facts that the carriers of a change share: those that other hosts lack, or that changed at the same time.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::sessions::Session;
 
-/// The sessions of a host that show what it was before a change, and since.
+/// The sessions of a host that show its facts before and since a change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Around<'s> {
     pub(crate) before: Option<&'s Session>,
@@ -30,33 +30,33 @@ impl Around<'_> {
 pub struct SharedFact {
     /// A column of sessions, or a label.
     pub name: String,
-    /// What they have there.
+    /// The value.
     pub value: String,
-    /// Hosts that carry the change and have it.
+    /// Carriers with this value.
     pub carriers: usize,
-    /// Other hosts that have it.
+    /// Other hosts with this value.
     pub others: usize,
 }
 
-/// A fact that became another.
+/// A fact that changed.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct CameWith {
     /// A column of sessions, or a label.
     pub name: String,
-    /// What they had there before.
+    /// The value before.
     pub before: String,
-    /// What they have since.
+    /// The value since.
     pub since: String,
-    /// Hosts that carry the change of which it became another.
+    /// Carriers whose fact changed so.
     pub carriers: usize,
-    /// Other hosts of which it did.
+    /// Other hosts whose fact changed so.
     pub others: usize,
 }
 
-/// A fact is of a group of hosts if nine of ten of them have it: one may be taken for one of them by chance.
+/// A fact belongs to a group if nine of ten hosts have it: a host may be in the group by chance.
 const ALL_BUT_ONE_OF: usize = 10;
 
-/// What nearly all carriers have and nearly no other host.
+/// Facts that nearly all carriers have, and nearly no other host.
 pub(crate) fn shared(
     name: &str,
     carrying: &[Around<'_>],
@@ -64,7 +64,7 @@ pub(crate) fn shared(
 ) -> Option<SharedFact> {
     let (value, carriers) = most_frequent(carrying.iter().filter_map(|host| host.now(name)))?;
     let others_with = others.iter().filter(|host| host.now(name).as_ref() == Some(&value)).count();
-    // One host alone has many things that others don't have.
+    // A single host has many facts that others lack.
     let is_group = carrying.len() > 1 && !others.is_empty();
     let is_theirs = others_with * ALL_BUT_ONE_OF <= others.len();
     let name = name.to_owned();
@@ -76,7 +76,7 @@ pub(crate) fn shared(
     })
 }
 
-/// What became another on nearly all carriers.
+/// Facts that changed on nearly all carriers.
 pub(crate) fn came_with(
     name: &str,
     carrying: &[Around<'_>],
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!((step.before.as_str(), step.since.as_str()), ("55", "56"));
         assert_eq!((step.carriers, step.others), (12, 0));
         assert_eq!(came_with("cpu_model", &carrying, &others), None);
-        // One of ten carriers may be none, and one of ten others may have it.
+        // One of ten carriers may lack the fact, and one of ten others may have it.
         let mixed = [vec![around(&other, &other)], vec![around(&old, &new); 10]].concat();
         let some = [vec![around(&new, &new); 2], vec![around(&other, &other); 18]].concat();
         let fact = shared("kernel_release", &mixed, &some).unwrap();

@@ -1,4 +1,4 @@
-//! How numbers of a fleet are shown in tables.
+//! Formats the numbers of a fleet for tables.
 
 use report::{count, time};
 
@@ -23,7 +23,7 @@ pub(crate) fn interval(low: f64, high: f64) -> String {
     format!("{} … {}", times(low), times(high))
 }
 
-/// A p.
+/// A p-value.
 pub(crate) fn chance(p: f64) -> String {
     if p < 0.001 { format!("{p:.0e}") } else { format!("{p:.3}") }
 }
@@ -33,10 +33,10 @@ pub(crate) fn level(level: i32) -> String {
     if level == 0 { "all".to_owned() } else { level.to_string() }
 }
 
-/// Names of hosts in a line of text.
+/// Max names of hosts in a line of text.
 const MAX_NAMES: usize = 12;
 
-/// Hosts by name, as many as a line has place for.
+/// Names of hosts, as many as fit in a line.
 pub(crate) fn names(hosts: &[String]) -> String {
     let names: Vec<_> = hosts.iter().take(MAX_NAMES).map(|host| printable::line(host)).collect();
     match hosts.len().saturating_sub(MAX_NAMES) {

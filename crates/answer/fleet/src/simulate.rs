@@ -1,5 +1,5 @@
-//! A lake of hosts that there are not: exits as those of a real recording, more and longer on some hosts and less on
-//! others, with known differences. To try queries on, and to test what finds differences.
+//! Simulates a lake: hosts whose exits resemble those of a real recording, longer and more frequent on some hosts
+//! than on others, with known differences. For trying queries, and for testing the comparisons.
 
 mod effect;
 mod session;
@@ -17,8 +17,8 @@ pub use template::Template;
 
 use self::session::{Host, SessionWriter};
 
-/// How much hosts differ, as the deviation of logarithms: in how long exits take, by host and by host and day, and
-/// in how many there are.
+/// Variation of hosts, as the deviation of logarithms: in the time of exits, by host and by host and day, and in
+/// their number.
 const HOST_TIME: f64 = 0.35;
 const DAY_TIME: f64 = 0.08;
 const HOST_COUNT: f64 = 0.3;
@@ -27,25 +27,25 @@ const DAY_COUNT: f64 = 0.08;
 /// Nanoseconds of a day.
 const DAY_NS: i64 = 86_400_000_000_000;
 
-/// A fleet to be made.
+/// A fleet to simulate.
 #[derive(Clone, Copy, Debug)]
 pub struct Simulation<'s> {
-    /// How many hosts.
+    /// Number of hosts.
     pub hosts: u32,
-    /// How many days.
+    /// Number of days.
     pub days: u32,
-    /// Begin of the first day in Unix time.
+    /// Start of the first day in Unix time.
     pub from_day_ns: i64,
-    /// How long a session is, in slices of 10 s.
+    /// Length of a session, in slices of 10 s.
     pub slices: u32,
-    /// What differs.
+    /// The differences to simulate.
     pub effects: &'s [Effect],
-    /// What chance is drawn from.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
 impl Simulation<'_> {
-    /// Writes a session a day for each host.
+    /// Writes one session per day and host.
     ///
     /// # Errors
     /// When the lake can't be written.
@@ -80,7 +80,7 @@ impl Simulation<'_> {
         (host, day): (&Host, u32),
         chance: &mut Chance,
     ) -> io::Result<()> {
-        // Noon, so that a session is of one day.
+        // Noon, so that a session stays within one day.
         let begun_ns = self.from_day_ns.saturating_add(DAY_NS * i64::from(day) + DAY_NS / 2);
         let seed = self.seed.to_le_bytes();
         let parts: [&[u8]; 4] =

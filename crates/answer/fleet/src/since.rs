@@ -1,4 +1,4 @@
-//! Since when the numbers of a fleet are others: the day on which a level changes, by how much, and on which hosts.
+//! Finds when the numbers of a fleet changed: the day on which a level changes, by how much, and on which hosts.
 
 #[cfg(test)]
 mod chance;
@@ -20,53 +20,53 @@ use crate::sessions::Sessions;
 use crate::since_findings::{count_all_hosts, name_kinds, note_moves};
 use crate::sums::Key;
 
-/// What is to be looked for.
+/// The question of a search.
 #[derive(Clone, Debug)]
 pub struct SinceQuestion {
-    /// Only sessions that this holds for.
+    /// Only sessions for which this holds.
     pub selection: Option<Selection>,
-    /// What hosts of different kinds differ by: columns of `sessions` or labels.
+    /// Columns of `sessions` or labels that define kinds of hosts.
     pub strata: Vec<String>,
     /// Numbers to look at.
     pub metrics: Vec<Metric>,
-    /// Days that are one value: 7 where weeks have a rhythm.
+    /// Days per value: 7 if weeks have a rhythm.
     pub step_days: u32,
-    /// Sessions that lost a greater share of their events don't count.
+    /// Sessions that lost a greater share of their events are left out.
     pub most_lost: f64,
-    /// Of series that are said to change, a share of this may not.
+    /// Accepted share of false positives among the series reported as changed.
     pub alpha: f64,
 }
 
 /// A fleet over time.
 #[derive(Clone, Debug)]
 pub struct FleetSince {
-    /// What was asked.
+    /// The question.
     pub question: SinceQuestion,
     pub hosts: usize,
     pub sessions: usize,
-    /// The first day and the last; empty: there are none.
+    /// The first day and the last; empty: there are no days.
     pub days: [String; 2],
-    /// Steps from the first to the last.
+    /// Number of steps.
     pub steps: u32,
-    /// Sessions that were left out: they lost too much, are of no known host, of no known day, or of days before the
-    /// first whole step.
+    /// Sessions that were left out: too many losses, unknown host, unknown day, or days before the first complete
+    /// step.
     pub left_out: [usize; 4],
-    /// Numbers, of all hosts and of each kind, that were long enough to be looked at.
+    /// Series that were long enough to examine: numbers of all hosts, and of each kind.
     pub series: usize,
-    /// Reasons, in words, and numbers of them among these.
+    /// Reasons, as text, and metrics of these series.
     pub looked_at: BTreeSet<(String, Metric)>,
-    /// The latest first.
+    /// Changes, the latest first.
     pub changes: Vec<LevelChange>,
     /// The first day of each step.
     pub(crate) dates: Vec<String>,
-    /// The series that were looked at.
+    /// The series that were examined.
     pub(crate) curves: Vec<Curve>,
 }
 
-/// What the typical host of a series had, step by step.
+/// The typical host's values of a series, by step.
 #[derive(Clone, Debug)]
 pub(crate) struct Curve {
-    /// As of a change.
+    /// As in a change.
     pub(crate) stratum: Option<(String, String)>,
     pub(crate) key: Key,
     pub(crate) metric: Metric,
@@ -83,10 +83,10 @@ impl Curve {
     }
 }
 
-/// Looks for changes in a lake.
+/// Searches a lake for changes.
 ///
 /// # Errors
-/// When it can't be read, or a condition names what sessions don't have (an error of [`crate::SelectionError`]).
+/// When it can't be read, or a condition uses a name that sessions don't have (an error of [`crate::SelectionError`]).
 pub fn fleet_since<S: Storage>(storage: &S, question: SinceQuestion) -> io::Result<FleetSince> {
     let tables = counted(storage)?;
     let sessions = Sessions::read(storage, &tables)?;
@@ -129,7 +129,7 @@ pub fn fleet_since<S: Storage>(storage: &S, question: SinceQuestion) -> io::Resu
     })
 }
 
-/// The latest first, of a day the greatest.
+/// Sorts changes: the latest first, on the same day the greatest first.
 fn sort(changes: &mut [LevelChange]) {
     let size = |change: &LevelChange| change.ratio.ln().abs();
     changes.sort_by(|change, other| {
@@ -138,7 +138,7 @@ fn sort(changes: &mut [LevelChange]) {
     });
 }
 
-/// The series of all hosts and, where there are several kinds of hosts, of each kind.
+/// The series of all hosts and, if there are several kinds of hosts, of each kind.
 fn series(
     days: &HostDays<'_>,
     values: BTreeMap<(Key, Metric), Vec<HostStep>>,
@@ -167,7 +167,7 @@ fn series(
     all
 }
 
-/// The kind of each host: as its newest session says.
+/// The kind of each host, from its newest session.
 fn kinds(days: &HostDays<'_>, column: &str) -> Vec<String> {
     let newest = |host: &crate::host_days::Host<'_>| {
         host.sessions.iter().rev().find_map(|(_, session)| session.text(column))
@@ -175,7 +175,7 @@ fn kinds(days: &HostDays<'_>, column: &str) -> Vec<String> {
     days.hosts.iter().map(|host| newest(host).unwrap_or_default()).collect()
 }
 
-/// Changes of all series, adjusted for how many these are.
+/// Changes of all series, adjusted for the number of series.
 fn changes(series: &[Series], alpha: f64, carriers: &Carriers<'_>) -> Vec<LevelChange> {
     let found =
         points_of_all(&series.iter().map(|series| &series.levels).collect::<Vec<_>>(), alpha);
@@ -200,8 +200,8 @@ fn changes(series: &[Series], alpha: f64, carriers: &Carriers<'_>) -> Vec<LevelC
     all
 }
 
-/// The places where series change, such that of those said to change no more than a share of `alpha` don't, on
-/// average (Benjamini and Hochberg): where `k` of `m` change, all of their places stand a test at `alpha * k / m`.
+/// The places where series change. On average, at most a share of `alpha` of the series reported as changed have no
+/// change (Benjamini and Hochberg): if `k` of `m` change, all of their places pass a test at `alpha * k / m`.
 fn points_of_all(series: &[&DayLevels], alpha: f64) -> Vec<Vec<ChangePoint>> {
     let points = |levels: &DayLevels, changed: usize| {
         let level = alpha * changed as f64 / series.len().max(1) as f64;
@@ -224,15 +224,15 @@ fn points_of_all(series: &[&DayLevels], alpha: f64) -> Vec<Vec<ChangePoint>> {
             return found;
         }
         changed = now;
-        // What has no change at a level has none at a stricter one: the same places are taken out first.
+        // A series without a change at a level has none at a stricter one: the same places are removed first.
         for (levels, found) in series.iter().zip(&mut found).filter(|pair| !pair.1.is_empty()) {
             *found = points(levels, changed);
         }
     }
 }
 
-/// Whether the hosts that are on both sides of a change do not contradict it: Student's t of what each has more. Where
-/// others came in their place, their levels could be off from day to day by as much.
+/// Whether the hosts on both sides of a change do not contradict it: Student's t of their increases. If other hosts
+/// replaced them, the levels could differ by as much from day to day.
 fn is_of_hosts(values: &[HostStep], bounds: Bounds, alpha: f64) -> bool {
     let changes = host_changes(values, bounds).into_iter().map(|(_, [a, b])| b - a);
     let pairs: Vec<(f64, f64)> = changes.map(|change| (1.0, change.exp())).collect();

@@ -1,16 +1,16 @@
-//! Which changes over time are findings of their own: not those that another reason makes up for; and which kinds of
-//! hosts carry a change of all.
+//! Decides which changes over time are separate findings, not those that another reason offsets, and which kinds of
+//! hosts carry a change of all hosts.
 
 use std::collections::BTreeSet;
 
 use crate::level_change::{LevelChange, host_changes};
 use crate::series::Series;
 
-/// By how much more or less another reason may have changed to make up for one.
+/// Allowed ratio of two changes that offset each other.
 const SAME: std::ops::RangeInclusive<f64> = 0.5..=2.0;
 
-/// Notes for reasons whose sums a second changed that another one changed by as much the other way at the same time,
-/// while all together did not: work is counted elsewhere.
+/// Notes reasons whose rate changed while another reason's changed by as much in the other direction at the same
+/// time, and the sum did not change: work is counted elsewhere.
 pub(crate) fn note_moves(changes: &mut [LevelChange]) {
     let moved: Vec<Option<String>> =
         changes.iter().map(|change| made_up_by(change, changes)).collect();
@@ -38,7 +38,7 @@ fn made_up_by(change: &LevelChange, changes: &[LevelChange]) -> Option<String> {
     same.next().map(|other| other.reason.clone())
 }
 
-/// A change of all hosts that only some kinds of hosts have is carried by these.
+/// Names the kinds of hosts that carry a change of all hosts, if only some kinds do.
 pub(crate) fn name_kinds(changes: &mut [LevelChange], series: &[Series]) {
     let of_kinds: Vec<LevelChange> =
         changes.iter().filter(|change| change.stratum.is_some()).cloned().collect();
@@ -48,7 +48,7 @@ pub(crate) fn name_kinds(changes: &mut [LevelChange], series: &[Series]) {
         };
         let carrying: Vec<&LevelChange> = of_kinds.iter().filter(is_same).collect();
         let columns: BTreeSet<&str> = carrying.iter().filter_map(|kind| column(kind)).collect();
-        // The column that fewest kinds of hosts carry it by says most.
+        // The most specific column is the one of which the fewest kinds carry the change.
         let share = |name: &&str| {
             let kinds = carrying.iter().filter(|kind| column(kind) == Some(*name));
             let hosts: usize = kinds.map(|kind| kind.hosts).sum();
@@ -69,7 +69,7 @@ pub(crate) fn name_kinds(changes: &mut [LevelChange], series: &[Series]) {
     }
 }
 
-/// Says of changes of a kind how many hosts of all kinds there are.
+/// Adds to changes of a kind the number of hosts of all kinds.
 pub(crate) fn count_all_hosts(changes: &mut [LevelChange], series: &[Series]) {
     for change in changes.iter_mut().filter(|change| change.stratum.is_some()) {
         let is_whole = |series: &&Series| {
@@ -82,8 +82,8 @@ pub(crate) fn count_all_hosts(changes: &mut [LevelChange], series: &[Series]) {
     }
 }
 
-/// Findings, each as the places of its changes with the surest first: what several numbers or kinds of the same hosts
-/// show at a time is one.
+/// Findings, each as indices of its changes, the most certain first: several numbers or kinds of the same hosts at
+/// the same time are one finding.
 pub(crate) fn distinct(changes: &[LevelChange]) -> Vec<Vec<usize>> {
     let mut all: Vec<(&LevelChange, Vec<usize>)> = Vec::new();
     for (at, change) in changes.iter().enumerate().filter(|(_, change)| change.is_finding()) {

@@ -1,4 +1,4 @@
-//! Since when the numbers of a fleet are others, as a table, JSON and CSV.
+//! The changes of a fleet over time, as a table, JSON and CSV.
 
 mod columns;
 mod document;
@@ -16,10 +16,10 @@ use crate::shown::{names, times};
 use crate::since::FleetSince;
 use crate::since_findings::distinct;
 
-/// A fleet over time, and how much of it is shown.
+/// A fleet over time with display options.
 #[derive(Debug)]
 pub struct SinceReport {
-    /// What was found.
+    /// The changes.
     pub since: FleetSince,
 }
 
@@ -57,7 +57,8 @@ impl SinceReport {
         left_out.map(line).collect()
     }
 
-    /// What changed when, and on which hosts: a change that several numbers or kinds of hosts show is one.
+    /// Lists changes with their day and hosts: a change that several numbers or kinds of hosts show is
+    /// listed once.
     fn findings(&self) -> String {
         let changes = &self.since.changes;
         let changes_at = |places: &Vec<usize>| -> Vec<&LevelChange> {
@@ -67,7 +68,7 @@ impl SinceReport {
     }
 }
 
-/// A change in words: its metrics, and the numbers of the one that is surest.
+/// A change as text: its metrics, and the numbers of the most certain one.
 fn finding(changes: &[&LevelChange]) -> Option<String> {
     let surest = changes.first()?;
     let mut metrics: Vec<&str> = changes.iter().map(|change| change.metric.name()).collect();

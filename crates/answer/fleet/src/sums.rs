@@ -1,4 +1,4 @@
-//! Sums of the exits of each host on either side, from the rollups of a lake.
+//! Sums of the exits of each host and side, from the rollups of a lake.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::sessions::files;
 
-/// The exits of one kind; without a reason: all that don't wait.
+/// The key of a kind of exits; without a reason: all except waiting exits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     /// 0: all levels.
@@ -24,18 +24,18 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Whether it is of all exits together.
+    /// Whether it stands for all exits together.
     pub(crate) fn is_of_all(&self) -> bool {
         self.level == 0 && self.reason.is_empty()
     }
 
-    /// The reason in words.
+    /// The reason as text.
     pub(crate) fn shown(&self) -> &str {
         if self.is_of_all() { "all" } else { &self.reason }
     }
 }
 
-/// The same as a row has it: sums of a key that is known are found by it, and no text is copied for that.
+/// A borrowed key, as a row has it: looks up existing sums without a copy of the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind<'r> {
     level: i32,
@@ -51,7 +51,7 @@ impl Kind<'_> {
     }
 }
 
-/// What keys are looked up by: both compare alike.
+/// Lookup by both types of keys, which compare alike.
 trait AsKind {
     fn kind(&self) -> Kind<'_>;
 }
@@ -117,10 +117,10 @@ impl GroupSums {
     }
 }
 
-/// What a host did on one side, or in a part of it.
+/// A host's exits on one side, or in a part of it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HostSums {
-    /// How long it was recorded without a loss.
+    /// Time that was recorded without a loss.
     pub(crate) covered_ns: u64,
     pub(crate) groups: BTreeMap<Key, GroupSums>,
 }
@@ -134,35 +134,36 @@ impl HostSums {
     }
 }
 
-/// Where the rows of a session go.
+/// The target of a session's rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) host: usize,
     /// 0: A; 1: B.
     pub(crate) side: usize,
-    /// Slices from this time on are the end of the side; none where it is not known.
+    /// Slices from this time on are at the end of the side; unset if the time is unknown.
     pub(crate) late_ns: i64,
 }
 
-/// Of each host the sums on A, on B, and at the end of B.
+/// By host: the sums on A, on B, and at the end of B.
 pub(crate) type Sums = Vec<[HostSums; 3]>;
 
-/// Where the end of B is among a host's sums.
+/// Index of the end of B in a host's sums.
 pub(crate) const LATE: usize = 2;
 
-/// The sessions that count, by both ids: one after the other, so that a row's can be looked up as they are.
+/// The used sessions, by session id and then ingest id, so that a row's texts can be looked up without a
+/// copy.
 pub(crate) type Places = FxHashMap<String, FxHashMap<String, Place>>;
 
-/// Which sessions of how many hosts are to be added up.
+/// Selects the sessions and hosts to sum.
 #[derive(Debug)]
 pub(crate) struct SessionChoice {
     pub(crate) places: Places,
     pub(crate) hosts: usize,
-    /// Histograms, too: they take most of the time.
+    /// Whether to read histograms, which take most of the time.
     pub(crate) hists: bool,
 }
 
-/// Adds up the rows of sessions that have a place, in files that `is_wanted` holds for.
+/// Sums the rows of sessions that have a place, in files for which `is_wanted` holds.
 pub(crate) fn read<S: Storage>(
     storage: &S,
     tables: &[TableFiles],
@@ -174,7 +175,7 @@ pub(crate) fn read<S: Storage>(
         files(tables, table).into_iter().filter(|file| is_wanted(&file.name)).collect()
     };
     each_open(storage, &files(EXIT_ROLLUP.name), &mut |_, file| {
-        // Slices whose time was counted, of the sessions in this file.
+        // By session of this file, the slices whose time was counted.
         let mut counted = FxHashMap::default();
         each_group(file, &EXIT_ROLLUP, &ROLLUP, &mut |group| {
             add_rollup(group, places, &mut sums, &mut counted)
@@ -217,7 +218,7 @@ const HIST: [&str; 10] = [
     "n",
 ];
 
-/// The machine whose exits are compared: guests' own exits are of their hosts' CPUs, too.
+/// Only the host's exits are compared: guests' own exits use their host's CPUs as well.
 const HOST: &str = "host";
 
 fn place_of<'p>(
@@ -240,7 +241,7 @@ fn kind_of<'r>([level, isa, reason, waiting]: [&'r Values; 4], row: usize) -> Ki
     }
 }
 
-/// A number of a file that should not be negative.
+/// A number from a file that should not be negative.
 fn count(values: &Values, row: usize) -> Option<u64> {
     values.number(row).map(|number| u64::try_from(number).unwrap_or(0))
 }
@@ -296,7 +297,7 @@ fn add_rollup(
     Ok(())
 }
 
-/// Whether a session's slice was not seen before.
+/// Whether a session's slice is seen for the first time.
 fn is_first(seen: &mut FxHashMap<String, FxHashSet<i64>>, session: &str, slice_ns: i64) -> bool {
     match seen.get_mut(session) {
         Some(slices) => slices.insert(slice_ns),
@@ -325,7 +326,7 @@ fn add_hist(group: &Group, places: &Places, sums: &mut Sums) -> io::Result<()> {
     Ok(())
 }
 
-/// The end of the bucket below which `per_mille` of the values lie.
+/// The end of the bucket below which `per_mille` of the values are.
 pub(crate) fn percentile(hist: &FxHashMap<i32, u64>, per_mille: u64) -> Option<u64> {
     let mut buckets: Vec<(i32, u64)> = hist.iter().map(|(bucket, n)| (*bucket, *n)).collect();
     buckets.sort_unstable();

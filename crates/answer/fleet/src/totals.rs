@@ -1,17 +1,17 @@
-//! The fleet as a whole: what all hosts together have on one side and on the other, by resampling hosts.
+//! The totals of all hosts on both sides, with intervals from resampled hosts.
 
 use stats::Chance;
 
-/// What a host adds to a number of the fleet: by side, what it is a quotient of.
+/// A host's contribution to a number of the fleet: by side, numerator and denominator.
 pub(crate) type Parts = [Option<(f64, f64)>; 2];
 
-/// Resamples: the ends of intervals are known within a tenth of their width.
+/// Number of resamples: the ends of intervals are known within a tenth of their width.
 const RESAMPLES: usize = 400;
 
-/// The ratio of both sides' totals, and the interval that holds it with the confidence `1 - alpha`.
+/// The ratio of both sides' totals, and its interval with the confidence `1 - alpha`.
 ///
-/// Hosts of a `paired` comparison are drawn with both of their sides, and only those on both count; else each side
-/// is drawn on its own.
+/// In a `paired` comparison, hosts are drawn with both of their sides, and hosts on one side only are ignored.
+/// Otherwise each side is drawn separately.
 pub(crate) fn total_ratio(
     hosts: &[Parts],
     paired: bool,
@@ -60,7 +60,7 @@ fn quotient(parts: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// A host with a hundred times the exits decides for the fleet, and is one of ten for the typical host.
+    /// A host with a hundred times the exits dominates the total, but is one of ten for the typical host.
     #[test]
     fn a_great_host_counts_as_much_as_it_has() {
         let mut hosts: Vec<Parts> =
@@ -69,7 +69,7 @@ mod tests {
         let (ratio, low, high) = total_ratio(&hosts, true, 0.05, 1).unwrap();
         assert!((ratio - 1180.0 / 1090.0).abs() < 1e-12);
         assert!(low < 1.05 && (high - 2.0).abs() < 1e-12, "{low} {high}");
-        // Without it, all agree.
+        // Without it, all hosts agree.
         hosts.pop();
         assert_eq!(total_ratio(&hosts, true, 0.05, 1), Some((2.0, 2.0, 2.0)));
     }

@@ -1,7 +1,7 @@
-//! How often chance alone is called a change, and how often a change is found: by simulated hosts, of which exits take
-//! longer on some than on others (deviation of logarithms 0.35) and on some days (0.08).
+//! Tests how often chance is reported as a change, and how often a change is found, on simulated hosts: the time of
+//! exits varies by host (deviation of logarithms 0.35) and by day (0.08).
 //!
-//! `HYPERSCOPE_FLEET_REPEATS` sets how often each is tried.
+//! `HYPERSCOPE_FLEET_REPEATS` sets the number of repetitions.
 
 use fleet::{Change, HostValues, compare};
 use stats::Chance;
@@ -9,7 +9,7 @@ use stats::Chance;
 const ALPHA: f64 = 0.05;
 const HOST: f64 = 0.35;
 const DAY: f64 = 0.08;
-/// Exits of a host, and the deviation of their times' logarithms.
+/// Exits of a host, and the deviation of the logarithms of their times.
 const EXITS: f64 = 2000.0;
 const EXIT: f64 = 1.0;
 
@@ -24,7 +24,7 @@ fn normal(chance: &mut Chance) -> f64 {
     (-2.0 * first.ln()).sqrt() * (std::f64::consts::TAU * other).cos()
 }
 
-/// The mean of a host's exits on a day: that of 2,000 log-normal times varies by its own error.
+/// The mean of a host's exits on a day: the mean of 2,000 log-normal times has its own error.
 fn day(host: f64, chance: &mut Chance) -> f64 {
     let error = ((EXIT * EXIT).exp_m1() / EXITS).sqrt();
     (host + DAY * normal(chance)).exp() * (1.0 + error * normal(chance))
@@ -40,7 +40,7 @@ fn same_hosts(hosts: usize, effect: f64, chance: &mut Chance) -> Vec<HostValues>
     (0..hosts).map(make_host).collect()
 }
 
-/// Hosts of two kinds, of which one is three times as slow and more frequent on the second side.
+/// Hosts of two kinds, one of which is three times as slow and more frequent on the second side.
 fn other_hosts(hosts: usize, effect: f64, chance: &mut Chance) -> Vec<HostValues> {
     let mut all = Vec::new();
     for at in 0..hosts * 2 {
@@ -54,7 +54,7 @@ fn other_hosts(hosts: usize, effect: f64, chance: &mut Chance) -> Vec<HostValues
     all
 }
 
-/// All hosts got a fifth slower meanwhile; half of them were changed.
+/// All hosts became a fifth slower meanwhile; half of them were changed.
 fn staged(hosts: usize, effect: f64, chance: &mut Chance) -> Vec<HostValues> {
     let mut all = same_hosts(hosts, 1.2, chance);
     for (at, host) in all.iter_mut().enumerate() {
@@ -71,7 +71,7 @@ fn is_alarm(change: &Change) -> bool {
     change.p <= ALPHA && change.is_not_contradicted(ALPHA)
 }
 
-/// The share of fleets that are said to differ.
+/// The share of fleets that are reported as different.
 fn alarms(shape: Shape, hosts: usize, effect: f64) -> f64 {
     let found = (0..repeats()).filter(|repeat| {
         let mut chance = Chance::of_part(23, *repeat as u64);
@@ -83,7 +83,7 @@ fn alarms(shape: Shape, hosts: usize, effect: f64) -> f64 {
     share
 }
 
-/// 5% is what is asked for; 6% of 400 fleets is one deviation of chance more.
+/// The requested rate is 5%; 6% of 400 fleets adds one deviation of chance.
 #[test]
 fn chance_is_called_a_change_as_often_as_asked_for() {
     let max = 0.06;
@@ -111,7 +111,7 @@ fn changes_are_found() {
     }
 }
 
-/// The interval holds the true change as often as it says.
+/// The interval contains the true change as often as its confidence promises.
 #[test]
 fn intervals_hold_the_change() {
     for shape in [same_hosts as Shape, other_hosts, staged] {

@@ -1,10 +1,10 @@
-//! Change points held against those of another implementation: Apache Otava 0.8.0, on series of one deviation with
-//! known steps. `otava.json` has the series, where their steps are, and what `compute_change_points` of
-//! `otava.analysis` found: with `window_len` of twice the series, and as `max_pvalue` the level at which this crate
-//! tests a place, 0.05 over their number.
+//! Compares change points with those of Apache Otava 0.8.0, on series with one deviation and known steps. `otava.json`
+//! has the series, the positions of their steps, and the results of `compute_change_points` in `otava.analysis`:
+//! `window_len` is twice the series, and `max_pvalue` is the level at which this crate tests a place, 0.05 over their
+//! number.
 //!
-//! Otava looks for two parts that differ most within a stretch and stops dividing where they don't differ enough; this
-//! crate divides as far as it goes, then takes out what does not stand. So it sees levels that come and go more often.
+//! Otava searches for the two most different parts within a stretch, and stops dividing if they don't differ enough.
+//! This crate divides as far as possible, then removes weak places, so it finds levels that come and go more often.
 
 use fleet::change_points;
 use serde_json::Value;
@@ -15,9 +15,9 @@ struct Agreement {
     series: usize,
     /// Both found the same changes at the same places.
     same: usize,
-    /// This crate found the steps that there are, no more than one value off.
+    /// This crate found the true steps, at most one value off.
     right: usize,
-    /// Otava did.
+    /// Otava found the true steps.
     otava_right: usize,
 }
 
@@ -51,7 +51,7 @@ fn agreement(series: &[Value], kind: &str) -> Agreement {
     all
 }
 
-/// As docs/fleet.md says.
+/// The rates that docs/fleet.md states.
 #[test]
 fn change_points_are_those_of_otava_or_better() {
     let series: Vec<Value> = serde_json::from_str(include_str!("otava.json")).unwrap();

@@ -1,4 +1,4 @@
-//! What each host of a comparison has of each number, and its sessions.
+//! Each host's numbers in a comparison, and its sessions.
 
 use std::collections::BTreeSet;
 
@@ -6,19 +6,19 @@ use super::{Fleet, Host, Question};
 use crate::metric::Metric;
 use crate::sums::{Key, Sums};
 
-/// Hosts, and what each of them has.
+/// Hosts and their numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Grid {
     /// In the order of their names.
     pub(crate) hosts: Vec<GridHost>,
-    /// Numbers that enough of them have.
+    /// Numbers that enough hosts have.
     pub(crate) columns: Vec<GridColumn>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct GridHost {
     pub(crate) name: String,
-    /// Its kind; empty: not known.
+    /// Its kind; empty: unknown.
     pub(crate) kind: String,
     pub(crate) is_control: bool,
     /// By side, the newest first.
@@ -30,7 +30,7 @@ pub(crate) struct HostSession {
     pub(crate) session: String,
     pub(crate) date: Option<String>,
     pub(crate) kernel: Option<String>,
-    /// Where its recording was read from.
+    /// The path of its recording.
     pub(crate) source: Option<String>,
 }
 
@@ -39,15 +39,15 @@ pub(crate) struct HostSession {
 pub(crate) struct GridColumn {
     pub(crate) key: Key,
     pub(crate) metric: Metric,
-    /// What each host has on A and on B.
+    /// Each host's value on A and on B.
     pub(crate) values: Vec<[Option<f64>; 2]>,
 }
 
-/// Hosts that have a number at least, for it to be a column.
+/// Min hosts of a column.
 const MIN_HOSTS: usize = 3;
 
 impl Fleet<'_> {
-    /// Numbers that three hosts have, of all hosts.
+    /// Numbers that at least three hosts have, for all hosts.
     pub(super) fn grid(&self, question: &Question, sums: &Sums) -> Grid {
         let groups = sums.iter().flatten().flat_map(|side| side.groups.keys());
         let keys: BTreeSet<&Key> = groups.collect();

@@ -236,7 +236,7 @@ fn hosts(row: &Row) -> String {
     }
 }
 
-/// Why a row that differs is no finding.
+/// Why a significant row is no finding.
 fn note(row: &Row) -> Option<String> {
     if !row.significant {
         return None;

@@ -9,71 +9,71 @@ use crate::diff::{FleetDiff, SideFacts};
 use crate::rows::{HostRatio, Row};
 use crate::selection::Selection;
 
-/// What `hyperscope fleet diff --format json` prints: two parts of a lake, compared host by host. docs/fleet.md
+/// Output of `hyperscope fleet diff --format json`: two parts of a lake, compared host by host. docs/fleet.md
 /// defines every number.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct Document<'r, L> {
     schema: &'static str,
-    /// A side.
+    /// Side A.
     a: Side<'r>,
-    /// A side.
+    /// Side B.
     b: Side<'r>,
     /// Hosts on both sides.
     paired: usize,
-    /// Condition of sessions of B by which hosts are controls. Null: there are none.
+    /// Condition on sessions of B; hosts whose sessions all meet it are controls. Null: there are no controls.
     control: Option<&'r str>,
     /// Hosts that are controls.
     controls: usize,
-    /// What tells kinds of hosts apart: a column of sessions, or a label.
+    /// The definition of kinds of hosts: a column of sessions, or a label.
     strata: &'r str,
     /// A row is significant if its p_adjusted is at most this; the confidence of intervals is 1 - alpha.
     #[schemars(extend("exclusiveMinimum" = 0))]
     alpha: f64,
-    /// What resamples were drawn from.
+    /// Seed of the resamples.
     seed: u64,
-    /// How p_adjusted accounts for the number of rows.
+    /// Method by which p_adjusted accounts for the number of rows.
     #[schemars(extend("const" = "benjamini_hochberg"))]
     correction: &'static str,
-    /// Sessions that a condition holds for and that don't count.
+    /// Sessions that meet a condition but were left out.
     left_out: LeftOut,
-    /// Those that differ first, by the size of their change.
+    /// Rows; significant ones first, by the size of their change.
     rows: RowsWith<Shown<'r>, L>,
 }
 
 /// A side.
 #[derive(Debug, JsonSchema, Serialize)]
 struct Side<'r> {
-    /// Its condition, as it was written.
+    /// Its condition, as written.
     condition: &'r str,
     /// Hosts with sessions on it.
     hosts: usize,
     /// Their sessions.
     sessions: usize,
-    /// How long they were recorded without a loss, in slices with exits.
+    /// Time that was recorded without a loss, in slices with exits.
     covered_ns: u64,
 }
 
-/// Sessions that a condition holds for and that don't count.
+/// Sessions that meet a condition but were left out.
 #[derive(Debug, JsonSchema, Serialize)]
 struct LeftOut {
     /// They lost more events than --most-lost allows.
     lost: usize,
-    /// Nothing says which host they are of.
+    /// Their host is unknown.
     host_unknown: usize,
-    /// Both conditions hold for them.
+    /// They meet both conditions.
     on_both_sides: usize,
-    /// Of hosts of which --control holds for a part of B's sessions only.
+    /// They belong to hosts for which --control holds only for a part of B's sessions.
     control_in_part: usize,
 }
 
-/// Hosts that carry what a row shows.
+/// Hosts that carry the change of a row.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct Carriers<'r> {
     /// Hosts that carry the change. Only in significant rows. If no host is on both sides: the hosts of B.
     carried_by: &'r [String],
 }
 
-/// The same, and what each host has.
+/// Hosts that carry the change, and the values of each host.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct CarriersAndHosts<'r> {
     #[serde(flatten)]
@@ -86,7 +86,7 @@ pub(crate) struct CarriersAndHosts<'r> {
 struct Host<'r> {
     /// The host.
     host: &'r str,
-    /// Its kind; empty: not known.
+    /// Its kind; empty: unknown.
     stratum: &'r str,
     /// Its value on A.
     a: f64,
@@ -98,7 +98,7 @@ struct Host<'r> {
 }
 
 impl<'r, L: From<&'r Row>> Document<'r, L> {
-    /// With these lists of each row.
+    /// Creates the document, with these lists in each row.
     pub(crate) fn new(diff: &'r FleetDiff) -> Self {
         let question = &diff.question;
         let ([a, b], [facts_of_a, facts_of_b]) = (&question.sides, &diff.sides);

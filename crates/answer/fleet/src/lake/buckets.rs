@@ -1,4 +1,4 @@
-//! The buckets of histograms: the same for all recordings, by the function that `exits` counts with.
+//! The buckets of histograms: the same for all recordings, from the function that `exits` uses.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use lake_store::{Files, TableWriter};
 
 use crate::lake::convert::Output;
 
-/// Buckets that INT64 has values for.
+/// Number of buckets whose values fit INT64.
 fn count() -> usize {
     bucket(i64::MAX.unsigned_abs()) + 1
 }

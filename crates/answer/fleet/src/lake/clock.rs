@@ -1,29 +1,29 @@
-//! From a recording's trace clock to Unix time.
+//! Converts times of a recording's trace clock to Unix time.
 
-/// What is added to times of a trace clock.
+/// The offset from a trace clock to Unix time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnixClock {
-    /// Nanoseconds; `None`: not known, and nothing is added.
+    /// Nanoseconds to add; `None`: unknown, and nothing is added.
     pub offset_ns: Option<i64>,
-    /// The sum is no further off; `None`: not known.
+    /// Max error of the sum; `None`: unknown.
     pub error_ns: Option<u64>,
 }
 
 impl UnixClock {
-    /// Of a recording whose first event, at `first_ns` of its trace clock, was recorded at this time.
+    /// For a recording whose first event, at `first_ns` of its trace clock, happened at this Unix time.
     #[must_use]
     pub fn begun_at(begun_unix_ns: u64, first_ns: u64) -> Self {
         let offset = i128::from(begun_unix_ns) - i128::from(first_ns);
         Self { offset_ns: i64::try_from(offset).ok(), error_ns: None }
     }
 
-    /// Of a recording at whose beginning and end both clocks were read together: as they were at its beginning.
-    /// Pairs are the trace clock's time, Unix time, and how far apart they were read. `None`: there are none.
+    /// For a recording with readings of both clocks at its start and end; uses those at the start. A reading is the
+    /// trace clock's time, Unix time, and the duration of the reading. `None` without readings.
     #[must_use]
     pub fn of_pairs(pairs: &[(u64, u64, u64)]) -> Option<Self> {
         let offset = |pair: &(u64, u64, u64)| i128::from(pair.1) - i128::from(pair.0);
         let first = offset(pairs.first()?);
-        // What the clocks went apart by since then is an error of all later times.
+        // The drift between the readings is an error of all later times.
         let error = |pair: &(u64, u64, u64)| {
             let apart_ns = (offset(pair) - first).unsigned_abs();
             u64::try_from(apart_ns).unwrap_or(u64::MAX).saturating_add(pair.2)
@@ -32,7 +32,7 @@ impl UnixClock {
         Some(Self { offset_ns: i64::try_from(first).ok(), error_ns })
     }
 
-    /// A time of the trace clock.
+    /// Converts a time of the trace clock.
     #[inline]
     #[must_use]
     pub fn unix_ns(self, trace_ns: u64) -> i64 {
@@ -40,16 +40,17 @@ impl UnixClock {
         trace_ns.saturating_add(self.offset_ns.unwrap_or(0))
     }
 
-    /// The first time of the trace clock that becomes this one or a later one; `None`: none does.
+    /// The first trace clock time that converts to this time or a later one; `None` if there is none.
     #[must_use]
     pub fn trace_ns(self, unix_ns: i64) -> Option<u64> {
         let ns = i128::from(unix_ns) - i128::from(self.offset_ns.unwrap_or(0));
-        // Stamps above `i64::MAX`, of damaged records, become what that does: where it comes too early, so do they.
+        // Stamps above `i64::MAX`, from damaged records, convert like `i64::MAX`: if that is too early, so are
+        // they.
         i64::try_from(ns.max(0)).ok().map(i64::unsigned_abs)
     }
 }
 
-/// Length of the slices of time that rollups sum up.
+/// Length of the slices over which rollups sum.
 pub const SLICE_NS: i64 = 10_000_000_000;
 
 /// The slice that a time is in.
@@ -68,7 +69,7 @@ mod tests {
         let pairs = [(1_000, 5_000_000_000, 20), (2_000, 5_000_001_300, 30)];
         let clock = UnixClock::of_pairs(&pairs).unwrap();
         assert_eq!(clock.unix_ns(1_000), 5_000_000_000);
-        // 300 ns faster, and read within 30.
+        // 300 ns of drift, and a reading of 30 ns.
         assert_eq!(clock.error_ns, Some(330));
         assert_eq!(UnixClock::of_pairs(&[]), None);
     }

@@ -1,4 +1,4 @@
-//! Recordings to tables: one reading after the other, each row as soon as it is known.
+//! Converts recordings to tables: one pass after the other, and each row is written as soon as it is known.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -22,48 +22,48 @@ use crate::lake::{buckets, events, requests, session, spans, states};
 /// Properties of a session besides its recordings.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
-    /// Where it was read from.
+    /// The path of the recordings.
     pub source_uri: String,
-    /// Its bytes.
+    /// The hash of their bytes.
     pub source: Option<SourceHash>,
-    /// What was asked that makes its rows others: a range, VMs.
+    /// Options that change its rows: a range, VMs.
     pub part: String,
     /// The host's name in the fleet.
     pub host_id: Option<String>,
     /// The model of its CPUs.
     pub cpu_model: Option<String>,
     pub microcode: Option<String>,
-    /// How its trace clock goes with Unix time.
+    /// The relation of its trace clock to Unix time.
     pub clock: UnixClock,
     pub labels: Vec<(String, String)>,
-    /// CPU time of its recorder.
+    /// CPU time of the recorder.
     pub recorder_cpu_ns: Option<u64>,
-    /// CPU time that there was.
+    /// Total CPU time of the host's CPUs.
     pub available_cpu_ns: Option<u64>,
-    /// How many hosts it stands for.
+    /// Number of hosts that it represents.
     pub sample_weight: f64,
-    /// Hashes in place of names.
+    /// Hashes that replace names.
     pub pseudonyms: Option<Arc<Pseudonyms>>,
 }
 
-/// What to write of which recordings.
+/// The tables to write, and the recordings.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'q> {
-    /// The recordings, a host's first, with guests on their hosts' clock.
+    /// The recordings, the host's first, with guests on their hosts' clock.
     pub view: View<'q>,
     /// By recording, its machine.
     pub machines: &'q [Machine],
     /// By recording, processes of VMs by their vCPUs' threads.
     pub processes: &'q [HashMap<u32, u32>],
-    /// What else is known.
+    /// Other facts about the session.
     pub origin: &'q Origin,
-    /// The part of time that recordings were limited to, no longer than the host's.
+    /// The range that recordings were limited to, within the host's recording.
     pub range_ns: Option<(u64, u64)>,
-    /// The tables of the whole conversion, by which its rows are named.
+    /// The tables of the complete conversion; they determine its ingest id.
     pub tables: &'q [&'static Table],
     /// The tables to write; those of the session are always written.
     pub written: &'q [&'static Table],
-    /// The events wanted, of the table of events.
+    /// The events of the table of events.
     pub events: &'q Filter,
 }
 
@@ -75,7 +75,7 @@ pub struct Written {
     pub rows: Vec<(&'static Table, u64)>,
 }
 
-/// What all tables need to know.
+/// Shared data of all tables.
 pub(crate) struct Context<'q> {
     pub(crate) question: Question<'q>,
     pub(crate) surveys: Vec<Survey>,
@@ -84,7 +84,7 @@ pub(crate) struct Context<'q> {
     pub(crate) tick: &'q (dyn Fn(u64) + Sync),
 }
 
-/// The texts that begin the rows of a session.
+/// The texts at the beginning of a session's rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Owner {
     pub(crate) session: TextId,
@@ -101,7 +101,7 @@ impl Context<'_> {
     }
 }
 
-/// The files, and what was written to them.
+/// The files, and the rows written to them.
 pub(crate) struct Output<'o, F> {
     files: &'o mut F,
     ids: Ids,
@@ -119,7 +119,7 @@ impl<'o, F: Files> Output<'o, F> {
         Written { ids: self.ids, rows: self.rows }
     }
 
-    /// Begins a table, if the question wants it written.
+    /// Begins a table, if the question includes it.
     pub(crate) fn begin_wanted(
         &mut self,
         context: &Context<'_>,
@@ -149,7 +149,7 @@ impl<'o, F: Files> Output<'o, F> {
     }
 }
 
-/// Names the session of recordings. Little is read for it.
+/// Determines the ids of a session; reads little.
 #[must_use]
 pub fn identify(question: &Question<'_>) -> Ids {
     let host = question.view.recordings.first();
@@ -172,7 +172,7 @@ pub fn identify(question: &Question<'_>) -> Ids {
     let tables: Vec<&str> = question.tables.iter().map(|table| table.name).collect();
     let (labels, tables) = (labels.join("\n"), tables.join(" "));
     let events = question.events.events.join(" ");
-    // Of no key: as before there were any.
+    // Without a key the ids are as if there were no pseudonyms.
     let check = pseudonyms.map(Pseudonyms::check);
     let (converter, schema) = (CONVERTER.to_le_bytes(), SCHEMA_VERSION.to_le_bytes());
     let begin_bytes = begun_ns.to_le_bytes();
@@ -193,7 +193,7 @@ pub fn identify(question: &Question<'_>) -> Ids {
     Ids { session, ingest, begun_ns, is_dated: origin.clock.offset_ns.is_some() }
 }
 
-/// Writes the tables of recordings, that of the session last; `ids` is what [`identify`] made of them, also where a part has
+/// Writes the tables of recordings, that of the session last. `ids` is the result of [`identify`], even if a part has
 /// been left out since. `tick` receives the number of bytes read.
 ///
 /// # Errors

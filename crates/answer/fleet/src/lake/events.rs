@@ -1,4 +1,4 @@
-//! Events as rows: what `events --format jsonl` writes, taken apart.
+//! Events as rows: the fields of the lines that `events --format jsonl` writes.
 
 use std::io::{self, Write};
 
@@ -10,25 +10,25 @@ use timeline::event_filter::Filter;
 
 use crate::lake::convert::{Context, Output, Question, Written};
 
-/// What a query needs of the table of events.
+/// The part of the table of events that a query needs.
 #[derive(Clone, Debug)]
 pub struct NeededEvents {
-    /// Names of the table's rows, those of the whole table.
+    /// Ids of the complete table's rows.
     pub ids: Ids,
-    /// Rows of this time of the trace clock and of later ones.
+    /// Only rows from this trace clock time on.
     pub from_ns: Option<u64>,
     /// Rows before this time.
     pub to_ns: Option<u64>,
-    /// Whole names of events that have formats; empty: rows of any, and of those without.
+    /// Complete names of events with formats; empty: all events, including those without a format.
     pub events: Vec<String>,
-    /// It looks at fields.
+    /// Whether the query uses fields.
     pub fields: bool,
-    /// It looks at names of threads. They are learned from other events than those that are asked for, so all are read.
+    /// Whether the query uses names of threads. They come from any event, so all events are read.
     pub comm: bool,
 }
 
 impl NeededEvents {
-    /// Those of the whole table's that are rows of the part, too.
+    /// The table's filter, limited to the needed part.
     fn within(&self, table_filter: &Filter) -> Filter {
         let filter = table_filter.clone();
         let events = if filter.events.is_empty() { self.events.clone() } else { filter.events };
@@ -43,8 +43,8 @@ impl NeededEvents {
     }
 }
 
-/// Writes the part of the table of events that a query needs, as it stands in the whole table: rows that it asks for, with what it
-/// looks at. Nothing else is read of the recordings, and of those no more than the ranges that they were limited to.
+/// Writes the needed part of the table of events; its rows and columns are as in the complete table. Reads nothing
+/// else, and stays within the ranges that the recordings were limited to.
 ///
 /// # Errors
 /// When the table can't be written.
@@ -88,13 +88,13 @@ fn write_part<F: Files>(
     output.end(&EVENTS, table)
 }
 
-/// Makes a row of each line that is written to it.
+/// Turns each line written to it into a row.
 struct Lines<'c, W: Write + Send> {
     context: &'c Context<'c>,
-    /// Which of them become rows; `None`: all.
+    /// Which lines become rows; `None`: all.
     needed: Option<&'c NeededEvents>,
     table: &'c mut TableWriter<W>,
-    /// A line that has not ended.
+    /// A line without its newline yet.
     partial_line: Vec<u8>,
 }
 

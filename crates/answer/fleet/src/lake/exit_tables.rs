@@ -1,4 +1,4 @@
-//! The tables of exits, filled in one reading: exits themselves, what they were about, their sums.
+//! The tables of exits, filled in one pass: exits, their details, and their sums.
 
 use std::io::{self, Write};
 
@@ -16,7 +16,7 @@ use crate::lake::nested::NestedSums;
 use crate::lake::rollup::{GroupKey, Sums};
 use crate::lake::survey::{Home, Survey};
 
-/// Writers of those tables that are wanted.
+/// Writers of the requested tables.
 pub(crate) struct ExitTables<W: Write + Send> {
     pub(crate) exits: Option<TableWriter<W>>,
     pub(crate) details: Option<TableWriter<W>>,
@@ -62,7 +62,7 @@ impl<W: Write + Send> ExitTables<W> {
     }
 }
 
-/// What is read for those tables.
+/// The recording to read for those tables.
 pub(crate) struct Rows<'c> {
     pub(crate) context: &'c Context<'c>,
     pub(crate) at: usize,
@@ -76,7 +76,7 @@ impl Rows<'_> {
     pub(crate) fn write<W: Write + Send>(&self, tables: &mut ExitTables<W>) -> io::Result<()> {
         let mut formats = self.recording.formats().iter();
         let has_nested = formats.any(|(_, format)| format.name().starts_with("kvm_nested"));
-        // Exits of level 1 belong to those of level 2 by events that only a reading with details has.
+        // Only a pass with details has the events that assign exits of level 1 to those of level 2.
         let details = tables.details.is_some() || tables.nested.is_some() && has_nested;
         let names = ReasonNames::new(self.recording);
         let vms = VmNumbers::new(&self.survey.homes);
@@ -108,7 +108,7 @@ impl Rows<'_> {
 /// VMs by number, for keys of sums.
 #[derive(Debug, Default)]
 pub(crate) struct VmNumbers {
-    /// By vCPU, its VM.
+    /// By vCPU, the number of its VM.
     pub(crate) of_vcpu: Vec<u32>,
     pub(crate) names: Vec<String>,
 }
@@ -128,7 +128,7 @@ impl VmNumbers {
     }
 }
 
-/// An exit's reason in words.
+/// An exit's reason as text.
 #[derive(Clone, Debug)]
 pub(crate) struct Reason {
     pub(crate) isa: &'static str,
@@ -149,7 +149,7 @@ impl Reason {
     }
 }
 
-/// Texts of a table's rows that are known before the first.
+/// Texts of a table's rows that are known before the first row.
 #[derive(Debug)]
 struct ExitRows {
     owner: Owner,
@@ -160,7 +160,7 @@ struct ExitRows {
     handled: [TextId; 3],
     /// By outcome.
     states: [TextId; 3],
-    /// The handlers of exits are known.
+    /// Whether the recording shows which exits user space handled.
     knows_user: bool,
 }
 
@@ -178,7 +178,7 @@ impl ExitRows {
     }
 }
 
-/// A reason as the table of exits has it.
+/// A reason's texts in the table of exits.
 #[derive(Clone, Copy, Debug)]
 struct ReasonTexts {
     isa: TextId,
@@ -200,7 +200,7 @@ struct AllRows<'c, 't, W: Write + Send> {
     result: io::Result<()>,
 }
 
-/// The known parts of an exit, as far as it has any.
+/// The parts of an exit's time that are known.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ExitParts {
     pub(crate) time_ns: Option<u64>,

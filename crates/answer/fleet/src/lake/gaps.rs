@@ -1,4 +1,4 @@
-//! When events were lost, and how much of a slice of time was recorded without a loss.
+//! Losses over time, and the part of each slice that was recorded without a loss.
 
 use ftrace::eventfmt::EventFormat;
 use timeline::reading::each_trace_event;
@@ -7,19 +7,19 @@ use timeline::trace_events::{EventRequest, Gap, TraceEvent, TraceEventSink, Want
 use crate::lake::clock::SLICE_NS;
 use crate::lake::convert::Context;
 
-/// Intervals of time of a recording in which some CPU lost events.
+/// Intervals in which some CPU of a recording lost events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Coverage {
-    /// In the order in which they were found.
+    /// In order of discovery.
     pub(crate) gaps: Vec<Gap>,
-    /// The same in Unix time, of all CPUs together, sorted and apart.
+    /// The union over all CPUs in Unix time, sorted and disjoint.
     lost: Vec<(i64, i64)>,
     /// First and last event in Unix time.
     ends: Option<(i64, i64)>,
 }
 
 impl Coverage {
-    /// How much of a slice was recorded, without what was lost.
+    /// Time of a slice that was recorded without a loss.
     pub(crate) fn of_slice(&self, slice_ns: i64) -> i64 {
         let Some((first, last)) = self.ends else { return 0 };
         let (from, to) = (slice_ns.max(first), slice_ns.saturating_add(SLICE_NS).min(last));
@@ -48,7 +48,7 @@ impl TraceEventSink for Gaps<'_> {
     }
 }
 
-/// By recording, what was lost. Recordings are read for it only where they say that something was.
+/// By recording, its losses. Only recordings that report losses are read.
 pub(crate) fn gaps(context: &Context<'_>) -> Vec<Coverage> {
     let unix = |ns| context.clock.unix_ns(ns);
     let mut all: Vec<Coverage> = context
@@ -73,7 +73,7 @@ pub(crate) fn gaps(context: &Context<'_>) -> Vec<Coverage> {
     all
 }
 
-/// Sorts intervals, and makes one of those that overlap.
+/// Sorts intervals, and merges overlapping ones.
 fn apart(mut intervals: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
     intervals.sort_unstable();
     let mut apart: Vec<(i64, i64)> = Vec::new();

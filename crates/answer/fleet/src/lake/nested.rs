@@ -1,4 +1,4 @@
-//! Exits of level 2 and those of level 1 that they bring about, by 10 s of time.
+//! Exits of level 2 with the exits of level 1 that they cause, in slices of 10 s.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -12,13 +12,13 @@ use timeline::{ExitSpan, Outcome};
 use crate::lake::clock::{SLICE_NS, slice_of};
 use crate::lake::exit_tables::{Reason, Rows, VmNumbers};
 
-/// Slices that are kept although a later one has begun.
+/// Number of slices that stay in memory after a later one has begun.
 const KEPT_SLICES: i64 = 2;
 
 /// A kind of exit: the `isa` field and the raw code.
 type RawReason = (u8, u64);
 
-/// Slice, VM, reason of level 2 and, of exits of level 1, theirs.
+/// Slice, VM, reason of level 2 and, for exits of level 1, their reason.
 type Key = (i64, u32, RawReason, Option<RawReason>);
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,7 +30,7 @@ struct Sum {
     round_trip_ns: u64,
 }
 
-/// All slices that are not written yet.
+/// All slices not written yet.
 #[derive(Debug)]
 pub(crate) struct NestedSums {
     followers: FxHashMap<usize, NestedFollower>,
@@ -112,7 +112,7 @@ impl NestedSums {
     }
 }
 
-/// Adds what an exit is to the sums that it belongs to.
+/// Adds an exit to the sums that it belongs to.
 fn take(
     sums: &mut BTreeMap<Key, Sum>,
     (slice_ns, vm): (i64, u32),

@@ -1,7 +1,7 @@
-//! Sums and histograms of exits by 10 s of time.
+//! Sums and histograms of exits in slices of 10 s.
 //!
-//! Slices are written when later ones have begun; an exit that is known late, such as one that slept for a
-//! minute, makes another row of its slice, which is to be added.
+//! A slice is written once later ones have begun. An exit that becomes known late, such as one that slept
+//! for a minute, adds another row for its slice; readers must add them.
 
 use std::io::{self, Write};
 
@@ -16,7 +16,7 @@ use crate::lake::clock::{SLICE_NS, slice_of};
 use crate::lake::exit_tables::{ExitParts, ExitTables, Reason, Rows, VmNumbers};
 use crate::lake::gaps::Coverage;
 
-/// What exits of one slice are told apart by.
+/// The key of exits within one slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct GroupKey {
     pub(crate) vm: u32,
@@ -25,13 +25,13 @@ pub(crate) struct GroupKey {
     pub(crate) code: u64,
 }
 
-/// Slices that are kept although a later one has begun.
+/// Number of slices that stay in memory after a later one has begun.
 const KEPT_SLICES: i64 = 2;
 
 /// Names of histograms, in the order of [`Group::hists`].
 const METRICS: [&str; 4] = ["time", "cost", "kernel", "user"];
 
-/// Sums of columns that can be null.
+/// Number of sum columns that can be null.
 const COLUMNS: usize = 10;
 
 /// The exits of one kind in one slice.
@@ -102,7 +102,7 @@ fn add(sum: &mut Option<u64>, value: Option<u64>) {
     }
 }
 
-/// All slices that are not written yet.
+/// All slices not written yet.
 #[derive(Debug)]
 pub(crate) struct Sums {
     groups: FxHashMap<(i64, GroupKey), Group>,
@@ -138,12 +138,12 @@ impl Sums {
         self.groups.entry((slice_ns, key)).or_default().add(span, parts);
     }
 
-    /// Whether a slice has begun, so that older ones can be written.
+    /// Whether a new slice has begun, so that older ones can be written.
     pub(crate) fn is_due(&self) -> bool {
         self.is_due
     }
 
-    /// Writes slices that are long over.
+    /// Writes old slices.
     pub(crate) fn write_old<W: Write + Send>(
         &mut self,
         names: &mut ReasonNames,
@@ -187,7 +187,7 @@ impl Sums {
     }
 }
 
-/// What the rows of a group have in common.
+/// Shared values of a group's rows.
 struct GroupRow<'g> {
     ids: &'g [String; 3],
     slice_ns: i64,

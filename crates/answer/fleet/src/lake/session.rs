@@ -1,4 +1,4 @@
-//! What is known of a session as a whole: small tables, and the session's own row.
+//! Tables about the session: small ones, and the session's row.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use timeline::trace_events::Gap;
 use crate::lake::convert::{Context, Output};
 use crate::lake::gaps::Coverage;
 
-/// Writes all tables of a few rows but that of the session.
+/// Writes all small tables except that of the session.
 pub(crate) fn write_small<F: Files>(
     context: &Context<'_>,
     lost: &[Coverage],
@@ -126,7 +126,7 @@ fn write_losses<F: Files>(
     output.end(&LOSSES, table)
 }
 
-/// A machine's own words for itself: system, name, release and architecture.
+/// The parts of a machine's uname: system, name, release and architecture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Uname<'u> {
     name: Option<&'u str>,
@@ -142,7 +142,7 @@ impl<'u> Uname<'u> {
     }
 }
 
-/// The row that makes all others count.
+/// Writes the row that makes all others valid.
 pub(crate) fn write_session<F: Files>(
     context: &Context<'_>,
     output: &mut Output<'_, F>,
@@ -188,7 +188,7 @@ pub(crate) fn write_session<F: Files>(
     output.end(&SESSIONS, table)
 }
 
-/// What a label says that recordings don't.
+/// The value of a label.
 fn label<'c>(context: &'c Context<'_>, key: &str) -> Option<&'c str> {
     let labels = &context.question.origin.labels;
     labels.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use crate::lake::convert::{Context, Output};
 
-/// Stacks add nothing here to the calls.
+/// The tables need no stacks.
 const NO_STACKS: CallQuestion = CallQuestion { patterns: Vec::new(), most_stacks: 0 };
 
 pub(crate) fn write<F: Files>(
@@ -47,7 +47,7 @@ struct Calls<'c, W: Write + Send> {
     at: usize,
     pass: &'c States,
     table: &'c mut TableWriter<W>,
-    /// By thread and, where it idles, CPU.
+    /// By thread and, for an idle task, CPU.
     tracks: FxHashMap<(u32, Option<u16>), String>,
     result: io::Result<()>,
 }

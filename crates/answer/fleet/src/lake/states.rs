@@ -1,4 +1,4 @@
-//! States of vCPUs, one by one and summed up.
+//! States of vCPUs, individual and summed.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -16,10 +16,10 @@ use crate::lake::convert::{Context, Output, Owner};
 use crate::lake::exit_tables::Reason;
 use crate::lake::survey::Home;
 
-/// Slices that are kept although a later one has begun.
+/// Number of slices that stay in memory after a later one has begun.
 const KEPT_SLICES: i64 = 2;
 
-/// Writes both tables; what the reading leaves is for others.
+/// Writes both tables in one pass; returns its other results.
 pub(crate) fn write<F: Files>(
     context: &Context<'_>,
     output: &mut Output<'_, F>,
@@ -67,14 +67,14 @@ struct Sink<'c, W: Write + Send> {
     /// By recording.
     names: Vec<ReasonNames>,
     homes: FxHashMap<VcpuRef, Home>,
-    /// By recording and thread, how many vCPUs it was so far.
+    /// By recording and thread, how many vCPUs it has been so far.
     seen: FxHashMap<(u16, u32), usize>,
     slices: BTreeMap<(i64, Kind), (u64, u64)>,
     newest_ns: i64,
     result: io::Result<()>,
 }
 
-/// The table of states, and what its texts are.
+/// The table of states, and its texts.
 struct StateRows<W: Write + Send> {
     table: TableWriter<W>,
     owner: Option<Owner>,
@@ -137,7 +137,7 @@ impl<W: Write + Send> StateRows<W> {
 }
 
 impl<W: Write + Send> Sink<'_, W> {
-    /// Adds a stretch to the slices that it lies in.
+    /// Adds an interval to the slices that it overlaps.
     fn add(&mut self, kind: &Kind, from_ns: i64, to_ns: i64) {
         let mut at_ns = from_ns;
         while at_ns < to_ns {

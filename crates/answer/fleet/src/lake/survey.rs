@@ -1,5 +1,5 @@
-//! What has to be known of a recording before its first row is written: whose vCPUs exits are of, what was
-//! recorded, when it begins.
+//! Facts that are needed before the first row of a recording: the vCPUs of exits, the architecture, and
+//! the time range.
 
 use analyses::Isa;
 use analyses::recorded::RecordedParts;
@@ -7,7 +7,7 @@ use sources::Recording;
 use timeline::reasons::ReasonNames;
 use timeline::{ExitSink, ExitSpan, Losses, Outcome, VcpuInfo, Vm, each_exit, group_vms};
 
-/// Where a vCPU belongs.
+/// The VM and the number of a vCPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Home {
     pub(crate) vm: String,
@@ -15,17 +15,17 @@ pub(crate) struct Home {
     pub(crate) vcpu: i32,
 }
 
-/// What a reading of a recording's exits has shown.
+/// The result of a first pass over a recording's exits.
 #[derive(Debug)]
 pub(crate) struct Survey {
-    /// By the index that exits come with.
+    /// By the vCPU index of exits.
     pub(crate) homes: Vec<Home>,
     pub(crate) vms: Vec<Vm>,
     /// Threads of vCPUs, by the same index.
     pub(crate) vcpus: Vec<VcpuInfo>,
     pub(crate) recorded: RecordedParts,
     pub(crate) losses: Losses,
-    /// Exits that lasted over a loss.
+    /// Exits that spanned a loss.
     pub(crate) dropped: u64,
     /// Architecture of its first exit.
     pub(crate) isa: Option<Isa>,
@@ -75,20 +75,20 @@ impl Survey {
         }
     }
 
-    /// By thread, where its vCPUs belong, in the order in which the thread was them.
+    /// The homes of a thread's vCPUs, in order of time.
     pub(crate) fn homes_of(&self, thread: u32) -> impl Iterator<Item = &Home> {
         let of_thread = move |(info, home): (&VcpuInfo, _)| (info.thread == thread).then_some(home);
         self.vcpus.iter().zip(&self.homes).filter_map(of_thread)
     }
 
-    /// Whether anything says that events are missing.
+    /// Whether the recording reports missing events.
     pub(crate) fn has_losses(&self) -> bool {
         let Losses { events_lost, uncounted_losses, .. } = &self.losses;
         *events_lost > 0 || *uncounted_losses > 0 || self.losses.pages_damaged() > 0
     }
 }
 
-/// Where a recording begins and ends; where it was limited to a range, where that does.
+/// The range of a recording, or the range that it was limited to.
 pub(crate) fn ends_of(recording: &Recording, range_ns: Option<(u64, u64)>) -> Option<(u64, u64)> {
     range_ns.or_else(|| recording.first_and_last_ns())
 }

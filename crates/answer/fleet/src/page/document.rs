@@ -14,17 +14,17 @@ use crate::since_findings;
 use crate::sums::Key;
 use crate::{diff_report, since_report};
 
-/// Hosts that a page shows by themselves: those that stand apart, and whose numbers changed most.
+/// Max hosts that a page shows individually: outliers, and those with the greatest changes.
 const MAX_HOSTS: usize = 2_000;
 
-/// Sessions that a page names of a host on either side: the newest.
+/// Max sessions per host and side on a page: the newest.
 const MAX_SESSIONS: usize = 10;
 
-/// Hosts that stand apart that a page lists: the farthest.
+/// Max outliers on a page: the farthest.
 const MAX_OUTLIERS: usize = 500;
 
-/// The data in a page of `hyperscope fleet diff … -o page.html`: the element hyperscope-fleet. docs/fleet.md says
-/// what the page shows.
+/// The data in a page of `hyperscope fleet diff … -o page.html`, in the element hyperscope-fleet. docs/fleet.md
+/// describes the page.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct Document<'p> {
     schema: &'static str,
@@ -35,28 +35,28 @@ pub(crate) struct Document<'p> {
     /// As fleet_diff.schema.json, without `hosts` of its rows.
     #[schemars(with = "OtherDocument")]
     diff: diff_report::Document<'p, diff_report::Carriers<'p>>,
-    /// Each finding as the places of its rows in diff.rows: what several numbers of the same exits and hosts show
-    /// is one.
+    /// Each finding as the indices of its rows in diff.rows: several numbers of the same exits and hosts are one
+    /// finding.
     findings: Vec<Vec<usize>>,
-    /// Hosts that are shown by themselves, in the order of their names.
+    /// Hosts that are shown individually, in the order of their names.
     hosts: Vec<Host<'p>>,
-    /// Hosts that are not shown: those whose numbers changed least.
+    /// Number of hosts that are not shown: those with the smallest changes.
     hosts_left_out: usize,
-    /// Numbers that three hosts have.
+    /// Numbers that at least three hosts have.
     grid: Vec<Column<'p>>,
-    /// Hosts that stand apart from others of their kind, the farthest first.
+    /// Outliers among hosts of the same kind, the farthest first.
     outliers: Vec<OutlierRow<'p>>,
-    /// Of these that are not listed: the nearest.
+    /// Number of outliers that are not listed: the nearest.
     outliers_left_out: usize,
-    /// What `hyperscope fleet since --format json` prints of the sessions of both sides, without `hosts` of its
-    /// changes.
+    /// The output of `hyperscope fleet since --format json` for the sessions of both sides, without `hosts` of
+    /// its changes.
     #[schemars(with = "OtherDocument")]
     since: since_report::Document<'p, since_report::Carriers<'p>>,
-    /// Each finding over days as the places of its changes in since.changes, the surest first.
+    /// Each finding over time as the indices of its changes in since.changes, the most certain first.
     since_findings: Vec<Vec<usize>>,
-    /// The days that curves go over.
+    /// The days of the curves.
     dates: &'p [String],
-    /// Series over days that were looked at.
+    /// Series over time that were examined.
     curves: Vec<CurveRow<'p>>,
 }
 
@@ -65,15 +65,15 @@ pub(crate) struct Document<'p> {
 struct Host<'p> {
     /// Its name.
     host: &'p str,
-    /// Its kind. Null: not known.
+    /// Its kind. Null: unknown.
     stratum: Option<&'p str>,
-    /// It was left as it is.
+    /// Whether it is a control.
     control: bool,
-    /// Its sessions of A, the newest first, ten at most.
+    /// Its sessions of A, the newest first, at most ten.
     a: Vec<Session<'p>>,
-    /// Its sessions of B.
+    /// Its sessions of B, the newest first, at most ten.
     b: Vec<Session<'p>>,
-    /// How many sessions of A and of B there are.
+    /// Number of all its sessions of A and of B.
     sessions: [usize; 2],
 }
 
@@ -82,79 +82,80 @@ struct Host<'p> {
 struct Session<'p> {
     /// As in the table sessions.
     session_id: &'p str,
-    /// The UTC day on which it began. Null: not known.
+    /// The UTC day of its start. Null: unknown.
     date: Option<&'p str>,
-    /// The host's kernel. Null: not known.
+    /// The host's kernel. Null: unknown.
     kernel_release: Option<&'p str>,
-    /// Where its recording was read from; `simulated: ` before it: exits are like those. Null: not known.
+    /// The path of its recording; after `simulated: `, the path of the recording that the exits were simulated
+    /// from. Null: unknown.
     source_uri: Option<&'p str>,
 }
 
-/// Which exits.
+/// A selection of exits.
 #[derive(Debug, JsonSchema, Serialize)]
 struct Exits<'p> {
-    /// Level of the exits. Null: all exits that don't wait, together.
+    /// Level of the exits. Null: all exits except waiting ones, together.
     level: Option<i32>,
     /// Architecture of the exits. Null: any.
     isa: Option<&'p str>,
-    /// Their reason. Null: as level.
+    /// Their reason. Null: as for level.
     reason: Option<&'p str>,
-    /// Exits by which a guest says that it has nothing to do.
+    /// Whether they are waiting exits.
     waiting: bool,
 }
 
 /// A number of one kind of exits.
 #[derive(Debug, JsonSchema, Serialize)]
 struct Column<'p> {
-    /// Which exits.
+    /// The exits.
     key: Exits<'p>,
     /// The metric. Times are in nanoseconds.
     #[schemars(extend("enum" = Metric::ALL.map(Metric::name)))]
     metric: &'static str,
-    /// What each of hosts has on A, to five digits. Null: too few exits.
+    /// Each host's value on A, to five digits. Null: too few exits.
     a: Vec<Option<f64>>,
-    /// What each has on B.
+    /// Each host's value on B.
     b: Vec<Option<f64>>,
 }
 
-/// A host and a number of it.
+/// An outlying host, with the number in which it is one.
 #[derive(Debug, JsonSchema, Serialize)]
 struct OutlierRow<'p> {
     /// The host.
     host: &'p str,
-    /// Which exits.
+    /// The exits.
     key: Exits<'p>,
     /// The metric. Times are in nanoseconds.
     #[schemars(extend("enum" = Metric::ALL.map(Metric::name)))]
     metric: &'static str,
-    /// What it stands apart in: how much the number is another on B, or what it has on B.
+    /// The quantity in which it is an outlier: the change of the number, or its value on B.
     #[schemars(extend("enum" = ["change", "level"]))]
     of: &'static str,
-    /// That, over the geometric mean of the others of its kind.
+    /// That quantity divided by the geometric mean of the others of its kind.
     #[schemars(extend("exclusiveMinimum" = 0))]
     times: f64,
-    /// Its logarithm, in standard deviations of the others. Null: these are alike.
+    /// Its logarithm, in standard deviations of the others. Null: the others are equal.
     #[schemars(with = "Option<f64>")]
     deviations: f64,
-    /// Hosts of its kind that have the number, with it.
+    /// Hosts of its kind that have the number, including it.
     peers: usize,
 }
 
-/// A number of the typical host over days.
+/// A number of the typical host over time.
 #[derive(Debug, JsonSchema, Serialize)]
 struct CurveRow<'p> {
-    /// What tells kinds of hosts apart. Null: of all hosts.
+    /// The column that defines kinds of hosts. Null: all hosts.
     stratum_column: Option<&'p str>,
-    /// The kind. Null: of all hosts.
+    /// The kind. Null: all hosts.
     stratum: Option<&'p str>,
-    /// Which exits.
+    /// The exits.
     key: Exits<'p>,
     /// The metric. Times are in nanoseconds.
     #[schemars(extend("enum" = Metric::ALL.map(Metric::name)))]
     metric: &'static str,
-    /// Places in dates of days with enough hosts.
+    /// Indices in dates of the days with enough hosts.
     steps: &'p [u32],
-    /// What the typical host had on each of them.
+    /// The typical host's value on each of these days.
     levels: Vec<f64>,
 }
 
@@ -185,7 +186,7 @@ impl<'p> Document<'p> {
     }
 }
 
-/// Of a comparison that kept none.
+/// For a comparison that kept no grid.
 static NO_GRID: Grid = Grid { hosts: Vec::new(), columns: Vec::new() };
 
 /// Hosts that are shown, in the order of their names.
@@ -237,7 +238,7 @@ impl<'p> Session<'p> {
 }
 
 impl<'p> Exits<'p> {
-    /// Which exits a number is of.
+    /// The exits of a number.
     fn new(key: &'p Key) -> Self {
         Self {
             level: (key.level != 0).then_some(key.level),
@@ -292,7 +293,7 @@ impl<'p> CurveRow<'p> {
     }
 }
 
-/// As many digits as a picture can show, so that a page of thousands of hosts stays small.
+/// Rounds to the digits that a chart can show, so that a page of thousands of hosts stays small.
 fn five_digits(value: f64) -> f64 {
     if value <= 0.0 || !value.is_finite() {
         return value;

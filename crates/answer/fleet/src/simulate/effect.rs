@@ -1,21 +1,21 @@
-//! What differs on simulated hosts: `npf:cost=+3%,model=1,day=3`.
+//! A difference of simulated hosts, such as `npf:cost=+3%,model=1,day=3`.
 
 use std::str::FromStr;
 
-/// A difference that is put in.
+/// A simulated difference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Effect {
     /// Exits of this reason.
     pub reason: String,
-    /// What handling them costs, by this factor.
+    /// Factor of their cost.
     pub cost: f64,
-    /// How many there are, by this factor.
+    /// Factor of their number.
     pub count: f64,
     /// Only on hosts of this model.
     pub model: Option<u32>,
-    /// Only on the host of this number; the first is 0.
+    /// Only on the host with this index, counted from 0.
     pub host: Option<u32>,
-    /// From this day on; the first is 0.
+    /// From this day on, counted from 0.
     pub from_day: u32,
 }
 
@@ -43,14 +43,14 @@ impl FromStr for Effect {
     }
 }
 
-/// `+3%` as 1.03.
+/// Parses `+3%` as 1.03.
 fn factor(text: &str) -> Option<f64> {
     let percent: f64 = text.strip_suffix('%')?.parse().ok()?;
     (percent > -100.0 && percent <= 10_000.0).then_some(1.0 + percent / 100.0)
 }
 
 impl Effect {
-    /// Whether it is on exits of a reason, on a host of this model and number, on this day.
+    /// Whether it applies to a reason, on a host of this model and index, on this day.
     pub(super) fn is_on(&self, reason: &str, (model, host): (u32, u32), day: u32) -> bool {
         self.reason.eq_ignore_ascii_case(reason)
             && self.model.is_none_or(|only_model| only_model == model)

@@ -12,7 +12,7 @@ use super::effect::Effect;
 use super::normal;
 use super::template::{Cell, KindKey, KindSums, Template};
 
-/// A host, and by what its exits are longer and more than those of the recording.
+/// A host, with the factors of its exits' time and number.
 #[derive(Clone, Debug)]
 pub(super) struct Host {
     pub(super) name: String,
@@ -22,7 +22,7 @@ pub(super) struct Host {
     pub(super) count: f64,
 }
 
-/// A session to be written.
+/// Writes a session.
 pub(super) struct SessionWriter<'s> {
     pub(super) template: &'s Template,
     pub(super) ids: &'s Ids,
@@ -42,7 +42,7 @@ struct Slice<'s> {
 /// Writes the rows of a table.
 pub(super) type Fill<'f, W> = &'f mut dyn FnMut(&mut TableWriter<W>) -> io::Result<()>;
 
-/// Columns that are parts of `time_ns`, and what is spent on a CPU of them, which an effect on costs changes.
+/// Columns that are parts of `time_ns`, and whether a part is CPU time, which an effect on costs changes.
 const PARTS: [(&str, bool); 6] = [
     ("kernel_ns", true),
     ("not_split_ns", true),
@@ -57,7 +57,7 @@ const COUNTS: [&str; 7] =
     ["exits", "paired", "dropped", "handled_kernel", "handled_user", "handled_l1", "poll_unknown"];
 
 impl SessionWriter<'_> {
-    /// Writes all of its tables, the session's own last; `table` begins and ends each.
+    /// Writes all tables of the session, the session's own last; `table` begins and ends each.
     pub(super) fn write<W: Write + Send>(
         &self,
         chance: &mut Chance,
@@ -86,7 +86,7 @@ impl SessionWriter<'_> {
         all
     }
 
-    /// What a host has of a kind in 10 s.
+    /// A host's exits of a kind in 10 s.
     fn drawn(&self, key: &KindKey, kind: &KindSums, chance: &mut Chance) -> KindSums {
         let (mut time, mut cost, mut count) = (self.host.time, 1.0, self.host.count);
         let [.., reason, _] = &key.texts;
@@ -97,14 +97,14 @@ impl SessionWriter<'_> {
         }
         let exits = kind.sums.get("exits").copied().unwrap_or(0) as f64;
         let expected = exits * count * SLICE_NS as f64 / self.template.covered_ns as f64;
-        // Counts of rare things vary by their root.
+        // Counts of rare events vary by their square root.
         let drawn = (expected + expected.sqrt() * normal(chance)).round().max(0.0);
         let share = if exits > 0.0 { drawn / exits } else { 0.0 };
         time *= 1.0 + self.mean_error(kind, drawn) * normal(chance);
         scaled(kind, share, (time.max(0.01), cost))
     }
 
-    /// By how much the mean of as many exits varies.
+    /// The relative error of the mean over this many exits.
     fn mean_error(&self, kind: &KindSums, exits: f64) -> f64 {
         let sum_of = |name| kind.sums.get(name).copied().unwrap_or(0) as f64;
         let paired = sum_of("paired");
@@ -161,7 +161,7 @@ impl SessionWriter<'_> {
         Ok(())
     }
 
-    /// The recording's row, as that of a host that there is not.
+    /// The recording's row, changed to that of a simulated host.
     fn session<W: Write + Send>(&self, rows: &mut TableWriter<W>) -> io::Result<()> {
         let mut row = rows.row();
         for (column, cell) in SESSIONS.columns.iter().zip(&self.template.session) {
@@ -204,7 +204,8 @@ impl SessionWriter<'_> {
     }
 }
 
-/// The exits of a kind, `share` times as many, that take `time` times as long and cost `cost` times as much besides.
+/// The exits of a kind: their number times `share`, their time times `time`, and their cost additionally times
+/// `cost`.
 fn scaled(kind: &KindSums, share: f64, (time, cost): (f64, f64)) -> KindSums {
     let sum_of = |name: &str| kind.sums.get(name).copied();
     let times = |value: i64, factor: f64| (value as f64 * factor).round() as i64;
@@ -223,7 +224,7 @@ fn scaled(kind: &KindSums, share: f64, (time, cost): (f64, f64)) -> KindSums {
     for (name, factor) in [("runnable_ns", 1.0), ("blocked_ns", 1.0), ("before_exit_ns", cost)] {
         sums.extend(sum_of(name).map(|value| (name, times(value, share * time * factor))));
     }
-    // Parts add up to the whole as they do in the recording.
+    // Parts add up to the total, as in the recording.
     if let (Some(runnable), Some(blocked)) = (sums.get("runnable_ns"), sums.get("blocked_ns")) {
         let off_cpu = runnable + blocked;
         sum += off_cpu - sums.insert("off_cpu_ns", off_cpu).unwrap_or(off_cpu);
@@ -250,7 +251,7 @@ fn scaled(kind: &KindSums, share: f64, (time, cost): (f64, f64)) -> KindSums {
     KindSums { sums, time_sq: kind.time_sq * share * longer.powi(2), hists: hists.collect() }
 }
 
-/// A histogram of as many values by `share`, each `factor` times as great.
+/// A histogram with its counts times `share` and its values times `factor`.
 fn moved(hist: &BTreeMap<i32, i64>, share: f64, factor: f64) -> BTreeMap<i32, i64> {
     let mut moved = BTreeMap::new();
     let (mut upto, mut done) = (0, 0);

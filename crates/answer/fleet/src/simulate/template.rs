@@ -1,4 +1,4 @@
-//! The exits of a real recording by kind, as hosts of a simulated fleet have them.
+//! The exits of a real recording by kind, from which a fleet is simulated.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::io;
 use crate::lake::tables::{EXIT_HIST, EXIT_ROLLUP, SESSIONS};
 use crate::lake::{Kind, Values, each_group};
 
-/// What exits are told apart by.
+/// The key of a kind of exits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct KindKey {
     /// Machine, VM, architecture, reason, code.
@@ -19,7 +19,7 @@ pub(super) struct KindKey {
 /// Exits of one kind.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KindSums {
-    /// Sums by column; none: not recorded.
+    /// Sums by column; a missing one was not recorded.
     pub(super) sums: BTreeMap<&'static str, i64>,
     pub(super) time_sq: f64,
     /// Counts by metric and bucket.
@@ -40,7 +40,7 @@ pub(super) enum Cell {
 #[derive(Clone, Debug, Default)]
 pub struct Template {
     pub(super) kinds: BTreeMap<KindKey, KindSums>,
-    /// How long the recording is.
+    /// The recorded time.
     pub(super) covered_ns: i64,
     /// Its row of `sessions`, by column.
     pub(super) session: Vec<Cell>,
@@ -69,7 +69,7 @@ impl Template {
         Ok(template)
     }
 
-    /// Whether there is nothing to make hosts of.
+    /// Whether the recording has no exits to simulate from.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kinds.is_empty() || self.covered_ns <= 0

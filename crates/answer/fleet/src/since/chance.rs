@@ -1,7 +1,8 @@
-//! How often chance alone is called a change of a fleet, and how often one is found: hosts as those of `fleet simulate`
-//! (deviation of logarithms 0.35 by host, 0.08 by host and day), with ten numbers each, of all and by two kinds.
+//! Tests how often chance is reported as a change of a fleet, and how often a real change is found. Hosts are like
+//! those of `fleet simulate` (deviation of logarithms 0.35 by host, 0.08 by host and day), with ten numbers each, of
+//! all hosts and of two kinds.
 //!
-//! `HYPERSCOPE_FLEET_REPEATS` sets how often each is tried.
+//! `HYPERSCOPE_FLEET_REPEATS` sets the number of repetitions.
 
 #![allow(clippy::print_stdout, reason = "documentation has these numbers: run with --nocapture")]
 
@@ -20,7 +21,7 @@ fn repeats() -> usize {
     std::env::var("HYPERSCOPE_FLEET_REPEATS").ok().and_then(|text| text.parse().ok()).unwrap_or(200)
 }
 
-/// What a fleet is like.
+/// Properties of a fleet.
 #[derive(Clone, Copy)]
 struct Shape {
     name: &'static str,
@@ -28,9 +29,9 @@ struct Shape {
     days: u32,
     /// Whether a host reported on a day.
     is_there: fn(host: u32, day: u32, chance: &mut Chance) -> bool,
-    /// Deviation of what all hosts of a day have in common.
+    /// Deviation that all hosts of a day share.
     common: f64,
-    /// How much of that the next day has.
+    /// The share of that deviation which carries over to the next day.
     persistence: f64,
 }
 
@@ -43,7 +44,7 @@ const WHOLE: Shape = Shape {
     persistence: 0.0,
 };
 
-/// What is put into the first number: by how much, from which day on, on which hosts.
+/// A change of the first number: its size, its first day, and its hosts.
 #[derive(Clone, Copy)]
 struct PutIn {
     log: f64,
@@ -69,7 +70,7 @@ fn values(shape: &Shape, put_in: PutIn, chance: &mut Chance) -> Vec<HostStep> {
     all
 }
 
-/// The days on which each series of a fleet changes: for each number that of all hosts, then those of both kinds.
+/// The days on which each series of a fleet changes: for each number, all hosts, then both kinds.
 fn days(shape: &Shape, put_in: PutIn, seed: u64) -> Vec<Vec<u32>> {
     let mut chance = Chance::of_part(29, seed);
     let mut series = Vec::new();
@@ -87,7 +88,7 @@ fn days(shape: &Shape, put_in: PutIn, seed: u64) -> Vec<Vec<u32>> {
     series.iter().zip(found).map(day).collect()
 }
 
-/// The share of fleets that are said to change although nothing did.
+/// The share of fleets without a change in which one is reported.
 fn alarms(shape: &Shape) -> f64 {
     let is_alarm = |seed: &usize| {
         days(shape, NOTHING, *seed as u64).iter().any(|series_days| !series_days.is_empty())
@@ -101,7 +102,7 @@ fn is_there_often(_: u32, _: u32, chance: &mut Chance) -> bool {
     chance.below(3) > 0
 }
 
-/// Half of the hosts make room for others in the middle, one by one.
+/// Half of the hosts are replaced in the middle, one by one.
 fn is_replaced(host: u32, day: u32, _: &mut Chance) -> bool {
     match host % 4 {
         0 => day < 4 + host / 4,
@@ -110,7 +111,7 @@ fn is_replaced(host: u32, day: u32, _: &mut Chance) -> bool {
     }
 }
 
-/// 5% is what is asked for, for all of a fleet's numbers together; 8% of 200 fleets is two deviations of chance more.
+/// The requested rate is 5% for all of a fleet's numbers together; 8% of 200 fleets adds two deviations of chance.
 #[test]
 fn chance_is_called_a_change_of_a_fleet_as_often_as_asked_for() {
     let some = [
@@ -127,7 +128,7 @@ fn chance_is_called_a_change_of_a_fleet_as_often_as_asked_for() {
     }
 }
 
-/// Days that depend on the day before do give more alarms: docs/fleet.md says how many.
+/// Days that depend on the day before give more false alarms: docs/fleet.md has the rate.
 #[test]
 fn days_that_depend_on_each_other_give_more() {
     let alarm_share = |persistence| {
@@ -137,7 +138,7 @@ fn days_that_depend_on_each_other_give_more() {
     assert!(some < much && much > 0.3, "{some} {much}");
 }
 
-/// The share of fleets of which the put-in change is found, no more than a day off, by one of the first number's series.
+/// The share of fleets whose change is found in a series of the first number, at most a day off.
 fn found(shape: &Shape, put_in: PutIn) -> f64 {
     let is_found = |seed: &usize| {
         let days = days(shape, put_in, *seed as u64);
@@ -166,7 +167,7 @@ fn changes_of_a_fleet_are_found() {
     }
 }
 
-/// Where many numbers do change, those that are said to and don't are a share of 5% at most.
+/// If many numbers change, the false ones are at most 5% of those reported.
 #[test]
 fn false_ones_are_a_share_of_those_found() {
     let (mut right, mut wrong) = (0, 0);

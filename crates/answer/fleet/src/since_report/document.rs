@@ -10,14 +10,14 @@ use crate::rows::HostRatio;
 use crate::shared_facts::{CameWith, SharedFact};
 use crate::since::FleetSince;
 
-/// What `hyperscope fleet since --format json` prints: the days on which the numbers of a lake's hosts changed.
+/// Output of `hyperscope fleet since --format json`: the days on which the numbers of a lake's hosts changed.
 /// docs/fleet.md defines every number.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct Document<'r, L> {
     schema: &'static str,
-    /// Only sessions that this holds for, as it was written. Null: all.
+    /// Only sessions for which this condition holds, as written. Null: all.
     condition: Option<&'r str>,
-    /// Hosts with sessions that count.
+    /// Hosts with sessions that are used.
     hosts: usize,
     /// Their sessions.
     sessions: usize,
@@ -25,37 +25,37 @@ pub(crate) struct Document<'r, L> {
     from_day: Option<&'r str>,
     /// The last day of the last step. Null: there are no steps.
     to_day: Option<&'r str>,
-    /// Steps from the first to the last.
+    /// Number of steps.
     steps: u32,
     /// Days of a step.
     #[schemars(extend("minimum" = 1))]
     step_days: u32,
-    /// What tells kinds of hosts apart: columns of sessions, or labels.
+    /// The definitions of kinds of hosts: columns of sessions, or labels.
     strata: &'r [String],
     /// Expected share of false reports among the series reported as changed; the confidence of intervals is 1 - alpha.
     #[schemars(extend("exclusiveMinimum" = 0))]
     alpha: f64,
-    /// How p_adjusted accounts for the number of series.
+    /// Method by which p_adjusted accounts for the number of series.
     #[schemars(extend("const" = "benjamini_hochberg"))]
     correction: &'static str,
-    /// Sessions that the condition holds for and that don't count.
+    /// Sessions that meet the condition but were left out.
     left_out: LeftOut,
-    /// Series that were looked at: a number of a reason, of all hosts or of one kind.
+    /// Series that were examined: a number of a reason, for all hosts or for one kind.
     series: usize,
-    /// The latest first, of a day the greatest.
+    /// Changes, the latest first; on the same day the greatest first.
     changes: RowsWith<Row<'r>, L>,
 }
 
-/// Sessions that the condition holds for and that don't count.
+/// Sessions that meet the condition but were left out.
 #[derive(Debug, JsonSchema, Serialize)]
 struct LeftOut {
     /// They lost more events than --most-lost allows.
     lost: usize,
-    /// Nothing says which host they are of.
+    /// Their host is unknown.
     host_unknown: usize,
-    /// Nothing says on which day they were recorded.
+    /// Their day is unknown.
     day_unknown: usize,
-    /// Of days before the first whole step.
+    /// They are of days before the first complete step.
     step_incomplete: usize,
 }
 
@@ -64,13 +64,13 @@ struct LeftOut {
 pub(crate) struct Carriers<'r> {
     /// Hosts that carry the change.
     carried_by: &'r [String],
-    /// What nearly all of these have and nearly no other host.
+    /// Facts that nearly all carriers have, and nearly no other host.
     shared: &'r [SharedFact],
-    /// What of nearly all of these became another at the same time.
+    /// Facts that changed on nearly all carriers at the same time.
     came_with: &'r [CameWith],
 }
 
-/// The same, and what each host had.
+/// Carriers and their facts, and the values of each host.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct CarriersAndHosts<'r> {
     #[serde(flatten)]
@@ -83,18 +83,18 @@ pub(crate) struct CarriersAndHosts<'r> {
 struct Host<'r> {
     /// The host.
     host: &'r str,
-    /// Its kind, by stratum_column; else its processor; empty: not known.
+    /// Its kind by stratum_column, otherwise its processor; empty: unknown.
     stratum: &'r str,
-    /// What it had.
+    /// Its value before.
     before: f64,
-    /// What it has.
+    /// Its value after.
     after: f64,
     /// after divided by before.
     ratio: f64,
 }
 
 impl<'r, L: From<&'r LevelChange>> Document<'r, L> {
-    /// With these lists of each row.
+    /// Creates the document, with these lists in each row.
     pub(crate) fn new(since: &'r FleetSince) -> Self {
         let question = &since.question;
         let [lost, host_unknown, day_unknown, step_incomplete] = since.left_out;

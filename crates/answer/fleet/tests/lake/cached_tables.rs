@@ -1,4 +1,4 @@
-//! The tables of the recording as they were made once: what is tested with them is how they get into a lake, many times.
+//! The recording's tables, made once: the tests only check how they get into a lake, and do so many times.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use crate::lake_contents::with_question;
 /// Tables in memory.
 #[derive(Default)]
 struct Kept {
-    /// What the session's row says besides.
+    /// Metadata of the session's file.
     metadata: Vec<(String, String)>,
     files: Vec<File>,
 }
@@ -39,7 +39,7 @@ impl Files for Kept {
     }
 }
 
-/// A host, a hash and when it began.
+/// A host, a hash and the start.
 pub(crate) type Recorded<'r> = (&'r str, &'r str, i64);
 type Key = (String, String, i64, Vec<(String, String)>);
 
@@ -60,7 +60,7 @@ fn made(source: Recorded<'_>, metadata: Vec<(String, String)>) -> Made {
     Arc::clone(made)
 }
 
-/// Adds what [`lake_contents::add_of`](crate::lake_contents::add_of) does.
+/// Adds the same rows as [`lake_contents::add_of`](crate::lake_contents::add_of).
 pub(crate) fn add_kept<S: Storage>(storage: &S, source: Recorded<'_>) -> io::Result<Added> {
     let tables = made(source, Vec::new());
     let (ids, output) = &*tables;

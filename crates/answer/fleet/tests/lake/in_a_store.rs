@@ -1,5 +1,5 @@
-//! A lake in an object store: whoever changes it is killed at every call, or another run changes it before that; nothing
-//! is lost, and nothing counts twice.
+//! A lake in an object store: a run is killed at every call, or another run changes the lake before the call. No row is
+//! lost, and none counts twice.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,15 +23,15 @@ const DAY_NS: i64 = 86_400_000_000_000;
 
 type Counts = BTreeMap<String, usize>;
 
-/// By host, how many exits count, as one finds who joins the rows of all files.
+/// By host, the number of valid exits, as a join over the rows of all files finds it.
 fn exits_of_all(bucket: &Bucket) -> Counts {
     let folder = temporary();
     bucket.write_to(folder.path());
     lake_contents::counted(folder.path())
 }
 
-/// The same by those who know that of several rows of a session the one of the last generation counts, and of two of
-/// those the one that is first by name. Written for this test, with nothing of the lake's own code.
+/// The same for a reader that applies the rules: of several rows of a session, that with the highest generation is
+/// valid, and of equal ones the first by name. Written for this test, without the lake's code.
 fn exits_of(bucket: &Bucket) -> Counts {
     let folder = temporary();
     bucket.write_to(folder.path());
@@ -60,7 +60,7 @@ fn exits_of(bucket: &Bucket) -> Counts {
     lake_contents::counted(folder.path())
 }
 
-/// How many exits the sessions have that this program's readers list.
+/// The number of exits in the sessions that this program's readers list.
 fn exits_listed(bucket: &Bucket) -> u64 {
     list(&lake_of(bucket)).unwrap().sessions.iter().map(|session| session.rows["exits"]).sum()
 }
@@ -79,7 +79,7 @@ fn clean(lake: &ObjectLake<Client>) -> io::Result<()> {
     gc(lake, Duration::ZERO, &[], SystemTime::now() + Duration::from_secs(1)).map(|_| ())
 }
 
-/// Calls of a change that nothing happens at.
+/// The number of calls of an undisturbed change.
 fn calls(bucket: &Bucket, change: &Change<'_>) -> usize {
     let client = Client::new(&bucket.duplicate());
     let lake = ObjectLake::change(client);
@@ -94,8 +94,8 @@ fn assert_sound(bucket: &Bucket, when: &str) {
     assert_eq!((found.orphans, found.faults.as_slice()), (0, &[][..]), "{when}");
 }
 
-/// Does a change to copies of a bucket, killed at each of its calls before or after it, and then done again. What counts
-/// meanwhile is what did before, or what does afterwards.
+/// Applies a change to copies of a bucket, killed before or after each of its calls, and then applies it again.
+/// Meanwhile the valid rows are those before or those after the change.
 fn killed_at_every_call(bucket: &Bucket, after: &Counts, change: &Change<'_>) -> usize {
     let before = exits_of(bucket);
     let calls = calls(bucket, change);
@@ -136,7 +136,8 @@ fn killed_at_every_call_nothing_is_lost_or_doubled() {
     );
 }
 
-/// A store moves nothing: for a time a session has rows at both days. The later one counts, whoever is killed meanwhile.
+/// A store has no rename, so for a time a session has rows at both days. The later one is valid, whenever the run is
+/// killed.
 #[test]
 fn a_row_that_moves_to_another_day_counts_once() {
     let bucket = Bucket::default();
@@ -144,7 +145,7 @@ fn a_row_that_moves_to_another_day_counts_once() {
         add_kept(&lake_of(&bucket), (host, "a", BEGUN_NS)).unwrap();
     }
     let (exits, before) = (exits_listed(&bucket), exits_of(&bucket));
-    // A day later and a day earlier: either copy may be the first by name.
+    // A day later and a day earlier, so that either row may be the first by name.
     for day in [1, -1] {
         let moved = move |lake: &ObjectLake<Client>| {
             add_kept(lake, ("web2", "a", BEGUN_NS + day * DAY_NS)).map(|_| ())
@@ -170,13 +171,13 @@ fn a_row_that_moves_to_another_day_counts_once() {
                 assert_sound(&copy, &when);
             }
         }
-        // Else nothing would show that copies are seen.
+        // Otherwise the test would never see both rows.
         assert!(at_both >= 2, "{at_both}");
     }
 }
 
-/// Two runs at a time, one of them whole before each call of the other. One may fail, and say that there was another;
-/// what counts is what counts when both are done again.
+/// Two concurrent runs, one of which runs completely before each call of the other. One may fail with a message about
+/// the other; repeating both gives the expected rows.
 #[test]
 fn two_runs_at_a_time_double_nothing() {
     let bucket = Bucket::default();
@@ -187,7 +188,7 @@ fn two_runs_at_a_time_double_nothing() {
     let newer = |lake: &ObjectLake<Client>| add_kept(lake, ("web2", "b", BEGUN_NS)).map(|_| ());
     let later =
         |lake: &ObjectLake<Client>| add_kept(lake, ("web2", "c", BEGUN_NS + DAY_NS)).map(|_| ());
-    // As it is meant: what was put a short time ago stays.
+    // With the real grace period: recent files stay.
     let clean = |lake: &ObjectLake<Client>| {
         gc(lake, Duration::from_secs(86_400), &[], SystemTime::now()).map(|_| ())
     };
@@ -200,7 +201,7 @@ fn two_runs_at_a_time_double_nothing() {
             for at in 0..calls(&bucket, &change) {
                 let copy = bucket.duplicate();
                 let theirs = copy.clone();
-                // Sound by itself, so that all that goes wrong is between the two.
+                // The other run is undisturbed, so that all faults come from the interaction.
                 let disturb = move || other(&lake_of(&theirs)).unwrap();
                 let when = format!("{second} before call {at} of {first}");
                 let lake = ObjectLake::change(Client::disturbed(&copy, at, disturb));
@@ -223,7 +224,7 @@ fn two_runs_at_a_time_double_nothing() {
     assert!(refused > 0, "no two runs were ever in each other's way");
 }
 
-/// Rows of an earlier conversion are put where they were once, while gc was about to remove them.
+/// Another run writes rows of an earlier conversion again while gc is about to remove them.
 #[test]
 fn what_counts_again_while_gc_runs_stays() {
     let bucket = Bucket::default();
@@ -232,7 +233,7 @@ fn what_counts_again_while_gc_runs_stays() {
     }
     let counts = exits_of_all(&bucket);
     let before = bucket.names().len();
-    // One a file. Before them it looks again; after that a store gives no means to be safe.
+    // One removal per file. gc checks again before removals; after that, a store has no safe way.
     let removals = 3;
     let calls = calls(&bucket, &clean);
     for at in 0..calls - removals {
@@ -249,7 +250,7 @@ fn what_counts_again_while_gc_runs_stays() {
     assert!(bucket.names().len() < before);
 }
 
-/// A store whose objects are files of a folder, read in any parts, is the same lake.
+/// A store whose objects are files of a folder, read in arbitrary parts, is the same lake.
 #[test]
 fn a_lake_is_the_same_in_a_store_and_over_pipes() {
     let (folder, bucket) = (temporary(), Bucket::default());
@@ -284,7 +285,7 @@ fn a_lake_is_the_same_in_a_store_and_over_pipes() {
     assert_eq!(verify(&piped, &[]).unwrap(), verify(&local, &[]).unwrap());
     let gone = Entry { name: "v1/none".to_owned(), ..piped.list("v1").unwrap().remove(0) };
     assert_eq!(piped.open(&[&gone]).unwrap_err().kind(), io::ErrorKind::NotFound);
-    // The other end goes away: whoever calls is not left waiting.
+    // The other end disappears: the caller must not wait forever.
     ours.shutdown(Shutdown::Both).unwrap();
     let error = add(&piped, "web4", "a").unwrap_err();
     assert!(error.to_string().contains("has exited"), "{error}");
@@ -292,7 +293,7 @@ fn a_lake_is_the_same_in_a_store_and_over_pipes() {
     let _ = served.join().unwrap();
 }
 
-/// Where there is no store every call is answered by why, also one whose object's bytes follow it.
+/// Without a store, every reply is the reason, also to a call that is followed by an object's bytes.
 #[test]
 fn without_a_store_every_call_says_why() {
     let (ours, theirs) = UnixStream::pair().unwrap();
@@ -315,7 +316,7 @@ fn without_a_store_every_call_says_why() {
     served.join().unwrap().unwrap();
 }
 
-/// An object that is too large to be read at once, in blocks.
+/// An object too large for one request is read in blocks.
 #[test]
 fn large_objects_are_read_in_parts() {
     let bucket = Bucket::default();

@@ -1,4 +1,4 @@
-//! What is in a lake, counted from its files alone, and how recordings get there.
+//! Counts the content of a lake from its files alone, and adds recordings to lakes.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,18 +15,18 @@ use report::events::Machine;
 use sources::TimeRange;
 use timeline::event_filter::Filter;
 
-/// Few tables: enough to tell them apart, and few enough to try every step.
+/// A few tables: enough to distinguish them, and few enough to try every step.
 const TABLES: [&Table; 4] = [&SESSIONS, &MACHINES, &EXITS, &EXIT_ROLLUP];
 
-/// When the recording is said to have been made.
+/// The assumed time of the recording.
 pub(crate) const BEGUN_NS: i64 = 1_795_305_600_000_000_000;
 
-/// The recording, as any number of hosts.
+/// Adds the recording under any host name.
 pub(crate) fn add<S: Storage>(storage: &S, host: &str, hash: &str) -> io::Result<Added> {
     add_of(storage, host, hash, Some(BEGUN_NS))
 }
 
-/// The same, recorded at another time, or at one that is not known.
+/// The same, with another start or an unknown one.
 pub(crate) fn add_of<S: Storage>(
     storage: &S,
     host: &str,
@@ -43,7 +43,7 @@ pub(crate) fn add_of<S: Storage>(
     })
 }
 
-/// What is asked of the recording, and what its session is called.
+/// The question about the recording, and the name of its session.
 pub(crate) fn with_question<T>(
     host: &str,
     hash: &str,
@@ -80,7 +80,7 @@ pub(crate) fn with_question<T>(
     ask(question, ids)
 }
 
-/// A folder in memory where there is one: what is tested here is the order of steps, not the disk.
+/// A folder in memory if there is one: the tests check the order of steps, not the disk.
 pub(crate) fn temporary() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
@@ -103,8 +103,8 @@ fn texts(root: &Path, table: &str, column: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// By host, how many exits count: what a query that joins `exits` with `sessions` finds. Written for this test,
-/// with nothing of the lake's own code.
+/// By host, the number of valid exits, as a query that joins `exits` with `sessions` finds it. Written for this
+/// test, without the lake's code.
 pub(crate) fn counted(root: &Path) -> BTreeMap<String, usize> {
     let all = |table, column| texts(root, table, column).into_iter().flatten();
     let sessions: BTreeMap<(String, String), String> = all("sessions", "session_id")
@@ -120,7 +120,7 @@ pub(crate) fn counted(root: &Path) -> BTreeMap<String, usize> {
     hosts
 }
 
-/// No fault, and nothing that counts nowhere.
+/// Asserts that there are no faults and no invalid rows.
 #[track_caller]
 pub(crate) fn assert_sound(root: &Path) {
     let found = verify(&LocalFolder::open(root).unwrap(), &[]).unwrap();
@@ -143,7 +143,7 @@ fn adding_again_changes_nothing_and_other_bytes_replace_the_rows() {
     assert_eq!((found.sessions, found.orphans, found.faults.len()), (1, 3, 0));
 }
 
-/// A recording is one session, whatever is said of when it was made: what is known of that stays.
+/// A recording is one session, whatever start is given; a known start stays.
 #[test]
 fn a_recording_is_one_session_on_the_day_that_is_known() {
     let folder = temporary();

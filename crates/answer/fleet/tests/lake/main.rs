@@ -1,4 +1,4 @@
-//! A lake as whoever queries it sees it, whenever what changes it is stopped.
+//! A lake as its readers see it, whenever a change is interrupted.
 
 #![allow(clippy::unwrap_used)]
 

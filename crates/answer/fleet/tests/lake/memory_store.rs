@@ -1,4 +1,4 @@
-//! A store in memory, by which a lake is changed until its owner is killed, or while another run changes it, too.
+//! A store in memory, in which a run can be killed at any call, or another run can make changes before it.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use fleet::lake::store::{Before, Entry, Objects};
 use parking_lot::Mutex;
 
-/// What is in a bucket: copies share it.
+/// The content of a bucket, shared by copies.
 #[derive(Clone, Default)]
 pub(crate) struct Bucket(Arc<Mutex<Content>>);
 
@@ -22,12 +22,12 @@ struct Content {
 }
 
 impl Bucket {
-    /// Another bucket with the same in it.
+    /// A separate bucket with the same content.
     pub(crate) fn duplicate(&self) -> Self {
         Self(Arc::new(Mutex::new(self.0.lock().clone())))
     }
 
-    /// Writes all of it into a folder, as those read it who know no stores.
+    /// Writes its content into a folder, for readers without store access.
     pub(crate) fn write_to(&self, root: &Path) {
         for (name, (bytes, _)) in &self.0.lock().objects {
             let path = root.join(name);
@@ -41,18 +41,18 @@ impl Bucket {
     }
 }
 
-/// What happens at a call.
+/// An event at a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// The caller is killed before it is made.
+    /// The caller is killed before the call.
     KilledBefore,
-    /// The caller is killed before it is answered.
+    /// The caller is killed after the call, before the reply.
     KilledAfter,
-    /// Another run does something before it.
+    /// Another run makes changes before the call.
     Other,
 }
 
-/// Calls to a bucket, at one of which something happens.
+/// A client of a bucket, with an event at one of its calls.
 pub(crate) struct Client {
     bucket: Bucket,
     event: Option<(usize, Event)>,
@@ -61,7 +61,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// One whose calls are all answered.
+    /// A client without an event.
     pub(crate) fn new(bucket: &Bucket) -> Self {
         Self {
             bucket: bucket.clone(),
@@ -71,12 +71,12 @@ impl Client {
         }
     }
 
-    /// One that is killed at a call.
+    /// A client that is killed at a call.
     pub(crate) fn killed(bucket: &Bucket, at: usize, event: Event) -> Self {
         Self { event: Some((at, event)), ..Self::new(bucket) }
     }
 
-    /// One before whose call another run does something.
+    /// A client before whose call another run makes changes.
     pub(crate) fn disturbed(
         bucket: &Bucket,
         at: usize,
@@ -154,7 +154,7 @@ impl Objects for Client {
     }
 
     fn remove(&self, names: &[String]) -> io::Result<()> {
-        // Each of them is a step.
+        // Each removal is a step.
         names.iter().try_for_each(|name| {
             self.called(|content| {
                 content.objects.remove(name);

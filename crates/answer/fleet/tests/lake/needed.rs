@@ -1,4 +1,4 @@
-//! A query for a part of the time has less of a recording read.
+//! A query for a part of the time reads less of a recording.
 
 use std::collections::HashMap;
 use std::io::{self, Cursor, Write};
@@ -14,7 +14,7 @@ use sources::{BlockReader, BufferInfo, Recording, Texts, TimeRange};
 use timeline::event_filter::Filter;
 use tracedat::{BufferSpec, Compression, Contents, Header, TraceDatWriter};
 
-/// Files that nobody looks at.
+/// Discards files.
 #[derive(Debug, Default)]
 struct Nowhere;
 
@@ -30,7 +30,8 @@ impl Files for Nowhere {
     }
 }
 
-/// The bundled recording without compression, since packed blocks are unpacked to see when they begin.
+/// The bundled recording without compression, because compressed blocks must be unpacked to see their
+/// start time.
 fn unpacked() -> Recording {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let packed = sources::open(&root.join("fixtures/x86-svm/nested.dat")).unwrap();
@@ -65,7 +66,7 @@ fn unpacked() -> Recording {
     sources::open_bytes(Path::new("unpacked"), writer.finish().unwrap().into_inner()).unwrap()
 }
 
-/// Bytes that are read of a recording's blocks for events in a range, and rows that come of it.
+/// Bytes of a recording's blocks that are read for events in a range, and the resulting rows.
 fn read(times: TimeRange) -> (u64, u64) {
     let mut recordings = vec![unpacked()];
     let machines = [Machine { name: "host".into(), level: 0, threads: None }];

@@ -1,4 +1,4 @@
-//! Whoever changes a lake is killed after every step: nothing is lost, and nothing counts twice.
+//! A run is killed after every step of a change: no row is lost, and none counts twice.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,9 +24,9 @@ fn copy(from: &Path, to: &Path) {
 
 type Counts = BTreeMap<String, usize>;
 
-/// Does a change to copies of a lake, killed after each of its steps and then done again; after all of it the lake
-/// holds `after`, and at no moment anything but that or what it held before. Returns how many steps there are, and after
-/// how many of them something was left unfinished.
+/// Applies a change to copies of a lake, killed after each of its steps, and then applies it again. In the end the lake
+/// holds `after`; meanwhile it holds that, or the previous content. Returns the number of steps, and the number of
+/// steps that left unfinished files.
 fn killed_at_every_step(
     root: &Path,
     after: &Counts,
@@ -61,7 +61,7 @@ fn killed_at_every_step(
     unreachable!("a change ends")
 }
 
-/// Recorded on another day than was said first: killed while its row moves there, whoever compacts finds its rows.
+/// The start is corrected to another day: if a run is killed while the row moves, compaction still finds the rows.
 #[test]
 fn moving_to_another_day_loses_and_doubles_nothing() {
     let folder = temporary();
@@ -126,10 +126,10 @@ fn adding_replacing_compacting_and_cleaning_up_lose_and_double_nothing() {
     });
     assert!(adding > 20 && replacing > 20 && compacting > 20, "{adding} {replacing} {compacting}");
     assert!(cleaning >= 9, "{cleaning}");
-    // Else nothing would show that gc removes what a kill leaves.
+    // Otherwise the test would not show that gc removes files of killed runs.
     assert!(unfinished_adding > 0 && unfinished_replacing > 0 && unfinished_compacting > 0);
 
-    // A third host after compaction, and another compaction next to the first part.
+    // A third host after a compaction, and a second compaction next to the first part.
     let storage = LocalFolder::change(root).unwrap();
     for host in ["web3", "web4"] {
         add(&storage, host, "a").unwrap();

@@ -1,4 +1,4 @@
-//! A lake whose owner is killed after this many steps: nothing that it does afterwards happens.
+//! A lake whose owner is killed after a number of steps: later changes have no effect.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use fleet::lake::store::{Entry, LocalFolder, Storage};
 
-/// A folder that stops to change.
+/// A folder that ignores changes after a number of steps.
 pub(crate) struct StoppingFolder {
     folder: LocalFolder,
     steps: Arc<Steps>,
 }
 
-/// Steps that are left, and those that were taken.
+/// Remaining steps, and completed steps.
 #[derive(Debug)]
 pub(crate) struct Steps {
     remaining: AtomicUsize,
@@ -34,7 +34,7 @@ impl Steps {
 
 /// A file whose every write is a step.
 pub(crate) struct StoppingFile<F> {
-    /// `None`: it was put into its place, or given up.
+    /// `None` after it was put in place or discarded.
     file: Option<F>,
     steps: Arc<Steps>,
 }
@@ -50,7 +50,7 @@ impl<F> StoppingFile<F> {
 }
 
 impl<F> Drop for StoppingFile<F> {
-    /// Nobody cleans up after one who was killed: the file stays as it is.
+    /// A killed process does not clean up: the file stays.
     fn drop(&mut self) {
         if self.steps.remaining.load(Relaxed) == 0 {
             std::mem::forget(self.file.take());
@@ -70,7 +70,7 @@ impl<F: Write> Write for StoppingFile<F> {
 }
 
 impl StoppingFolder {
-    /// Killed after this many steps.
+    /// Killed after `steps` steps.
     pub(crate) fn after(steps: usize, root: &Path) -> Self {
         let steps = Steps { remaining: AtomicUsize::new(steps), done: AtomicUsize::new(0) };
         Self { folder: LocalFolder::change(root).unwrap(), steps: Arc::new(steps) }
@@ -91,7 +91,7 @@ impl Storage for StoppingFolder {
     }
 
     fn put(&self, mut file: Self::Unfinished, name: &str) -> io::Result<()> {
-        // Killed before all is written, before it is renamed, or after that.
+        // Each `take` is a point of death: before all is written, before the rename, or after it.
         self.steps.take()?;
         file.flush()?;
         self.steps.take()?;
