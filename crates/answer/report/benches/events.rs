@@ -1,4 +1,4 @@
-//! Printing every event of a compressed recording in each style, into nothing.
+//! Prints every event of a compressed recording in each style, and discards the output.
 
 use std::error::Error;
 use std::io;

@@ -23,15 +23,15 @@ const POINTS: usize = 60;
 /// A workload under some configurations.
 #[derive(Debug)]
 pub struct AbReport {
-    /// How A and the others are set up.
+    /// The setups of A and of the other configurations.
     pub setups: Vec<String>,
-    /// What ran.
+    /// The command that ran.
     pub workload: Vec<String>,
-    /// What the order was drawn from.
+    /// Seed of the random order.
     pub seed: u64,
     /// The numbers.
     pub ab: Ab,
-    /// The metric that the workload is about, by its place among the values of a run: its runs are drawn.
+    /// The workload's main metric, as an index into the values of a run; its runs are drawn.
     pub main_metric: usize,
 }
 
@@ -79,55 +79,54 @@ impl Report for AbReport {
     }
 }
 
-/// What sets a configuration up, for people.
+/// The setup of a configuration for display.
 fn shown(setup: &str) -> &str {
     if setup.is_empty() { "(as it is)" } else { setup }
 }
 
-/// What `hyperscope ab --format json` prints: a workload under two or more configurations. See docs/ab.md.
+/// Output of `hyperscope ab --format json`: a workload under two or more configurations. See docs/ab.md.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct Document<'r> {
     schema: &'static str,
-    /// What was timed.
+    /// The command that was timed.
     workload: &'r [String],
-    /// What the order was drawn from.
+    /// Seed of the random order.
     seed: u64,
-    /// It ended before it was done: these are the blocks that were whole.
+    /// Whether it was interrupted: then only complete blocks are included.
     interrupted: bool,
-    /// The run that failed, and how, where it ended because of that: these are the blocks that were whole before.
-    /// Null: it did not.
+    /// The failed run that ended it, with the error; only complete blocks are included. Null: no run failed.
     ended_by: Option<&'r str>,
-    /// Runs that failed, where that is ignored (--ignore-failures).
+    /// Failed runs, if failures are ignored (--ignore-failures).
     failures: Vec<Failure<'r>>,
-    /// A, and those that are compared with it.
+    /// A, and the configurations that are compared with it.
     configurations: Vec<Configuration>,
-    /// What was measured: time, CPU time, and the workload's own numbers, once for each configuration but A.
+    /// The measurements: time, CPU time, and the workload's own numbers, once for each configuration except A.
     metrics: Rows<Row<'r>>,
-    /// All runs in the order in which they ran, without those that warmed up.
+    /// All runs in order of time, without warm-up runs.
     runs: Vec<Run<'r>>,
 }
 
 /// A configuration.
 #[derive(Debug, JsonSchema, Serialize)]
 struct Configuration {
-    /// Which one: a, b and so on.
+    /// Its name: a, b and so on.
     #[schemars(extend("pattern" = "^[a-l]$"))]
     name: &'static str,
     /// The line that sets it up.
     setup: String,
 }
 
-/// A run.
+/// A failed run.
 #[derive(Debug, JsonSchema, Serialize)]
 struct Failure<'r> {
     /// Its configuration.
     configuration: &'static str,
-    /// Its block, from 1; 0 while it warmed up.
+    /// Its block, from 1; 0 in the warm-up.
     block: usize,
-    /// Which run it was, from 1.
+    /// Its number, from 1.
     #[schemars(extend("minimum" = 1))]
     run: usize,
-    /// How it failed, with the end of what it printed.
+    /// The error, with the end of the output.
     error: &'r str,
 }
 
@@ -158,11 +157,11 @@ impl<'r> Failure<'r> {
     }
 }
 
-/// Failures that people are shown.
+/// Max failures in the text.
 const MAX_FAILURES: usize = 5;
 
 impl AbReport {
-    /// Configurations and how they are set up.
+    /// Configurations with their setups.
     fn sides(&self) -> impl Iterator<Item = (AbSide, &String)> {
         AbSide::first(self.setups.len()).zip(&self.setups)
     }
@@ -185,7 +184,7 @@ impl AbReport {
         Run { configuration: run.side.name(), block: run.block, values, outlier_in }
     }
 
-    /// All runs of the main metric, as points from the least to the greatest.
+    /// All runs of the main metric, as points on a line from the least to the greatest.
     fn points(&self) -> String {
         let at = self.main_metric;
         let Some(metric) = self.ab.comparisons(at).next() else { return String::new() };
@@ -221,7 +220,7 @@ impl AbReport {
         out
     }
 
-    /// A metric, and the configuration where there are several to compare with A.
+    /// The name of a metric, with the configuration if A is compared with several.
     fn named(&self, metric: &AbMetric) -> String {
         match self.ab.sides {
             ..=2 => line(&metric.name).into_owned(),
@@ -259,7 +258,7 @@ impl AbReport {
 }
 
 impl AbReport {
-    /// Which runs failed, where that is ignored.
+    /// The failed runs, if failures are ignored.
     fn failure_notes(&self) -> Vec<String> {
         let failures = &self.ab.failures;
         let shown = failures.iter().take(MAX_FAILURES);
@@ -280,12 +279,12 @@ impl AbReport {
     }
 }
 
-/// A configuration as tables have it.
+/// The name of a configuration in tables.
 fn capital(side: AbSide) -> String {
     side.name().to_uppercase()
 }
 
-/// How many times another number one is; of a few runs, the ends of its interval may be far away.
+/// A ratio as text; with few runs, the ends of its interval may be far apart.
 fn times(value: f64, digits: usize) -> String {
     match value {
         value if (0.001..1000.0).contains(&value) => format!("{value:.digits$}x"),
@@ -293,7 +292,7 @@ fn times(value: f64, digits: usize) -> String {
     }
 }
 
-/// A metric's number as people read it.
+/// A metric's value as text.
 fn number(metric: &AbMetric, value: f64) -> String {
     match value {
         value if metric.is_time() && value >= 0.0 => time(value.round() as u64, true),

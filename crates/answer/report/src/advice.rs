@@ -1,4 +1,4 @@
-//! The report of `hyperscope advice`: why exits and waits happen, what usually helps, and what shows it.
+//! The report of `hyperscope advice`: why exits and waits happen, what usually helps, and the evidence.
 
 mod document;
 
@@ -14,7 +14,7 @@ use crate::table::Table;
 use crate::units::{count, plural, time};
 use crate::{Report, losses};
 
-/// How far what advice says of savings was checked: for these exits, or for those of AMD alone, which the lab makes.
+/// How far the lab verified the predicted savings: for these exits, or only for exits of AMD processors.
 #[must_use]
 fn checked(advice: &Advice) -> String {
     match verified(advice.rule) {
@@ -28,29 +28,29 @@ fn checked(advice: &Advice) -> String {
     }
 }
 
-/// What the rules say of all recordings given.
+/// The advice for all given recordings.
 #[derive(Debug, Default)]
 pub struct AdviceReport {
     /// Paths of the recordings, as the user named them.
     pub sources: Vec<String>,
-    /// The index of the recording that each is about.
+    /// Each piece of advice, with the index of its recording.
     pub advice: Vec<(usize, Advice)>,
-    /// By recording, what rules could see.
+    /// By recording, the evidence that it offers to the rules.
     pub seen: Vec<Seen>,
     /// By recording.
     pub losses: Vec<timeline::Losses>,
 }
 
-/// What rules could see of a recording.
+/// Evidence that a recording offers to the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// Exits, with what some of them were about.
+    /// Exits, with details of some of them.
     Details,
-    /// Exits alone.
+    /// Exits without details.
     Exits,
     /// No exits.
     Nothing,
-    /// Times in another unit than nanoseconds, by which thresholds can't be held against them.
+    /// Times that are not in nanoseconds, so that thresholds don't apply.
     Ticks,
 }
 
@@ -64,7 +64,7 @@ impl Seen {
         }
     }
 
-    /// What a reader must know who finds no advice, or little.
+    /// A hint for a reader who gets little or no advice.
     const fn note(self) -> Option<&'static str> {
         match self {
             Self::Details => None,
@@ -140,7 +140,7 @@ impl Report for AdviceReport {
 }
 
 impl AdviceReport {
-    /// Adds what the rules say of one more recording.
+    /// Adds the advice for another recording.
     pub fn add(
         &mut self,
         path: String,
@@ -181,7 +181,7 @@ impl AdviceReport {
     }
 }
 
-/// A piece of advice as people read it.
+/// A piece of advice as text.
 fn text_of(advice: &Advice, width: Option<usize>) -> String {
     let about = match &advice.about {
         About::Reason { level: 2, reason } => format!("{reason} (level 2)"),
@@ -208,7 +208,7 @@ fn text_of(advice: &Advice, width: Option<usize>) -> String {
     out
 }
 
-/// How much time advice is to save: an interval, or what it is at most.
+/// The predicted saving of time: an interval, or an upper bound.
 pub(crate) fn saving(advice: &Advice) -> String {
     let at_most = time(advice.saving_at_most_ns, true);
     match advice.saving_at_least_ns {

@@ -16,13 +16,13 @@ use crate::table::Table;
 use crate::units::{count, counted, plural, time};
 use crate::{Report, losses};
 
-/// All guests among the recordings given.
+/// All guests among the given recordings.
 #[derive(Debug)]
 pub struct AlignReport {
     /// Paths of all recordings.
     pub sources: Vec<String>,
     pub guests: Vec<GuestAlignment>,
-    /// What recordings lost.
+    /// By recording, its losses.
     pub losses: Vec<Losses>,
 }
 
@@ -51,22 +51,22 @@ impl Report for AlignReport {
     }
 }
 
-/// What `hyperscope align --format json` prints: how guests' clocks relate to their host's. host_ns = guest_ns +
+/// Output of `hyperscope align --format json`: the relation of guests' clocks to their host's. host_ns = guest_ns +
 /// offset_ns. See docs/alignment.md.
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct Document<'r> {
     schema: &'static str,
     /// Paths of the recordings, as they were named.
     sources: &'r [String],
-    /// What the recording lost, over all sources.
+    /// Losses of all sources.
     losses: LossSums,
     /// One per guest's recording.
     guests: Vec<Guest<'r>>,
-    /// What the chosen method gives: one per vCPU and stretch of time.
+    /// The result of the chosen method: one row per vCPU and interval.
     rows: Rows<Row<'r>>,
 }
 
-/// One guest: what each method gives, and which was chosen.
+/// A guest: the result of each method, and the chosen one.
 #[derive(JsonSchema, Serialize)]
 struct Guest<'r> {
     /// The VM, under the same name as in exits.
@@ -75,45 +75,45 @@ struct Guest<'r> {
     host: &'r str,
     /// Path of the guest's recording.
     guest: &'r str,
-    /// The method chosen: the first without violations, else windows; null if none is usable.
+    /// The chosen method: the first without violations, otherwise windows; null if none is usable.
     #[schemars(extend("enum" = ["tsc_offset", "time_shift", "windows", null]))]
     method: Option<&'static str>,
-    /// Whether there are windows to hold methods against.
+    /// Whether there are windows to check methods against.
     checked: bool,
-    /// Events that lie in no stretch of the windows' answer: near a break, or where it has none.
+    /// Events outside all intervals of the windows' result: near a break, or where there is no result.
     unplaced: u64,
-    /// All methods, the one to be preferred first.
+    /// All methods, in order of preference.
     methods: Vec<Method<'r>>,
 }
 
 /// One method.
 #[derive(JsonSchema, Serialize)]
 struct Method<'r> {
-    /// tsc_offset: the offsets KVM set; time_shift: what the recorder measured; windows: from where guest events
-    /// lie between entries and exits.
+    /// tsc_offset: the offsets that KVM set; time_shift: the recorder's measurement; windows: the positions of guest
+    /// events between entries and exits.
     #[schemars(extend("enum" = align::Method::ALL.map(align::Method::name)))]
     method: &'static str,
-    /// Whether it gives anything.
+    /// Whether it has a result.
     usable: bool,
     /// Why it can't be used, or not for all CPUs.
     reason: Option<&'r str>,
-    /// Events held against the windows.
+    /// Events checked against the windows.
     events: u64,
     /// Events outside all windows of their vCPU by more than the bound, or by any amount if the method gives no bound.
     violations: u64,
     #[serde(flatten)]
     times: MethodTimes,
-    /// Whether that is within the bounds of both.
+    /// Whether that distance is within the bounds of both.
     agrees_with_windows: Option<bool>,
 }
 
 times! {
-    /// How far a method is off.
+    /// Deviations of a method.
     struct MethodTimes {
-        /// How far outside the one lies that is furthest; null: not usable.
+        /// Largest distance of an event outside its window; null: not usable.
         worst = "worst",
-        /// Largest distance of the method from the windows, where both are known; null for the windows themselves,
-        /// and where they give nothing.
+        /// Largest distance of the method from the windows, where both are known; null for the windows themselves, and
+        /// if they have no result.
         from_windows = "from_windows",
     }
 }
@@ -210,7 +210,7 @@ impl AlignReport {
     }
 }
 
-/// What the table does not say of each method.
+/// Notes on each method that the table does not contain.
 fn notes(guest: &GuestAlignment) -> String {
     let mut out = String::new();
     for result in &guest.methods {
@@ -234,7 +234,7 @@ fn notes(guest: &GuestAlignment) -> String {
     out
 }
 
-/// What a merged report says of a guest's clock, in a line.
+/// A guest's alignment in a line, for a merged report.
 #[must_use]
 pub fn summary(guest: &GuestAlignment) -> String {
     let Some(result) = guest.result() else {
@@ -261,5 +261,5 @@ pub fn summary(guest: &GuestAlignment) -> String {
     format!("{}: aligned by {}, {bound}; {checked}", guest.vm, result.method.name())
 }
 
-/// Rows of a method that people are shown; KVM may change an offset thousands of times.
+/// Max rows of a method in the text; KVM may change an offset thousands of times.
 const MAX_LINES: usize = 16;

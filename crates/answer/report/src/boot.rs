@@ -1,5 +1,5 @@
-//! The report of `hyperscope boot`: phases of a boot and a shutdown, the slowest initcalls, and what
-//! each cost the host.
+//! The report of `hyperscope boot`: phases of a boot and a shutdown, the slowest initcalls, and the
+//! host's cost of each.
 
 mod chart;
 mod columns;
@@ -17,14 +17,14 @@ use crate::table::Table;
 pub use chart::boot_svg;
 pub(crate) use document::Document;
 
-/// How machines boot and go down.
+/// Boots and shutdowns of machines.
 #[derive(Debug)]
 pub struct BootReport {
     /// Paths of the recordings, as the user named them.
     pub sources: Vec<String>,
-    /// How the guests among them were aligned, a line each.
+    /// How guests were aligned, one line per guest.
     pub alignment: Vec<String>,
-    /// What was found.
+    /// The phases and initcalls.
     pub boot: Boot,
     /// Initcalls that tables show, the slowest first.
     pub top: usize,
@@ -45,7 +45,7 @@ impl Report for BootReport {
 }
 
 impl BootReport {
-    /// The document with the `most` slowest initcalls of each machine that are within no other.
+    /// The document with the `max` slowest outermost initcalls of each machine.
     pub(crate) fn document_of_slowest(&self, max: usize) -> Document<'_> {
         Document::new(self, |machine| slowest(machine).into_iter().take(max).collect())
     }
@@ -54,23 +54,23 @@ impl BootReport {
         recording.and_then(|at| self.sources.get(at)).map(String::as_str)
     }
 
-    /// What a machine is called: its VM, else its recording.
+    /// The name of a machine: its VM, otherwise its recording.
     fn name<'r>(&'r self, machine: &'r BootedMachine) -> &'r str {
         machine.vm.as_deref().or(self.source(machine.guest)).unwrap_or("guest")
     }
 }
 
-/// When a machine was first seen.
+/// The first time of a machine.
 fn begin_ns(machine: &BootedMachine) -> u64 {
     machine.phases.first().map_or(0, |phase| phase.from_ns)
 }
 
-/// Whether one of the phases is on the way down.
+/// Whether the machine has a shutdown phase.
 fn goes_down(machine: &BootedMachine) -> bool {
     machine.phases.iter().any(|phase| phase.kind == PhaseKind::Shutdown)
 }
 
-/// What an initcall is called: its function, else the module whose it is, else its address.
+/// The name of an initcall: its function, otherwise its module, otherwise its address.
 fn call_name(initcall: &Initcall) -> String {
     match (&initcall.function, &initcall.module) {
         (Some(function), _) => function.clone(),
@@ -79,7 +79,7 @@ fn call_name(initcall: &Initcall) -> String {
     }
 }
 
-/// Initcalls that are within no other, the slowest first; those that did not end come last.
+/// Outermost initcalls, the slowest first; unfinished ones come last.
 fn slowest(machine: &BootedMachine) -> Vec<&Initcall> {
     let mut all: Vec<&Initcall> = machine.initcalls.iter().filter(|call| call.depth == 0).collect();
     all.sort_by_key(|call| std::cmp::Reverse(call.duration_ns()));

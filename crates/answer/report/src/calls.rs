@@ -28,7 +28,7 @@ pub struct CallsSource {
     pub path: String,
     /// The machine it was made on.
     pub machine: String,
-    /// It was made in a guest.
+    /// Whether it was made in a guest.
     pub is_guest: bool,
     pub calls: RecordedCalls,
 }
@@ -47,31 +47,31 @@ pub enum CallSort {
 /// How much of the call tree is shown.
 #[derive(Clone, Copy, Debug)]
 pub struct TreeLimits {
-    /// Functions on a stack at most.
+    /// Max functions of a stack.
     pub depth: usize,
-    /// What is less than this share of its recording, in percent, is left out.
+    /// Min share of the recording, in percent.
     pub least_percent: f64,
 }
 
-/// How many rows a document has at most of each recording.
+/// Max rows of a document per recording.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Most {
-    /// Functions: those that took longest, or were called most.
+    /// Functions with the longest time, or with most calls.
     pub(crate) functions: usize,
-    /// Threads: those that took longest.
+    /// Threads with the longest time.
     pub(crate) threads: usize,
 }
 
-/// The calls of all recordings given.
+/// The calls of all given recordings.
 #[derive(Debug)]
 pub struct CallsReport {
     /// One per recording.
     pub sources: Vec<CallsSource>,
-    /// What functions are sorted by; where there are no times, by count.
+    /// The sort order of functions; by count if there are no times.
     pub sort: CallSort,
     /// Functions and threads that tables show.
     pub top: usize,
-    /// The call tree, if it is asked for.
+    /// Limits of the call tree, if requested.
     pub tree: Option<TreeLimits>,
     /// Cost of the tracer per call, if it was measured.
     pub per_call: Option<PerCall>,
@@ -129,7 +129,7 @@ impl CallsReport {
         subjects.into_iter().map(|subject| Row { source, per_call, totals, subject }).collect()
     }
 
-    /// All functions that have figures, in the order asked for.
+    /// All functions with numbers, in the requested order.
     fn sorted<'c>(&self, calls: &'c RecordedCalls) -> Vec<&'c Function> {
         let mut functions: Vec<&Function> =
             calls.functions.iter().filter(|function| function.events > 0).collect();
@@ -143,8 +143,8 @@ impl CallsReport {
         functions
     }
 
-    /// Stacks with their times, or counts where there are none, as other tools read them: a line
-    /// each, frames set apart by semicolons.
+    /// Stacks with their times, or counts if there are no times, in the folded format: one line
+    /// each, frames separated by semicolons.
     #[must_use]
     pub fn folded(&self) -> String {
         self.sources.iter().map(folded::folded).collect()

@@ -1,4 +1,4 @@
-//! The report of `hyperscope cpu`: who used the CPUs, with idling told apart.
+//! The report of `hyperscope cpu`: the users of the CPUs, with idle time separate.
 
 mod host_cpus;
 mod known;
@@ -25,7 +25,7 @@ use crate::recorder_cost::CostDocument;
 use crate::table::Table;
 use crate::{RecorderCost, Report};
 
-/// Whose use is shown.
+/// The kind of users to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuBy {
     /// VMs.
@@ -43,7 +43,7 @@ pub enum CpuBy {
 }
 
 impl CpuBy {
-    /// All, in the order of a report.
+    /// All kinds, in the order of a report.
     pub const ALL: [Self; 6] =
         [Self::Vm, Self::Vcpu, Self::Taken, Self::Thread, Self::Task, Self::Cpu];
 
@@ -61,7 +61,7 @@ impl CpuBy {
     }
 }
 
-/// The use of CPUs in recordings read as one.
+/// The use of CPUs in recordings that are read as one.
 #[derive(Debug)]
 pub struct CpuReport {
     /// Paths of the recordings, as the user named them.
@@ -70,11 +70,11 @@ pub struct CpuReport {
     pub cpu: CpuUse,
     /// Tables that are shown; JSON has all.
     pub by: Vec<CpuBy>,
-    /// Idle threads are shown, too.
+    /// Whether to show idle threads as well.
     pub idle: bool,
-    /// Rows that tables show at most.
+    /// Max rows of tables.
     pub top: Option<usize>,
-    /// What recording cost, where the recorder reported it.
+    /// The cost of recording, if the recorder reported it.
     pub recorder_cost: Option<RecorderCost>,
 }
 
@@ -100,7 +100,7 @@ impl Report for CpuReport {
     }
 }
 
-/// What `hyperscope cpu --format json` prints: who used the CPUs. See docs/cpu.md.
+/// Output of `hyperscope cpu --format json`: the users of the CPUs. See docs/cpu.md.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct Document<'r> {
     schema: &'static str,
@@ -108,23 +108,23 @@ pub(crate) struct Document<'r> {
     sources: &'r [String],
     #[serde(flatten)]
     span: Span,
-    /// What the recording lost, over all sources.
+    /// Losses of all sources.
     losses: LossSums,
-    /// What recording itself cost, where the recorder reported it (sessions of hyperscope record). Null: not
+    /// Cost of the recording itself, if the recorder reported it (sessions of hyperscope record). Null: not
     /// measured.
     recorder_cost: Option<CostDocument<'r>>,
-    /// Guests' recordings that were laid over their hosts'.
+    /// Guests' recordings that were combined with their hosts'.
     guests: Vec<Guest<'r>>,
     /// VMs.
     vms: Rows<vms::Row<'r>>,
     /// vCPUs.
     vcpus: Rows<vcpus::Row<'r>>,
-    /// Threads that had a host's CPU while a VM's vCPUs waited for it in the run queue, those first that had it
-    /// longest. Empty where switches were not recorded.
+    /// Threads that had a host's CPU while a VM's vCPUs waited for it in the run queue, in descending order of
+    /// time. Empty where switches were not recorded.
     taken: Rows<takers::Row<'r>>,
-    /// Threads of hosts, those first that had most CPU time. Empty where switches were not recorded.
+    /// Threads of hosts, in descending order of CPU time. Empty where switches were not recorded.
     threads: Rows<threads::Row<'r>>,
-    /// Threads of guests that were recorded, those first that ran longest.
+    /// Threads of recorded guests, in descending order of run time.
     tasks: Rows<tasks::Row<'r>>,
     /// CPUs of hosts.
     cpus: Rows<host_cpus::Row<'r>>,
@@ -139,21 +139,20 @@ struct Guest<'r> {
     host: &'r str,
     /// The VM.
     vm: &'r str,
-    /// Changes of what runs in the guest that were laid over the host's times.
+    /// Changes of the running task in the guest that were combined with the host's times.
     changes: u64,
-    /// Of those, how many lay outside the times in the guest by no more than the clocks' bound, and were moved to
-    /// the nearest.
+    /// Part of these: outside the guest's windows by at most the clocks' bound, and moved to the nearest window.
     moved: u64,
     #[serde(flatten)]
     times: GuestTimes,
-    /// How many lay further off and are left out: what ran then is unknown until the next change.
+    /// Changes further outside, which are left out: the running task is unknown until the next change.
     outside: u64,
 }
 
 times! {
-    /// How a guest's changes of state were moved.
+    /// How far a guest's changes were moved.
     struct GuestTimes {
-        /// The furthest that one was moved. Nanoseconds; null where the clock counts no nanoseconds.
+        /// Largest move. Nanoseconds; null where the clock counts no nanoseconds.
         most_moved = "most_moved",
     }
 }
@@ -209,7 +208,7 @@ impl CpuReport {
     }
 
     fn vm_name(&self, recording: usize, vm: usize) -> Option<&str> {
-        // They are in the order of their recordings.
+        // VMs are in the order of their recordings.
         let first = self.cpu.vms.partition_point(|vm| vm.recording < recording);
         let found = self.cpu.vms.get(first.checked_add(vm)?)?;
         (found.recording == recording).then_some(found.name.as_str())

@@ -1,4 +1,5 @@
-//! The report of `hyperscope critical`: what a task waited for, added up, and its longest wait step by step.
+//! The report of `hyperscope critical`: the causes of a task's waits, summed, and its longest wait step by
+//! step.
 
 mod busiest;
 mod columns;
@@ -19,29 +20,29 @@ use crate::table::Table;
 use crate::units::{plural, share, them, time};
 use crate::{RecorderCost, Report, losses};
 
-/// Threads that people are shown.
+/// Max threads in the text.
 const MAX_THREADS: usize = 10;
 
-/// Threads of which a report says how they were called before, and names of each.
+/// Max threads whose earlier names are listed, and max names of each.
 const MAX_RENAMED: usize = 3;
 
-/// Steps of the longest wait that people are shown: of more the longest.
+/// Max steps of the longest wait in the text: the longest ones are shown.
 const MAX_STEPS: usize = 100;
 
-/// What tasks waited for.
+/// The waits of tasks.
 #[derive(Debug)]
 pub struct CriticalReport {
     /// Paths of the recordings, as the user named them.
     pub sources: Vec<String>,
-    /// How the guests among them were aligned, a line each.
+    /// How guests were aligned, one line per guest.
     pub alignment: Vec<String>,
-    /// The task or the request that was asked about.
+    /// The requested task or request.
     pub task: String,
     /// The numbers.
     pub critical: Critical,
-    /// Parts that people are shown.
+    /// Max parts in the text.
     pub top: usize,
-    /// What recording cost, where the recorder reported it.
+    /// The cost of recording, if the recorder reported it.
     pub recorder_cost: Option<RecorderCost>,
 }
 
@@ -196,7 +197,7 @@ impl CriticalReport {
         notes
     }
 
-    /// What of the waits there is only because of the recording.
+    /// Waits that only the recording itself caused.
     fn recording_itself(&self) -> Option<String> {
         let parts = self.critical.parts.iter().filter(|part| part.is_recorder);
         let waited_ns = parts.map(|part| part.time_ns).fold(0, u64::saturating_add);
@@ -211,7 +212,7 @@ impl CriticalReport {
         })
     }
 
-    /// What the threads asked about were called before.
+    /// Earlier names of the requested threads.
     fn earlier_names(&self) -> Vec<String> {
         let renamed =
             self.critical.threads.iter().filter(|thread| !thread.earlier_names.is_empty());
@@ -225,14 +226,14 @@ impl CriticalReport {
     }
 }
 
-/// A line of a wait: a step, or the time of those that are left out between two of them.
+/// A line of a wait: a step, or the time of the omitted steps between two.
 struct WaitLine<'w> {
     from_ns: u64,
     to_ns: u64,
     step: Option<&'w CriticalStep>,
 }
 
-/// The steps of a wait that took longest, in order, and what lies between them: together the whole wait.
+/// The longest steps of a wait, in order, and the time between them: together the complete wait.
 fn wait_lines(wait: &CriticalWait) -> Vec<WaitLine<'_>> {
     let length = |step: &CriticalStep| step.to_ns.saturating_sub(step.from_ns);
     let mut longest: Vec<&CriticalStep> = wait.steps.iter().collect();
@@ -275,7 +276,7 @@ mod tests {
         CriticalStep { from_ns, to_ns, part, of_thread: None }
     }
 
-    /// The longest step is the first of 300: it is shown, and all lines are the wait.
+    /// The longest step is the first of 300: it is shown, and all lines add up to the wait.
     #[test]
     fn the_longest_steps_are_shown_wherever_they_are_and_lines_add_up() {
         let steps =

@@ -1,4 +1,4 @@
-//! The report of `hyperscope diff`: what differs between two sides, and how surely.
+//! The report of `hyperscope diff`: the differences between two sides, and their significance.
 
 mod columns;
 mod flame;
@@ -29,7 +29,7 @@ pub struct DiffReport {
     pub b: Vec<String>,
     /// The comparison.
     pub diff: Diff,
-    /// Tables show all rows, not only those that differ.
+    /// Whether tables show all rows, not only those that differ.
     pub all: bool,
     /// Tables leave out ratios nearer to 1 than this share.
     pub min_effect: f64,
@@ -49,11 +49,11 @@ impl Report for DiffReport {
     }
 }
 
-/// What `hyperscope diff --format json` prints: two sides compared. docs/diff.md defines every number.
+/// Output of `hyperscope diff --format json`: two sides compared. docs/diff.md defines every number.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct Document<'r> {
     schema: &'static str,
-    /// What is compared.
+    /// The compared report.
     #[schemars(extend("enum" = ["exits", "nested", "path", "cpu", "boot", "profile"]))]
     report: &'static str,
     /// Paths of the runs of A, as they were named.
@@ -62,36 +62,36 @@ pub(crate) struct Document<'r> {
     /// Paths of the runs of B, as they were named.
     #[schemars(extend("minItems" = 1))]
     b: &'r [String],
-    /// How long each run of A lasted, first exit to last entry. Seconds (1e9 ticks where the clock has no
+    /// Duration of each run of A, first exit to last entry. Seconds (1e9 ticks where the clock has no
     /// nanoseconds).
     a_seconds: &'r [f64],
-    /// How long each run of B lasted, first exit to last entry. Seconds (1e9 ticks where the clock has no
+    /// Duration of each run of B, first exit to last entry. Seconds (1e9 ticks where the clock has no
     /// nanoseconds).
     b_seconds: &'r [f64],
-    /// Events that are not in the runs of A: dropped by the kernel, or counted by it and not in the recording.
+    /// Events missing in the runs of A: dropped by the kernel, or counted by it and not in the recording.
     a_lost: u64,
-    /// Events that are not in the runs of B: dropped by the kernel, or counted by it and not in the recording.
+    /// Events missing in the runs of B: dropped by the kernel, or counted by it and not in the recording.
     b_lost: u64,
     /// Places of the runs of A that could not be read.
     a_damaged: u64,
     /// Places of the runs of B that could not be read.
     b_damaged: u64,
-    /// What intervals and p-values come from: slices of time within one run of each side, or runs.
+    /// The samples of intervals and p-values: slices of time within one run of each side, or runs.
     #[schemars(extend("enum" = ["slices", "runs"]))]
     varies_over: &'static str,
-    /// Level of p_adjusted up to which a row is significant; intervals have the confidence that is left.
+    /// Rows are significant if p_adjusted is at most this; the confidence of intervals is 1 - alpha.
     #[schemars(extend("exclusiveMinimum" = 0))]
     alpha: f64,
-    /// What resamples were drawn from.
+    /// Seed of the resamples.
     seed: u64,
-    /// How p_adjusted accounts for the number of rows.
+    /// Method by which p_adjusted accounts for the number of rows.
     #[schemars(extend("const" = "benjamini_hochberg"))]
     correction: &'static str,
-    /// Functions that others call on side B than on side A; of profiles alone.
+    /// Functions whose main caller differs between the sides; only in profiles.
     moved: Vec<MovedFunction<'r>>,
-    /// What a reader must know besides, in words.
+    /// Notes for the reader.
     notes: Vec<String>,
-    /// All groups that either side has, those whose time changed most first, with all their metrics.
+    /// All groups of either side with all their metrics, in descending order of the change of time.
     rows: Rows<Row<'r>>,
 }
 
@@ -124,7 +124,7 @@ impl DiffReport {
         self.diff.rows.iter().map(|row| Row { diff: &self.diff, row }).collect()
     }
 
-    /// One run a side: what varies within it is all there is to go by.
+    /// Whether there is one run per side, so that only the variation within runs is known.
     fn is_within_runs(&self) -> bool {
         self.diff.runs == (1, 1)
     }

@@ -1,4 +1,4 @@
-//! All events as lines, merged by time: what `hyperscope events` prints.
+//! Prints all events as lines, merged by time: the output of `hyperscope events`.
 //!
 //! Lines are made where pages are decoded, in parallel; merging copies finished lines.
 
@@ -23,34 +23,34 @@ use timeline::rounds::{self, Input};
 pub use guest_events::{GuestEventStyle, GuestEventWriter};
 pub use neighbours::Near;
 
-/// How an event is written.
+/// The format of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style<'c> {
-    /// A line as `trace-cmd report` prints it: events of KVM and of the scheduler in forms of its own.
+    /// A line as `trace-cmd report` prints it, with its special forms for events of KVM and the scheduler.
     TraceCmd,
-    /// The same with all events as their kernel prints them: `trace-cmd report -N`.
+    /// A line with all events as their kernel prints them: `trace-cmd report -N`.
     Text,
-    /// The same line with the recorded fields in place of the text.
+    /// A line with the recorded fields instead of the text.
     Raw,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Jsonl,
-    /// The same without values of fields, for callers that do not need them.
+    /// JSON objects without values of fields, for callers that do not need them.
     JsonlHeads,
-    /// The same with the text of [`Style::Text`] in place of the fields.
+    /// JSON objects with the text of [`Style::Text`] instead of the fields.
     JsonText,
-    /// Comma-separated values below a line of names; these of the event's fields in a column each, or
-    /// all as one JSON object where none are named.
+    /// Comma-separated values with a header: the named fields of events in a column each or, if none are
+    /// named, all fields as one JSON object.
     Csv(&'c [String]),
 }
 
-/// A recording and what its events are called by.
+/// A recording with the name of its machine.
 #[derive(Clone, Debug)]
 pub struct Machine {
     /// `host`, the name of a VM, or `guest`.
     pub name: String,
     /// 0 for the host, 1 for its guests.
     pub level: u32,
-    /// Threads of it whose events are printed; `None`: all.
+    /// Threads whose events are printed; `None`: all.
     pub threads: Option<HashSet<u32>>,
 }
 
@@ -67,7 +67,7 @@ impl Machine {
     }
 }
 
-/// What came of printing besides the lines.
+/// The result of printing besides the lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventsSummary {
     /// Events printed.
@@ -93,8 +93,8 @@ pub fn write_events(
     write_events_near(recordings, machines, (filter, None), style, out, progress)
 }
 
-/// The same, with events near those that pass the filter. Near are those of the same CPUs, threads and times,
-/// whatever they are.
+/// As [`write_events`], with events near those that pass the filter. Near are events of the same CPUs,
+/// threads and times, whatever their type.
 ///
 /// # Errors
 /// When `out` can't be written.

@@ -1,4 +1,4 @@
-//! The report of `hyperscope exits`: how often, how long, and who pays.
+//! The report of `hyperscope exits`: how often exits happen, how long they take, and where that time goes.
 
 mod columns;
 mod lines;
@@ -27,11 +27,11 @@ pub struct Source {
     /// The recording, as the user named it.
     pub path: String,
     pub exits: Exits,
-    /// It was made inside a guest, whose exits are in its host's recording.
+    /// Whether it was made inside a guest, whose exits are in its host's recording.
     pub of_guest: bool,
-    /// What recording cost, where the recorder reported it.
+    /// The cost of recording, if the recorder reported it.
     pub recorder_cost: Option<RecorderCost>,
-    /// Processes of VMs by their vCPU threads, where the recorder reported them.
+    /// Processes of VMs by their vCPUs' threads, if the recorder reported them.
     pub processes: HashMap<u32, u32>,
 }
 
@@ -60,20 +60,20 @@ impl Source {
         self.exits.rows.iter().map(move |row| Row::new(self, row, totals))
     }
 
-    /// Parts of exits that there are no events for, and what would record them.
+    /// Parts of exits without events, and the events that would record them.
     pub(crate) fn exits_missing(&self) -> Vec<String> {
         notes::missing_parts(&self.exits.recorded)
     }
 }
 
-/// The exits of all recordings given.
+/// The exits of all given recordings.
 #[derive(Debug)]
 pub struct ExitsReport {
     /// One per recording.
     pub sources: Vec<Source>,
-    /// Rows that tables show at most, the first; JSON and CSV have all.
+    /// Max rows of tables; JSON and CSV have all.
     pub top: Option<usize>,
-    /// What rows are sorted by, where [`sort_by`](Self::sort_by) did; else by cost or time.
+    /// The column that rows are sorted by after [`sort_by`](Self::sort_by); otherwise cost or time.
     pub sorted_by: Option<String>,
 }
 
@@ -97,7 +97,7 @@ impl Report for ExitsReport {
     }
 }
 
-/// What `hyperscope exits --format json` prints: VM exits, grouped. docs/formats/exits.md defines every number.
+/// Output of `hyperscope exits --format json`: VM exits, grouped. docs/formats/exits.md defines every number.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct Document<'r> {
     schema: &'static str,
@@ -105,18 +105,18 @@ pub(crate) struct Document<'r> {
     sources: Vec<&'r str>,
     #[serde(flatten)]
     span: Span,
-    /// What the recording lost, over all sources.
+    /// Losses of all sources.
     losses: LossSums,
-    /// Switches of vCPUs' threads that must have happened and are not in the recording though no event was lost:
-    /// the time about each may be in another part. Linux 6.18 does not trace one in some hundreds.
+    /// Switches of vCPUs' threads that must have happened but are not in the recording, although no event was lost:
+    /// the time around each may be in another part. Linux 6.18 does not trace one in some hundreds.
     switches_unseen: u64,
-    /// What recording itself cost, where the recorder reported it (sessions of hyperscope record). Null: not
+    /// Cost of the recording itself, if the recorder reported it (sessions of hyperscope record). Null: not
     /// measured.
     recorder_cost: Option<CostDocument<'r>>,
-    /// The VMs seen.
+    /// The VMs in the recordings.
     vms: Vec<Vm<'r>>,
-    /// Groups: those that don't wait first, and of those the ones that cost most, or took longest where cost is not
-    /// known; then those that wait, the longest first. --sort sorts them by a column.
+    /// Groups: first those that don't wait, in descending order of cost, or of time if cost is unknown; then
+    /// waiting exits, in descending order of time. --sort sorts them by a column.
     rows: Rows<Row<'r>>,
 }
 
@@ -125,7 +125,7 @@ pub(crate) struct Document<'r> {
 struct Vm<'r> {
     /// Path of the recording.
     source: &'r str,
-    /// The guest's name where the recording has it, else vm- and the thread id of its first vCPU.
+    /// The guest's name if the recording has it, otherwise vm- and the thread id of its first vCPU.
     vm: &'r str,
     /// Process id of the VMM. Null: not recorded.
     pid: Option<u32>,
@@ -141,7 +141,7 @@ struct Vm<'r> {
 }
 
 impl ExitsReport {
-    /// Sorts rows by a column, which goes by its name in CSV: the greatest numbers come first.
+    /// Sorts rows by the column with this name in CSV: the greatest numbers come first.
     ///
     /// # Errors
     /// In a sentence, when there is no such column.
@@ -170,17 +170,17 @@ impl ExitsReport {
         }
     }
 
-    /// What a page must know of the columns of rows.
+    /// The definitions of the rows' columns, for a page.
     pub(crate) fn definitions(&self) -> Vec<Definition> {
         column::definitions(&self.columns())
     }
 
-    /// That of the first recording that has it: guests are recorded by their hosts' recorder.
+    /// The cost from the first recording that has it: the host's recorder also records its guests.
     fn recorder_cost(&self) -> Option<&RecorderCost> {
         self.sources.iter().find_map(|source| source.recorder_cost.as_ref())
     }
 
-    /// The columns of all rows: all recordings are grouped alike.
+    /// The columns of all rows: all recordings are grouped in the same way.
     fn columns<'r>(&self) -> Vec<Column<Row<'r>>> {
         let by = self.sources.first().map_or(&By::DEFAULT[..], |source| &source.exits.by);
         columns::columns(by)

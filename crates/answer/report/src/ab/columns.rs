@@ -43,7 +43,7 @@ fn value<'r>(
     })
 }
 
-/// All columns, in the order of JSON and CSV, of that number of configurations.
+/// All columns, in the order of JSON and CSV, for this number of configurations.
 pub(super) fn columns<'r>(sides: usize) -> Vec<Column<Row<'r>>> {
     let has_several = sides > 2;
     let mut columns = self::sides(has_several);
@@ -52,7 +52,7 @@ pub(super) fn columns<'r>(sides: usize) -> Vec<Column<Row<'r>>> {
     columns
 }
 
-/// Numbers of both; `has_several`: the other one may be any of several.
+/// Numbers of both sides; `has_several`: A is compared with several configurations.
 fn sides<'r>(has_several: bool) -> Vec<Column<Row<'r>>> {
     let one_run = "There was only one run.";
     let b = if has_several { "other" } else { "B" };
@@ -150,7 +150,7 @@ fn change<'r>(title: &'static str) -> Vec<Column<Row<'r>>> {
 
 fn chance(p: Option<f64>) -> String {
     p.map_or("-".to_owned(), |p| match p {
-        // Smaller ones are what the double's range makes of them.
+        // Smaller values come from the range of doubles.
         p if p < 1e-99 => "<1e-99".to_owned(),
         p if p < 0.001 => format!("{p:.0e}"),
         p => format!("{p:.3}"),

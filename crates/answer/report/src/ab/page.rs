@@ -1,4 +1,4 @@
-//! The page of `hyperscope ab`: by what each metric differs, and every run as a point.
+//! The page of `hyperscope ab`: the difference of each metric, and every run as a point.
 
 use analyses::Comparison;
 use analyses::ab::{AbMetric, AbSide};
@@ -10,7 +10,7 @@ use crate::figures::{Axis, Mark, Page, Plot, table};
 use crate::table::Table;
 use crate::units::plural;
 
-/// Pixels of the figure of runs, and of that of ratios: its width, a metric's line.
+/// Sizes in pixels: of the figure of runs, of the width of the figure of ratios, and of a metric's line.
 const RUNS: (f64, f64) = (560.0, 260.0);
 const RATIOS: f64 = 640.0;
 const RATIO: f64 = 34.0;
@@ -21,7 +21,7 @@ const CHANCE: Mark = Mark(4);
 const HARDLY_CHANCE: Mark = Mark(1);
 
 impl AbReport {
-    /// A page with all runs as points, in one file that needs no network.
+    /// A page with all runs as points, in one file that works offline.
     #[must_use]
     pub fn page(&self) -> String {
         let mut page = Page::new(&self.workload.join(" "));
@@ -49,7 +49,7 @@ impl AbReport {
         page.html()
     }
 
-    /// What the workload's own metric says of a configuration.
+    /// The result of the workload's main metric for a configuration.
     fn verdict(&self, metric: &AbMetric) -> String {
         let blocks = plural(self.ab.blocks() as u64, "block");
         let ([a, b], side) = (metric.means.map(|mean| number(metric, mean)), capital(metric.side));
@@ -68,7 +68,7 @@ impl AbReport {
         )
     }
 
-    /// By what the others differ from A, metric by metric.
+    /// The differences from A, metric by metric.
     fn ratios(&self, page: &mut Page) {
         let all = self.ab.metrics.iter();
         let with_ratio: Vec<(&AbMetric, &Comparison)> =
@@ -114,7 +114,7 @@ impl AbReport {
         )]);
     }
 
-    /// All runs of the metric at a place among the values of a run.
+    /// All runs of the metric with this index among the values of a run.
     fn runs(&self, place: usize) -> Option<(String, String)> {
         let metrics: Vec<&AbMetric> = self.ab.comparisons(place).collect();
         let first = metrics.first()?;
@@ -157,7 +157,7 @@ impl AbReport {
     }
 }
 
-/// How ratios are laid out: as they are, or where they differ greatly each as far from its half as from its double.
+/// The scale of ratios: linear, or logarithmic if they differ greatly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RatioScale {
     Linear,
@@ -179,7 +179,7 @@ impl RatioScale {
     }
 }
 
-/// How the other configuration relates to A, where that is a ratio.
+/// The comparison of the other configuration with A, if it is a ratio.
 fn ratio(metric: &AbMetric) -> Option<&Comparison> {
     let change = metric.change.as_ref()?;
     (change.scale == Scale::Ratio && change.low.is_finite() && change.high.is_finite())
@@ -196,7 +196,7 @@ mod tests {
 
     use super::*;
 
-    /// B takes twice the time of A, but for a little.
+    /// B takes almost twice the time of A.
     fn report() -> AbReport {
         let run = |at: usize| {
             let (block, side) =
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn every_run_is_a_point_and_what_differs_is_said() {
         let page = report().page();
-        // Runs of two metrics; each ratio has a point, too.
+        // Runs of two metrics; each ratio has a point as well.
         assert_eq!(page.matches("<title>run ").count(), 2 * 16);
         assert_eq!(page.matches("class=\"ring\"").count(), 1);
         let sentence = "wall_ns is 1.01 ms under A, 2.01 ms under B: 1.994×, 95% within ";

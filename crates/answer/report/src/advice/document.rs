@@ -1,4 +1,4 @@
-//! The JSON document of advice: docs/advice.md says what it is.
+//! The JSON document of advice, as docs/advice.md defines it.
 
 use analyses::advice::{Advice, Amount, Fact};
 use schemars::JsonSchema;
@@ -7,20 +7,20 @@ use serde::Serialize;
 use super::{about_name, checked, reason_of};
 use crate::losses::LossSums;
 
-/// What `hyperscope advice --format json` prints: why exits and waits happen, what usually helps, and what shows
-/// it. See docs/advice.md.
+/// Output of `hyperscope advice --format json`: why exits and waits happen, what usually helps, and the evidence.
+/// See docs/advice.md.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct Document<'r> {
     pub(super) schema: &'static str,
     /// Paths of the recordings, as they were named.
     pub(super) sources: &'r [String],
-    /// What the recording lost, over all sources.
+    /// Losses of all sources.
     pub(super) losses: LossSums,
-    /// Pieces of advice; of each recording that first which could save most.
+    /// Pieces of advice; within a recording, in descending order of the possible saving.
     pub(super) rows: Vec<AdviceRow<'r>>,
 }
 
-/// What a rule says of a VM.
+/// The advice of a rule for a VM.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct AdviceRow<'r> {
     /// Path of the recording, as given.
@@ -29,13 +29,14 @@ pub(crate) struct AdviceRow<'r> {
     rule: &'static str,
     /// The VM.
     vm: &'r str,
-    /// What it is about: exits of a reason, waits in the run queue, halt polling, or exits of nested guests.
+    /// The subject: exits of a reason, waits in the run queue, halt polling, or exits of nested guests.
     #[schemars(extend("enum" = ["exits", "run_queue", "halt_polling", "nested"]))]
     about: &'static str,
-    /// Level of the guest that exits; null: not about exits of a reason.
+    /// Level of the guest that exits; null: the subject is not exits of a reason.
     #[schemars(extend("minimum" = 1))]
     level: Option<u8>,
-    /// The kernel's name of the exit reason that takes most of it; null: not about exits of a reason.
+    /// The kernel's name of the exit reason that takes most of the time; null: the subject is not exits of a
+    /// reason.
     reason: Option<&'r str>,
     /// What happens, in a few words.
     title: &'r str,
@@ -44,19 +45,19 @@ pub(crate) struct AdviceRow<'r> {
     /// Settings and changes that usually help, the likeliest first.
     #[schemars(extend("minItems" = 1))]
     helps: &'r [String],
-    /// What of the recording shows it.
+    /// The evidence in the recording.
     #[schemars(extend("minItems" = 1))]
     evidence: Vec<FactRow<'r>>,
-    /// The time that it should save at least; 0: the recording doesn't show how much remains. Nanoseconds.
+    /// Lower bound of the saving; 0: the recording doesn't show how much time would remain. Nanoseconds.
     saving_at_least_ns: u64,
-    /// The time that it could save at most: never more than was measured. Nanoseconds.
+    /// Upper bound of the saving: never more than was measured. Nanoseconds.
     saving_at_most_ns: u64,
-    /// What that time is: cost of exits on CPUs; their time, where the recording can't distinguish running from
+    /// The kind of time: cost of exits on CPUs; time of exits, if the recording can't distinguish running from
     /// waiting; waiting for a CPU; halt polling.
     #[schemars(extend("enum" = ["cost", "time", "waiting", "halt polling"]))]
     saving_of: &'static str,
-    /// How far savings of the rule were checked: how many of those that were predicted and then measured in the lab
-    /// lay in the predicted interval (docs/advice.md).
+    /// How far savings of the rule were verified: how many savings measured in the lab were in the predicted
+    /// interval (docs/advice.md).
     #[schemars(extend("pattern" = "^(saving not verified|(verified in the lab:|saving not verified here, on SVM) [0-9]+ of [0-9]+)$"))]
     checked: String,
 }
@@ -64,18 +65,18 @@ pub(crate) struct AdviceRow<'r> {
 /// A number.
 #[derive(Debug, JsonSchema, Serialize)]
 struct FactRow<'r> {
-    /// What it is.
+    /// The meaning of the number.
     what: &'r str,
-    /// How much, in this unit.
+    /// The number, in this unit.
     #[schemars(with = "f64", extend("minimum" = 0))]
     value: FactValue,
-    /// count: how many; ns: nanoseconds; share: a part of a whole, 0 to 1; ratio: how many of one for each of
+    /// count: a number; ns: nanoseconds; share: a part of a total, 0 to 1; ratio: how many of one for each of
     /// another.
     #[schemars(extend("enum" = ["count", "ns", "share", "ratio"]))]
     unit: &'static str,
 }
 
-/// A whole number, or one with a fraction.
+/// An integer, or a number with a fraction.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum FactValue {
@@ -84,7 +85,7 @@ enum FactValue {
 }
 
 impl<'r> AdviceRow<'r> {
-    /// What the document says of a piece of advice.
+    /// A piece of advice as a row of the document.
     pub(crate) fn new(source: &'r str, advice: &'r Advice) -> Self {
         let reason = reason_of(advice);
         Self {

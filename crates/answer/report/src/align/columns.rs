@@ -1,14 +1,15 @@
-//! The columns of `hyperscope align`: how a guest's CPU's clock relates to the host's, by one method.
+//! The columns of `hyperscope align`: the relation of a guest CPU's clock to the host's, by one
+//! method.
 
 use analyses::align::{AlignRow, GuestAlignment, Method, MethodResult};
 
 use crate::column::{self, Column, Described, Unit};
 use crate::units::{signed, time};
 
-/// The table there is of each guest.
+/// The table of each guest.
 pub(super) const TABLE: &str = "align";
 
-/// A row with what it is part of.
+/// A row with its method and guest.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row<'r> {
     /// Path of the guest's recording.
@@ -38,7 +39,7 @@ impl<'r> Described for Row<'r> {
     }
 }
 
-/// All columns, in the order of JSON and CSV; tables are of guests whose times are `nanoseconds`.
+/// All columns, in the order of JSON and CSV; `nanoseconds`: the unit of the guests' times in tables.
 pub(super) fn columns<'r>(nanoseconds: bool) -> Vec<Column<Row<'r>>> {
     let mut columns = cpus();
     columns.extend(methods());
@@ -180,7 +181,7 @@ fn checks<'r>() -> Vec<Column<Row<'r>>> {
     ]
 }
 
-/// A column of times that may lie before the clock's zero.
+/// A column of times that may be before the clock's zero.
 fn signed_time<'r>(
     names: (&str, &str),
     help: &str,

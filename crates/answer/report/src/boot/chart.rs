@@ -1,5 +1,5 @@
-//! A boot as a picture: a bar of its phases with the rate of exits under it, then a line for each phase
-//! and each of the slowest initcalls, where they lie in time.
+//! A chart of a boot: a bar of its phases with the rate of exits below it, then a line for each phase
+//! and each of the slowest initcalls on the time axis.
 
 use std::fmt::Write;
 
@@ -11,26 +11,26 @@ use super::{BootReport, begin_ns, call_name, slowest};
 use crate::units::{count, plural, time};
 use crate::xml::escaped;
 
-/// Pixels: the picture, the names at its left, a line, the bar of phases, the rates under it.
+/// Sizes in pixels: the chart, the names on its left, a line, the bar of phases, the rates below it.
 const WIDTH: f64 = 1200.0;
 const NAMES: f64 = 210.0;
 const RIGHT: f64 = 20.0;
 const LINE: f64 = 18.0;
 const BAR: f64 = 26.0;
 const RATES: f64 = 48.0;
-/// Between the parts of a machine, and between machines.
+/// Distance between the parts of a machine, and between machines.
 const GAP: f64 = 26.0;
-/// A letter, about.
+/// Approximate width of a letter.
 const LETTER: f64 = 6.6;
-/// Marks of the time axis, at most.
+/// Max marks on the time axis.
 const MAX_TICKS: u64 = 12;
 
-/// Colours of phases by kind; levels take turns.
+/// Colours of phases by kind; levels alternate.
 const LEVELS: [&str; 3] = ["#7fb0dc", "#a5cbe9", "#c9e0f2"];
 const INITCALLS: &str = "#e45756";
 const EXITS: &str = "#f58518";
 
-/// The picture of all machines, one below the other.
+/// The chart of all machines, one below the other.
 #[must_use]
 pub fn boot_svg(report: &BootReport) -> String {
     let mut canvas = Canvas { body: String::new(), y: GAP };
@@ -146,13 +146,13 @@ impl Canvas {
         self.y += BAR;
     }
 
-    /// How often each phase left the guest, as heights.
+    /// The rate of exits in each phase, as heights.
     fn rates(&mut self, machine: &BootedMachine, scale: Scale) {
         let rate = |phase: &Phase| {
             let exits = phase.host.as_ref().map_or(0, |cost| cost.exits) as f64;
             exits / (phase.duration_ns().max(1) as f64 / 1e9)
         };
-        // What lasts less than a hundredth would make all else look flat.
+        // Phases shorter than a hundredth are excluded: their rates would make all others look flat.
         let counts = |phase: &&Phase| phase.duration_ns() > scale.whole_ns / 100;
         let max = machine.phases.iter().filter(counts).map(rate).fold(1.0, f64::max);
         for phase in &machine.phases {
@@ -265,7 +265,7 @@ fn caption_of(took_ns: u64, host: Option<&HostCost>, scale: Scale) -> String {
     format!("{}{}", time(took_ns, scale.nanoseconds), exits.unwrap_or_default())
 }
 
-/// The least of 1, 2 and 5 times a power of ten that makes few enough marks.
+/// The smallest of 1, 2 and 5 times a power of ten that gives few enough marks.
 fn step(whole_ns: u64) -> u64 {
     let mut step_ns = 1_u64;
     while whole_ns / step_ns > MAX_TICKS {

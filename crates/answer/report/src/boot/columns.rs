@@ -90,7 +90,7 @@ fn times<'b>() -> Vec<Column<Line<'b>>> {
     ]
 }
 
-/// What the guest's recording has; of single phases tables leave out zeros.
+/// A number from the guest's recording; for single phases, tables leave out zeros.
 fn guest_number<'b>(
     names: (&str, &str),
     unit: Unit,
@@ -145,7 +145,7 @@ fn of_guest<'b>() -> Vec<Column<Line<'b>>> {
     ]
 }
 
-/// Nanoseconds of the guest's own, whatever its recording has: no time of the recording's clock.
+/// Nanoseconds of the guest's CPU time, whatever the unit of the recording's clock.
 fn tracing<'b>() -> Vec<Column<Line<'b>>> {
     let drawn = |line: &Line<'b>| {
         let cost_ns = line.of_guest(|guest| guest.tracing_ns.map(|[ns, ..]| ns));

@@ -1,4 +1,4 @@
-//! The JSON document of boots: docs/formats/boot.md says what it is.
+//! The JSON document of boots, as docs/formats/boot.md defines it.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use crate::json::{RawCode, times};
 use crate::losses::LossSums;
 
 times! {
-    /// When the first phase begins, and the last ends.
+    /// Begin of the first phase, and end of the last.
     pub(super) struct EndTimes {
         /// Its first entry, or its first event without a host.
         begin = "begin",
@@ -17,60 +17,60 @@ times! {
 }
 
 times! {
-    /// When something happened.
+    /// The time of an event.
     pub(super) struct MarkTimes {
-        /// When.
+        /// The time.
         at = "at",
-        /// The same, since the machine's first phase.
+        /// The time since the machine's first phase.
         since_begin = "since_begin",
     }
 }
 
 times! {
-    /// When a phase was.
+    /// The time of a phase.
     pub(super) struct PhaseTimes {
-        /// When it begins.
+        /// Its begin.
         from = "from",
-        /// The same, since the machine's first phase.
+        /// Its begin, since the machine's first phase.
         since_begin = "since_begin",
-        /// How long it lasts.
+        /// Its duration.
         duration = "duration",
     }
 }
 
 times! {
-    /// How long initcalls took.
+    /// Durations of initcalls.
     pub(super) struct InitcallTimes {
-        /// Time in initcalls that are within no other.
+        /// Time in outermost initcalls.
         initcalls = "initcalls",
     }
 }
 
 times! {
-    /// How long a section took.
+    /// Duration of a section.
     pub(super) struct SectionTimes {
-        /// Time in them.
+        /// Time in its initcalls.
         time = "time",
     }
 }
 
 times! {
-    /// What exits took of the host.
+    /// Time of exits on the host.
     pub(super) struct HostTimes {
-        /// Their sum, from exit to entry. With several vCPUs it may be more than the time that went by.
+        /// Their sum, from exit to entry. With several vCPUs it may exceed the elapsed time.
         time = "time",
-        /// Of that, exits that wait for work.
+        /// Part of it in waiting exits.
         waiting = "waiting",
-        /// The host's kernel handled the exits. Null: that can't be distinguished from user space, or from waiting;
+        /// Part in which the host's kernel handled exits. Null: can't be distinguished from user space or waiting;
         /// the time is in not_split_ns.
         kernel = "kernel",
-        /// Of time_ns: in the VMM; null where that was not recorded.
+        /// Part of time_ns in the VMM; null: not recorded.
         user = "user",
-        /// In place of user_ns, where the return from the VMM was not recorded.
+        /// Replaces user_ns if the return from the VMM was not recorded.
         user_and_return = "user_and_return",
-        /// Of time_ns: off the CPU; null where that was not recorded.
+        /// Part of time_ns off the CPU; null: not recorded.
         off_cpu = "off_cpu",
-        /// Of time_ns: polling for work; null where that was not recorded.
+        /// Part of time_ns in halt polling; null: not recorded.
         halt_poll = "halt_poll",
         /// Time that can't be split into kernel, user space and waiting.
         not_split = "not_split",
@@ -78,7 +78,7 @@ times! {
 }
 
 times! {
-    /// What exits of one reason took.
+    /// Time of exits of one reason.
     pub(super) struct ReasonTimes {
         /// Sum of their times.
         time = "time",
@@ -86,31 +86,31 @@ times! {
 }
 
 times! {
-    /// When a call was.
+    /// The time of a call.
     pub(super) struct CallTimes {
-        /// When it began, since the machine's first phase.
+        /// Its begin, since the machine's first phase.
         since_begin = "since_begin",
-        /// How long it took; null: its end was not seen.
+        /// Its duration; null: its end was not seen.
         duration = "duration",
     }
 }
 
-/// What `hyperscope boot --format json` prints: how guests boot and go down, and what that costs their host. See
+/// Output of `hyperscope boot --format json`: boots and shutdowns of guests, and their cost on the host. See
 /// docs/boot.md.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct Document<'b> {
     pub(super) schema: &'static str,
     /// Paths of the recordings.
     pub(super) sources: &'b [String],
-    /// How guests' times were brought to their host's clock, a line each.
+    /// How guests were aligned to their host's clock, one line per guest.
     pub(super) alignment: &'b [String],
-    /// What the recording lost, over all sources.
+    /// Losses of all sources.
     pub(super) losses: LossSums,
-    /// Guests with a recording of their own first.
+    /// Machines; guests with a recording of their own first.
     pub(super) machines: Vec<Machine<'b>>,
 }
 
-/// A machine that boots or goes down.
+/// A machine that boots or shuts down.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct Machine<'b> {
     /// The VM; null for a guest's recording without its host's.
@@ -123,20 +123,19 @@ pub(super) struct Machine<'b> {
     pub(super) ends: EndTimes,
     /// The first program of the first process; null: not seen.
     pub(super) init: Option<Init<'b>>,
-    /// The mark that ended the boot; null: there was none.
+    /// The mark that ended the boot; null: there was no mark.
     pub(super) mark: Option<Mark<'b>>,
     /// Exits of its vCPUs in the whole recording; null without a host.
     pub(super) exits: Option<u64>,
-    /// Pages of its own recording that can't be read.
+    /// Pages of its own recording that could not be read.
     pub(super) pages_damaged: u64,
-    /// Ends of initcalls whose beginnings were not seen.
+    /// Ends of initcalls without a begin.
     pub(super) initcall_ends_without_beginning: u64,
-    /// What an event costs this guest's kernel that records it, as its agent has measured it once the boot was
-    /// over; null: it was not measured.
+    /// Cost of an event in this guest's kernel, as its agent measured it after the boot; null: not measured.
     pub(super) event_cost: Option<OneEvent<'b>>,
-    /// In order, without gaps.
+    /// Phases in order, without gaps.
     pub(super) phases: Vec<OnePhase<'b>>,
-    /// In the order in which they began.
+    /// Initcalls in the order of their begin.
     pub(super) initcalls: Vec<OneCall<'b>>,
 }
 
@@ -149,7 +148,7 @@ pub(super) struct Init<'b> {
     pub(super) times: MarkTimes,
 }
 
-/// The mark that ended the boot; null: there was none.
+/// The mark that ended the boot; null: there was no mark.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct Mark<'b> {
     /// Its text.
@@ -158,64 +157,65 @@ pub(super) struct Mark<'b> {
     pub(super) times: MarkTimes,
 }
 
-/// To a tenth of a nanosecond or better: what a phase took is not made of rounded numbers.
+/// The cost of one event, with a precision of 0.1 ns or better, so that the cost of a phase is not a sum of rounded
+/// numbers.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct OneEvent<'b> {
-    /// The event that was made, as SYSTEM:NAME.
+    /// The measured event, as SYSTEM:NAME.
     pub(super) event: &'b str,
-    /// Rounds, each with the event off and on.
+    /// Rounds; each measures with the event off and on.
     #[schemars(extend("minimum" = 1))]
     pub(super) rounds: usize,
-    /// How often it was made in each stretch that was measured.
+    /// Number of events in each measured interval.
     #[schemars(extend("minimum" = 1))]
     pub(super) repeats: u32,
-    /// What it cost, the median over all rounds, in picoseconds; below 0 where noise is more than that.
+    /// Cost of the event: the median over all rounds, in picoseconds; negative if it is less than the noise.
     pub(super) median_ps: i64,
-    /// The lower end of the median's interval, with 95% confidence.
+    /// Lower end of the median's interval, with 95% confidence.
     pub(super) low_ps: i64,
     /// The upper end.
     pub(super) high_ps: i64,
 }
 
-/// From its own beginning to that of the next; times are the host's where there is a host.
+/// A phase, from its begin to that of the next; on the host's clock if there is a host.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct OnePhase<'b> {
     /// before: until the guest's first event. kernel: outside initcalls. level: initcalls of a level. user: from
-    /// the first program to the mark. running: after the mark, or without a boot. shutdown: on the way down. after:
-    /// from the guest's last event until its vCPUs run no more.
+    /// the first program to the mark. running: after the mark, or without a boot. shutdown: during the shutdown.
+    /// after: from the guest's last event until its vCPUs stop.
     #[schemars(extend("enum" = ["before", "kernel", "level", "user", "running", "shutdown", "after"]))]
     pub(super) kind: &'static str,
-    /// A level's name, a program, a mark's text, a step of a shutdown.
+    /// The name of a level, a program, a mark, or a step of a shutdown.
     pub(super) name: &'b str,
     #[serde(flatten)]
     pub(super) times: PhaseTimes,
-    /// What the guest's recording has; null where there is none.
+    /// Numbers from the guest's recording; null without one.
     pub(super) guest: Option<Guest<'b>>,
-    /// What it cost the host; null where that was not recorded.
+    /// Cost on the host; null: not recorded.
     pub(super) host: Option<Host<'b>>,
 }
 
-/// What the guest's recording has; null where there is none.
+/// Numbers from the guest's recording; null without one.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct Guest<'b> {
-    /// Initcalls that begin in it, those of modules included.
+    /// Initcalls that begin in the phase, including those of modules.
     pub(super) initcalls: u64,
-    /// Those whose end was not seen.
+    /// Initcalls whose end was not seen.
     pub(super) unfinished: u64,
     #[serde(flatten)]
     pub(super) in_initcalls: InitcallTimes,
-    /// The same by section of the kernel's table of initcalls (con, early, 0 to 7, 1s to 7s, rootfs), in the order
-    /// of the calls; empty where symbols don't show it.
+    /// Initcalls by section of the kernel's table of initcalls (con, early, 0 to 7, 1s to 7s, rootfs), in the order
+    /// of the calls; empty if symbols don't show it.
     pub(super) sections: Vec<Section<'b>>,
-    /// Threads that were made.
+    /// New threads.
     pub(super) forks: u64,
-    /// Programs that were started.
+    /// Started programs.
     pub(super) execs: u64,
-    /// Modules that were loaded.
+    /// Loaded modules.
     pub(super) modules: u64,
-    /// What recording it took.
+    /// The recorded events and losses.
     pub(super) recorded: Recorded,
-    /// What recording its events has cost the guest: events times what one cost; null where that was not measured.
+    /// Cost of recording the guest's events: their number times the cost of one; null: not measured.
     pub(super) tracing: Option<Tracing>,
 }
 
@@ -230,10 +230,10 @@ pub(super) struct Section<'b> {
     pub(super) time: SectionTimes,
 }
 
-/// What recording its events has cost the guest: events times what one cost; null where that was not measured.
+/// Cost of recording the guest's events: their number times the cost of one; null: not measured.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct Tracing {
-    /// By the median. Nanoseconds.
+    /// By the median cost. Nanoseconds.
     pub(super) time_ns: u64,
     /// By the lower end of its interval (95%). Nanoseconds.
     pub(super) low_ns: u64,
@@ -241,29 +241,29 @@ pub(super) struct Tracing {
     pub(super) high_ns: u64,
 }
 
-/// What recording it took.
+/// The recorded events and losses.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct Recorded {
     /// Events that the guest's kernel recorded.
     pub(super) events: u64,
-    /// Their bytes in its buffer: payloads, and heads of four bytes.
+    /// Their bytes in its buffer: payloads, and headers of four bytes.
     pub(super) event_bytes: u64,
-    /// Places where its buffer had no room.
+    /// Places where its buffer was full.
     pub(super) losses: u64,
-    /// Events lost there, as far as they were counted.
+    /// Events lost there, if they were counted.
     pub(super) events_lost: u64,
 }
 
-/// What it cost the host; null where that was not recorded.
+/// Cost on the host; null: not recorded.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct Host<'b> {
-    /// Exits of the VM's vCPUs that begin in this time.
+    /// Exits of the VM's vCPUs that begin in the interval.
     pub(super) exits: u64,
-    /// Those with a time.
+    /// Exits with a time.
     pub(super) paired: u64,
     #[serde(flatten)]
     pub(super) times: HostTimes,
-    /// By reason, those first that took longest.
+    /// By reason, in descending order of time.
     pub(super) reasons: Vec<Reason<'b>>,
 }
 
@@ -278,20 +278,20 @@ pub(super) struct Reason<'b> {
     pub(super) count: u64,
     #[serde(flatten)]
     pub(super) time: ReasonTimes,
-    /// They wait for work.
+    /// Whether they are waiting exits.
     pub(super) waiting: bool,
 }
 
 /// An initcall.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct OneCall<'b> {
-    /// The function; null where symbols don't show it.
+    /// The function; null if symbols don't show it.
     pub(super) function: Option<&'b str>,
     /// Its address.
     pub(super) address: u64,
     /// The module, or the part of the kernel.
     pub(super) module: Option<&'b str>,
-    /// It came with a module that was loaded.
+    /// Whether a loaded module contains it.
     pub(super) loaded: bool,
     /// The level; null: a module's.
     pub(super) level: Option<&'b str>,
@@ -299,12 +299,12 @@ pub(super) struct OneCall<'b> {
     pub(super) section: Option<&'b str>,
     #[serde(flatten)]
     pub(super) times: CallTimes,
-    /// What it returned; null: that was not seen.
+    /// Its result; null: not seen.
     pub(super) result: Option<i64>,
-    /// How many others of its thread it is within.
+    /// Nesting depth: the number of initcalls of its thread around it.
     pub(super) depth: usize,
-    /// What recording that time took; null for those within others or without an end.
+    /// Recorded events and losses during it; null for nested or unfinished initcalls.
     pub(super) recorded: Option<Recorded>,
-    /// What that time cost the host, whatever else the VM did then; null where that is not known.
+    /// Cost on the host during it, including all other work of the VM; null: unknown.
     pub(super) host: Option<Host<'b>>,
 }

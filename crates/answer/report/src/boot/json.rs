@@ -14,7 +14,7 @@ use crate::json::RawCode;
 use crate::losses::LossSums;
 
 impl<'b> Document<'b> {
-    /// With those initcalls of each machine that `initcalls` chooses.
+    /// Creates the document with the initcalls that `initcalls` chooses for each machine.
     pub(super) fn new(
         report: &'b BootReport,
         initcalls: impl Fn(&'b BootedMachine) -> Vec<&'b Initcall>,

@@ -1,4 +1,4 @@
-//! The lines of a boot, for tables and CSV: phases, all of them together, and initcalls, each with its numbers.
+//! The lines of a boot, for tables and CSV: phases, their sum, and initcalls, each with its numbers.
 
 use analyses::boot::{BootedMachine, EventCost, HostCost, Initcall, Phase, PhaseKind, Weight};
 
@@ -6,31 +6,31 @@ use super::{BootReport, begin_ns, call_name};
 use crate::column::{self, ratio};
 use crate::units::count;
 
-/// Letters of a phase's name that tables show.
+/// Max letters of a phase's name in tables.
 const MAX_NAME: usize = 28;
 
-/// A phase, all phases, or an initcall.
+/// A phase, the sum of all phases, or an initcall.
 #[derive(Clone, Debug)]
 pub(super) struct Line<'b> {
     pub(super) machine: &'b str,
-    /// What kind of phase it is; `initcall`; none of all phases together.
+    /// The kind of phase, or `initcall`; `None` for the sum.
     pub(super) kind: Option<&'static str>,
     pub(super) name: String,
-    /// What tables call it.
+    /// Its label in tables.
     pub(super) label: String,
     pub(super) call: Option<&'b Initcall>,
     is_nanoseconds: bool,
     pub(super) since_ns: Option<u64>,
     pub(super) duration_ns: Option<u64>,
-    /// Of all phases.
+    /// Share of all phases.
     pub(super) share: Option<f64>,
     pub(super) guest: Option<GuestNumbers>,
     pub(super) host: Option<HostNumbers>,
-    /// Tables show what is 0 of the sum alone.
+    /// Tables show zeros only in the sum.
     is_sum: bool,
 }
 
-/// What the guest's recording has of it.
+/// Numbers from the guest's recording.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct GuestNumbers {
     pub(super) initcalls: Option<u64>,
@@ -40,25 +40,26 @@ pub(super) struct GuestNumbers {
     pub(super) execs: Option<u64>,
     pub(super) events: Option<u64>,
     pub(super) bytes: Option<u64>,
-    /// What its events cost, and the least and the most: nanoseconds of the guest's own, whatever the recording has.
+    /// Cost of recording its events: median, lower and upper end, in nanoseconds of the guest, whatever the
+    /// recording's unit.
     pub(super) tracing_ns: Option<[u64; 3]>,
 }
 
-/// What it cost the host.
+/// Cost on the host.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HostNumbers {
     pub(super) exits: Option<u64>,
     pub(super) time_ns: Option<u64>,
-    /// Without exits that wait for work.
+    /// Time without waiting exits.
     pub(super) working_ns: Option<u64>,
     pub(super) waiting_ns: Option<u64>,
     pub(super) kernel_ns: Option<u64>,
-    /// In the VMM, with the way back where that is not told apart.
+    /// Time in the VMM, including the return if that is not distinguished.
     pub(super) user_ns: Option<u64>,
     pub(super) off_cpu_ns: Option<u64>,
     pub(super) halt_poll_ns: Option<u64>,
     pub(super) not_split_ns: Option<u64>,
-    /// The reason whose exits took longest, those that wait for work left out.
+    /// The reason with the longest time, without waiting exits.
     pub(super) most: Option<String>,
 }
 
@@ -74,7 +75,7 @@ impl Line<'_> {
         self.is_nanoseconds
     }
 
-    /// A number of the guest's, as tables have it.
+    /// A number of the guest, as tables show it.
     pub(super) fn of_guest(&self, number_of: fn(&GuestNumbers) -> Option<u64>) -> Option<u64> {
         let number = number_of(self.guest.as_ref()?);
         number.filter(|&number| self.is_sum || number > 0)
@@ -85,7 +86,7 @@ impl Line<'_> {
     }
 }
 
-/// The phases of a machine, and then all of them together.
+/// The phases of a machine, then their sum.
 pub(super) fn phases<'b>(report: &'b BootReport, machine: &'b BootedMachine) -> Vec<Line<'b>> {
     let all_ns = machine.phases.iter().map(Phase::duration_ns).fold(0, u64::saturating_add);
     let begin_ns = begin_ns(machine);
@@ -219,15 +220,15 @@ impl HostNumbers {
     }
 }
 
-/// Of what is known.
+/// The sum of known values.
 fn sum(first: Option<u64>, other: Option<u64>) -> Option<u64> {
     [first, other].into_iter().flatten().reduce(u64::saturating_add)
 }
 
-/// What tables and pictures call a phase.
+/// A phase's label in tables and charts.
 pub(super) fn label(phase: &Phase) -> String {
     let name = match phase.kind {
-        // What has no boot before it begins with the recording.
+        // Without a boot before it, this phase begins with the recording.
         PhaseKind::Running if phase.name != "recorded" => format!("after {:?}", phase.name),
         PhaseKind::Shutdown => format!("down: {}", phase.name),
         _ => phase.name.clone(),

@@ -1,4 +1,4 @@
-//! The tables of a boot: a line a phase, a line for each of the slowest initcalls.
+//! The tables of a boot: one line per phase, and one for each of the slowest initcalls.
 
 use analyses::boot::{BootedMachine, EventCost, Phase, PhaseKind};
 use printable::line;
@@ -48,7 +48,7 @@ fn machine_text(report: &BootReport, machine: &BootedMachine, width: Option<usiz
     out
 }
 
-/// What came when, in a sentence.
+/// The course of events, in a sentence.
 pub(super) fn summary(machine: &BootedMachine) -> String {
     let (ns, begin_ns) = (machine.nanoseconds, begin_ns(machine));
     let since = |at_ns: u64| time(at_ns.saturating_sub(begin_ns), ns);
@@ -116,7 +116,7 @@ fn notes(machine: &BootedMachine) -> Vec<String> {
     notes
 }
 
-/// What events have cost, and how sure that is.
+/// Cost of events, with its uncertainty.
 fn tracing_note(machine: &BootedMachine, cost: &EventCost) -> String {
     let events =
         machine.phases.iter().filter_map(|phase| Some(phase.guest.as_ref()?.weight.events));

@@ -1,4 +1,4 @@
-//! The JSON document of calls: docs/calls.md says what it is.
+//! The JSON document of calls, as docs/calls.md defines it.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,12 +8,12 @@ use crate::column::{Rows, RowsWith};
 use crate::json::times;
 use crate::losses::LossSums;
 
-/// What `hyperscope calls --format json` prints: which kernel functions ran, how long, and who called them. See
+/// Output of `hyperscope calls --format json`: which kernel functions ran, how long, and their callers. See
 /// docs/calls.md.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct Document<'r> {
     pub(super) schema: &'static str,
-    /// What the recordings lost.
+    /// Losses of all sources.
     pub(super) losses: LossSums,
     /// One for each recording.
     pub(super) sources: Vec<Source<'r>>,
@@ -27,34 +27,34 @@ pub(super) struct Source<'r> {
     pub(super) machine: &'r str,
     /// Whether it was made in a guest.
     pub(super) is_guest: bool,
-    /// Which tracer recorded the calls: null if none did; hyperscope_guest is the module in a guest.
+    /// The tracer that recorded the calls: null if none did; hyperscope_guest is the module in a guest.
     #[schemars(extend("enum" = ["function_graph", "function", "hyperscope_guest", null]))]
     pub(super) tracer: Option<&'static str>,
     /// Events of the tracer.
     pub(super) events: u64,
-    /// Calls that returned; of the function tracer: calls.
+    /// Calls that returned; with the function tracer: calls.
     pub(super) count: u64,
     /// Returns whose call was not seen.
     pub(super) without_call: u64,
     /// Calls whose return was not seen.
     pub(super) without_return: u64,
-    /// Of these, calls under way at a loss.
+    /// Part of these: calls in progress at a loss.
     pub(super) interrupted: u64,
     /// Calls that the kernel could not follow.
     pub(super) overrun: u64,
-    /// Calls on stacks beyond the bound on how many are kept.
+    /// Calls on stacks beyond the limit of stacks that are kept separate.
     pub(super) stacks_not_kept_apart: u64,
     #[serde(flatten)]
     pub(super) times: SourceTimes,
-    /// Functions, in the order asked for.
+    /// Functions, in the requested order.
     pub(super) functions: RowsWith<functions::Row<'r>, Callers>,
     /// Threads with calls.
     pub(super) threads: Rows<threads::Row<'r>>,
     /// Call tree, callees below their callers; null unless --tree is given.
     pub(super) tree: Option<Vec<TreeRow>>,
-    /// What patterns would spare: those asked for, then those found.
+    /// Events that patterns would save: requested patterns first, then found ones.
     pub(super) savings: Vec<SavingRow<'r>>,
-    /// How fast the fastest calls were: the tracer's own cost, where it is cheapest, is no more.
+    /// Times of the fastest calls: an upper bound of the tracer's cost where it is cheapest.
     pub(super) fastest: Fastest,
 }
 
@@ -76,7 +76,7 @@ pub(super) struct Caller {
 pub(super) struct TreeRow {
     /// Callers above it; 0 is a thread.
     pub(super) depth: usize,
-    /// Function, thread, or in brackets what is not known.
+    /// Function or thread; names in brackets are not known.
     pub(super) name: String,
     /// Calls.
     pub(super) count: u64,
@@ -86,33 +86,33 @@ pub(super) struct TreeRow {
 
 #[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct SavingRow<'r> {
-    /// Functions of these names; `*` and `?` as in the kernel's filters.
+    /// Pattern of function names; `*` and `?` as in the kernel's filters.
     pub(super) pattern: &'r str,
-    /// Whether it was given by --pattern; else it was found.
+    /// Whether --pattern gave it; otherwise it was found.
     pub(super) asked: bool,
-    /// Functions that it matches, of those called.
+    /// Called functions that it matches.
     pub(super) functions: u64,
-    /// Their events: what not tracing them would spare.
+    /// Their events, which would not be recorded without tracing these functions.
     pub(super) events: u64,
-    /// Events of it and of the patterns before it, of those asked for or of those found.
+    /// Events of this pattern and of those before it, among requested ones or among found ones.
     pub(super) cumulative_events: u64,
 }
 
-/// How fast the fastest calls were: the tracer's own cost, where it is cheapest, is no more.
+/// Times of the fastest calls: an upper bound of the tracer's cost where it is cheapest.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct Fastest {
-    /// Calls that called nothing traced and stayed on the CPU: how many.
+    /// Number of calls that made no traced call and stayed on the CPU.
     pub(super) leaf_count: u64,
     #[serde(flatten)]
     pub(super) leaf: LeafTimes,
-    /// Times from a return to the next call by the same caller, on the CPU: how many.
+    /// Number of intervals from a return to the next call by the same caller, on the CPU.
     pub(super) between_count: u64,
     #[serde(flatten)]
     pub(super) between: BetweenTimes,
 }
 
 times! {
-    /// What all calls of a recording took.
+    /// Times of all calls of a recording.
     pub(super) struct SourceTimes {
         /// Sum over threads: `self_ns`, `tracer_ns`, `off_cpu_ns` and `unaccounted_ns` together. Null where the
         /// tracer records no times, or where they are cycles.
@@ -129,10 +129,10 @@ times! {
 }
 
 times! {
-    /// What a stack took.
+    /// Times of a stack.
     pub(super) struct TreeTimes {
-        /// In it and in what it called, off the CPU included. Null where the tracer records no times, or where they
-        /// are cycles.
+        /// In it and its callees, including off the CPU. Null where the tracer records no times, or where they are
+        /// cycles.
         total = "total",
         /// In the function itself, on a CPU. Null where the tracer records no times, or where they are cycles.
         self_time = "self",
@@ -144,18 +144,17 @@ times! {
 times! {
     /// Calls that made no traced call.
     pub(super) struct LeafTimes {
-        /// Calls that called nothing traced and stayed on the CPU: the shortest. Null where there are none.
+        /// Calls without a traced call that stayed on the CPU: the shortest. Null where there are none.
         min = "leaf_min",
-        /// Calls that called nothing traced and stayed on the CPU: the fastest hundredth. Null where there are
-        /// none.
+        /// Calls without a traced call that stayed on the CPU: the fastest hundredth. Null where there are none.
         p1 = "leaf_p1",
-        /// Calls that called nothing traced and stayed on the CPU: the median. Null where there are none.
+        /// Calls without a traced call that stayed on the CPU: the median. Null where there are none.
         p50 = "leaf_p50",
     }
 }
 
 times! {
-    /// What lies between two calls.
+    /// Intervals between two calls.
     pub(super) struct BetweenTimes {
         /// Times from a return to the next call by the same caller, on the CPU: the shortest. Null where there are
         /// none.

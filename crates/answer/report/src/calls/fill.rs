@@ -49,7 +49,7 @@ impl CallsReport {
         }
     }
 
-    /// The first functions, each with who called it.
+    /// The first functions, each with its callers.
     fn functions_with_callers<'r>(
         &self,
         source: &'r CallsSource,
@@ -114,7 +114,7 @@ impl<'r> SavingRow<'r> {
     }
 }
 
-/// How fast the fastest calls were, which bounds what the tracer costs where it is cheapest.
+/// Times of the fastest calls, which bound the tracer's cost where it is cheapest.
 fn fastest(source: &CallsSource) -> Fastest {
     let in_ns = source.calls.nanoseconds;
     let (leaves, between) = (&source.calls.cost.leaves, &source.calls.cost.between);

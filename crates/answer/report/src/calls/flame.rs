@@ -1,5 +1,5 @@
-//! The flame graph of calls: a frame is as wide as the time in it and in what it called. Frames of a host
-//! are warm, those of guests cool.
+//! The flame graph of calls: the width of a frame is the time in it and its callees. Frames of a host
+//! have warm colours, those of guests cool ones.
 
 use super::CallsSource;
 use super::folded::OFF_CPU;
@@ -7,7 +7,7 @@ use super::stacks::{Stack, Stacks};
 use crate::flame::{Begins, Drawing, Frame, class};
 use crate::units::{plural, share, time};
 
-/// The picture of all sources, side by side.
+/// The graph of all sources, side by side.
 pub(super) fn flame(sources: &[CallsSource], title: &str) -> String {
     let mut drawing = Drawing::default();
     let stacks: Vec<Stacks> = sources.iter().map(Stacks::from_source).collect();
@@ -23,7 +23,7 @@ pub(super) fn flame(sources: &[CallsSource], title: &str) -> String {
     drawing.document(title, &legend(sources))
 }
 
-/// What the colours and the widths mean.
+/// The meaning of colours and widths.
 fn legend(sources: &[CallsSource]) -> String {
     let timed = sources.iter().any(CallsSource::has_times);
     let width = if timed { "width: time including callees" } else { "width: calls" };

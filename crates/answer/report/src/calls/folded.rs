@@ -3,10 +3,10 @@
 use super::{CallsSource, Stacks};
 use crate::folded::frame;
 
-/// What is off the CPU, as a frame.
+/// The frame for time off the CPU.
 pub(super) const OFF_CPU: &str = "[off CPU]";
 
-/// A line for each stack that has time of its own; the time is nanoseconds, or ticks, or calls.
+/// One line for each stack with self time; the value is nanoseconds, ticks, or calls.
 pub(super) fn folded(source: &CallsSource) -> String {
     let mut out = String::new();
     let mut stack = vec![frame(&source.machine)];

@@ -1,4 +1,4 @@
-//! The columns of functions: how often each was called, how long it took, and who called it.
+//! The columns of functions: number of calls, times, and callers.
 
 use analyses::calls::Function;
 
@@ -10,10 +10,10 @@ pub(super) type Row<'r> = row::Row<'r, Function>;
 
 /// The table of functions where calls have times.
 pub(super) const TIMED: &str = "timed";
-/// The table where they have none.
+/// The table of functions where calls have no times.
 pub(super) const COUNTED: &str = "counted";
 
-/// Callers shown of a function, those that called it most; JSON has all.
+/// Max callers of a function in tables, the most frequent first; JSON has all.
 const MAX_CALLERS: usize = 1;
 
 impl<'r> Described for Row<'r> {
@@ -22,7 +22,7 @@ impl<'r> Described for Row<'r> {
     }
 }
 
-/// All columns, in the order of CSV, where what came later stands at the end.
+/// All columns, in the order of CSV; newer ones at the end.
 pub(super) fn columns<'r>() -> Vec<Column<Row<'r>>> {
     let mut columns = names();
     columns.extend(counts());
@@ -95,7 +95,7 @@ fn counts<'r>() -> Vec<Column<Row<'r>>> {
     ]
 }
 
-/// What it took itself, without the tracer's cost.
+/// Self time without the tracer's cost.
 fn self_ns(row: &Row<'_>) -> u64 {
     row.subject.self_ns - row.subject.tracer_ns(row.per_call)
 }

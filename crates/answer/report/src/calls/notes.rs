@@ -1,4 +1,4 @@
-//! What a reader of the tables must know: what is missing, and what the tracer itself costs.
+//! Notes for the tables: missing events, and the tracer's cost.
 
 use analyses::calls::CallTracer;
 use analyses::distribution::Distribution;
@@ -61,7 +61,7 @@ impl CallsReport {
         notes
     }
 
-    /// What can be said of the tracer's own cost.
+    /// Notes on the tracer's cost.
     fn cost_notes(&self, source: &CallsSource) -> Vec<String> {
         let (calls, ns) = (&source.calls, source.calls.nanoseconds);
         if let Some(per_call) = self.per_call.filter(|_| source.has_times()) {

@@ -1,4 +1,4 @@
-//! A row of the report of calls: a function or a thread, with the recording it is of.
+//! A row of the report of calls: a function or a thread, with its recording.
 
 use analyses::calls::PerCall;
 
@@ -10,16 +10,16 @@ use crate::column::{self, Column};
 pub(super) struct Row<'r, T> {
     pub(super) source: &'r CallsSource,
     pub(super) per_call: Option<PerCall>,
-    /// Of all functions of the recording.
+    /// Sums over all functions of the recording.
     pub(super) totals: Whole,
     pub(super) subject: &'r T,
 }
 
-/// What shares are of.
+/// The totals for shares.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Whole {
     pub(super) calls: u64,
-    /// The tracer's cost included.
+    /// Includes the tracer's cost.
     pub(super) self_ns: u64,
 }
 
@@ -40,18 +40,18 @@ impl<T> column::Row for Row<'_, T> {
 }
 
 impl<T> Row<'_, T> {
-    /// A value that only a tracer of returns gives.
+    /// The value, if the tracer records returns.
     pub(super) fn timed(&self, value: u64) -> Option<u64> {
         self.source.has_times().then_some(value)
     }
 
-    /// A time off the CPU, if the recording has those.
+    /// Time off the CPU, if it was recorded.
     pub(super) fn off_cpu(&self, off_cpu_ns: u64) -> Option<u64> {
         self.timed(off_cpu_ns).filter(|_| self.source.calls.switches)
     }
 }
 
-/// A column of times that only a tracer of returns gives.
+/// A column of times that requires a tracer of returns.
 pub(super) fn timed<'r, T: 'r>(
     names: (&str, &str),
     help: &str,

@@ -1,4 +1,4 @@
-//! The call tree made ready to be shown: names, what is in each stack, callees by weight.
+//! Prepares the call tree for display: names, weights, and callees by weight.
 
 use analyses::calls::{CallNode, CallNodeKind};
 
@@ -7,15 +7,15 @@ use super::CallsSource;
 /// One stack of a recording.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stack {
-    /// What is innermost.
+    /// The innermost function or thread.
     pub name: String,
-    /// It is a kernel function; else a thread, or something that is not known.
+    /// Whether it is a kernel function; otherwise a thread, or unknown.
     pub is_function: bool,
     /// Calls.
     pub count: u64,
-    /// Time in it and in all that it called, off the CPU included; calls where there are no times.
+    /// Time in it and all its callees, including off the CPU; number of calls if there are no times.
     pub total: u64,
-    /// Of it in the function itself.
+    /// Part of it in the function itself.
     pub self_amount: u64,
     pub off_cpu: u64,
     /// Stacks one deeper, the heaviest first.
@@ -26,9 +26,9 @@ pub(super) struct Stack {
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
     pub all: Vec<Stack>,
-    /// Those without callers: threads, the heaviest first.
+    /// Stacks without callers: threads, the heaviest first.
     pub roots: Vec<usize>,
-    /// What is in all of them.
+    /// Sum over all roots.
     pub total: u64,
 }
 
@@ -37,7 +37,7 @@ impl Stacks {
         let nodes = source.calls.tree.nodes();
         let mut all: Vec<Stack> = nodes.iter().map(|node| stack(source, node)).collect();
         let mut stacks = Self::default();
-        // Callers stand before those they call.
+        // Callers precede their callees.
         for (at, node) in nodes.iter().enumerate().rev() {
             let total = all.get(at).map_or(0, |stack| stack.total);
             if total == 0 {
@@ -70,8 +70,8 @@ impl Stacks {
         self.all.get(at)
     }
 
-    /// Calls `each` with every stack and its depth, callers before callees; where it says no, those
-    /// that are deeper are passed over.
+    /// Calls `each` with every stack and its depth, callers before callees; if it returns false, the
+    /// callees are skipped.
     pub(super) fn walk(&self, mut each: impl FnMut(usize, &Stack) -> bool) {
         let mut next: Vec<(usize, usize)> =
             self.roots.iter().rev().map(|&root| (0, root)).collect();
@@ -84,7 +84,7 @@ impl Stacks {
     }
 }
 
-/// A stack with what is its own.
+/// A stack with its own weight only.
 fn stack(source: &CallsSource, node: &CallNode) -> Stack {
     let is_function = matches!(node.kind, CallNodeKind::Function(_));
     // In a recording without times, callers form one level of the tree and are counted with their callees.

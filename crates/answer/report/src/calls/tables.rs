@@ -98,7 +98,7 @@ fn tree(source: &CallsSource, limits: TreeLimits) -> Table {
     table
 }
 
-/// Gives each stack that is to be shown, with its depth and what is in all stacks.
+/// Passes on each stack to show, with its depth and the sum of all stacks.
 pub(super) fn each_shown(
     source: &CallsSource,
     limits: TreeLimits,

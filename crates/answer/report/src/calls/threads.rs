@@ -1,4 +1,4 @@
-//! The columns of threads: what each did in traced functions.
+//! The columns of threads: their time in traced functions.
 
 use analyses::calls::ThreadCalls;
 

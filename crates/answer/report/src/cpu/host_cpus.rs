@@ -1,4 +1,4 @@
-//! The columns of hosts' CPUs: whose threads had each.
+//! The columns of hosts' CPUs: the time of each by kind of thread.
 
 use analyses::cpu::HostCpuUse;
 use analyses::states::Part;
@@ -49,7 +49,7 @@ fn total_ns(row: &Row<'_>) -> u64 {
     row.subject.by_part.values().fold(row.subject.unknown_ns, |sum, ns| sum.saturating_add(*ns))
 }
 
-/// The share of some time, where there is any.
+/// The share of some time, unless it is zero.
 fn share<'r>(title: &str, time_of: impl Fn(&Row<'_>) -> u64 + Copy + 'static) -> Column<Row<'r>> {
     Column::ratio((title, title), "Share of the CPU's time.", move |row: &Row<'_>| {
         column::ratio(time_of(row), total_ns(row))

@@ -1,20 +1,20 @@
-//! Which states a recording has events for: what it has none for is null, not zero.
+//! The states that a recording has events for: without events a state is null, not zero.
 
 use analyses::cpu::StateTimes;
 use analyses::recorded::RecordedParts;
 use analyses::states::{GuestEventKinds, VcpuState};
 
-/// What is known of some vCPUs.
+/// The recorded events about some vCPUs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordedEvents {
-    /// What the host's recording has events for; `None`: there is none.
+    /// Events of the host's recording; `None` without one.
     pub(super) host: Option<RecordedParts>,
-    /// What the guest's recording has events for; `None`: there is none.
+    /// Events of the guest's recording; `None` without one.
     pub(super) guest: Option<GuestEventKinds>,
 }
 
 impl RecordedEvents {
-    /// Whether time in a state would be seen.
+    /// Whether the recording shows time in a state.
     pub(super) fn knows(&self, state: VcpuState) -> bool {
         use VcpuState as S;
         let host = |is: fn(&RecordedParts) -> bool| self.host.as_ref().is_some_and(is);
@@ -23,7 +23,7 @@ impl RecordedEvents {
             S::GuestIrq => self.guest.is_some_and(|recording| recording.irqs),
             S::GuestIdle => self.guest.is_some(),
             S::Guest => true,
-            // What waits by its reason has halted, whether or not switches show it.
+            // A waiting exit shows the halt, even without switches.
             S::Unknown | S::NotSplit | S::Halted => self.host.is_some(),
             S::ExitKernel => host(RecordedParts::is_split),
             S::BeforeExit => host(|recording| recording.host_work),
@@ -34,7 +34,7 @@ impl RecordedEvents {
         }
     }
 
-    /// The time in a state, if it would be seen.
+    /// The time in a state, if the recording shows it.
     pub(super) fn time_in(&self, times: &StateTimes, state: VcpuState) -> Option<u64> {
         self.knows(state).then(|| times.in_state(state))
     }

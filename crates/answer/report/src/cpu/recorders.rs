@@ -1,4 +1,4 @@
-//! What the recording itself took of CPUs, and what began while it ran.
+//! CPU time of the recording itself, and of threads that started during it.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use analyses::states::{Part, VcpuState};
 
 use crate::units::{share, time};
 
-/// Threads of which it is said when they began.
+/// Max threads that are listed with their start.
 const MAX_BEGINNINGS: usize = 3;
-/// Of the time that vCPUs waited for CPUs, what is worth a line, in hundredths.
+/// Min share of the vCPUs' waits that is worth a line, in percent.
 const MIN_PERCENT: u64 = 5;
-/// Of a recording, what is its beginning, in tenths.
+/// The part of a recording that counts as its beginning, in tenths.
 const BEGINNING_TENTHS: u64 = 1;
 
-/// Sentences for people.
+/// Notes in sentences.
 pub(super) fn notes(cpu: &CpuUse) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(recording_itself(cpu));
@@ -22,7 +22,7 @@ pub(super) fn notes(cpu: &CpuUse) -> Vec<String> {
     notes
 }
 
-/// What the recording took, and what of it vCPUs waited for.
+/// CPU time of the recording, and the vCPUs' waits for it.
 fn recording_itself(cpu: &CpuUse) -> Option<String> {
     let recorders = || cpu.threads.iter().filter(|thread| thread.part == Part::Recorder);
     let used_ns = recorders().map(|thread| thread.cpu_ns).fold(0, u64::saturating_add);
@@ -47,7 +47,7 @@ fn recording_itself(cpu: &CpuUse) -> Option<String> {
     Some(format!("the recording itself ({names}) used {used} of the hosts' CPU time{waits}"))
 }
 
-/// Threads that had CPUs of waiting vCPUs from some time on, those of one name together.
+/// Threads that took CPUs from waiting vCPUs from some time on; threads of one name count together.
 fn beginnings(cpu: &CpuUse) -> Vec<String> {
     let mut by_name: BTreeMap<(&str, &str), Taken> = BTreeMap::new();
     for taker in cpu.takers.iter().filter(|taker| taker.thread != 0) {
@@ -75,7 +75,7 @@ fn beginnings(cpu: &CpuUse) -> Vec<String> {
     late.into_iter().take(MAX_BEGINNINGS).map(sentence).collect()
 }
 
-/// What threads of a name had of a VM's waits.
+/// Threads of a name, and the waits of a VM for them.
 #[derive(Default)]
 struct Taken {
     ns: u64,
@@ -84,7 +84,7 @@ struct Taken {
 }
 
 impl Taken {
-    /// Whether it began after the beginning of the VM in the recording: before that, nothing can wait.
+    /// Whether it started after the VM's beginning in the recording: before that, no vCPU can wait.
     fn is_late(&self, span_ns: u64) -> bool {
         let after_ns = self.spread.begins_ns().saturating_sub(self.vm_begins_ns);
         let vm_span_ns = span_ns.saturating_sub(self.vm_begins_ns);

@@ -1,4 +1,4 @@
-//! A row of the CPU report: a user of CPUs, and the report that contains it.
+//! A row of the CPU report: a user of CPUs, and its report.
 
 use analyses::cpu::{HostCpuUse, StateTimes, TakenCpu, TaskUse, ThreadUse, VcpuUse, VmUse};
 use analyses::states::{GuestEventKinds, Part};
@@ -10,7 +10,7 @@ use crate::column::{self, Column};
 /// The parts that threads play for VMs.
 pub(super) const PARTS: [Part; 4] = [Part::Vcpu, Part::Vmm, Part::Vhost, Part::Kvm];
 
-/// Somebody, within the report.
+/// A user of CPUs, with the report.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row<'r, T> {
     pub(super) report: &'r CpuReport,
@@ -23,7 +23,7 @@ impl<T> column::Row for Row<'_, T> {
     }
 }
 
-/// Somebody whose recording is known.
+/// A user whose recording is known.
 pub(super) trait OfRecording {
     /// The index of the recording.
     fn recording(&self) -> usize;
@@ -37,10 +37,10 @@ pub(super) fn source<'r, T: OfRecording>(table: &'static str, several: bool) -> 
     if several { column.shown(table, 1) } else { column }
 }
 
-/// Somebody whose time is divided into states.
+/// A user whose time is divided into states.
 pub(super) trait InStates: Sized {
     fn times(&self) -> &StateTimes;
-    /// What of it would be seen.
+    /// The events recorded about it.
     fn known(row: &Row<'_, Self>) -> RecordedEvents;
 }
 
@@ -56,7 +56,7 @@ macro_rules! of_recording {
 
 of_recording!(VmUse, VcpuUse, TakenCpu, ThreadUse, TaskUse, HostCpuUse);
 
-/// The states known from a host's recording, combined with the states from its guest's events.
+/// The states that a host's recording shows, combined with those from its guest's events.
 fn known_of_host<T: OfRecording>(
     row: &Row<'_, T>,
     guest: Option<GuestEventKinds>,
@@ -89,7 +89,7 @@ impl InStates for TaskUse {
         &self.times
     }
 
-    /// A guest's thread is known by its guest; by the host as well if that was recorded.
+    /// Its guest's recording shows a guest's thread, and so does the host's if there is one.
     fn known(row: &Row<'_, Self>) -> RecordedEvents {
         let (cpu, recording) = (&row.report.cpu, row.subject.recording);
         let pair = cpu.guests.iter().find(|(guest, ..)| *guest == recording);

@@ -1,4 +1,4 @@
-//! Columns of the states that time was spent in: each one's time for scripts, shares for tables.
+//! Columns of states: times for scripts, shares for tables.
 
 use analyses::states::VcpuState;
 use analyses::states::VcpuState as S;
@@ -6,13 +6,13 @@ use analyses::states::VcpuState as S;
 use super::row::{InStates, Row};
 use crate::column::{self, Column};
 
-/// States that tables show together: heading, states, and how soon a narrow terminal drops it.
+/// States that share a column in tables: heading, states, and how soon a narrow terminal drops it.
 pub(super) type Together = (&'static str, &'static [VcpuState], u8);
 
-/// What the object of all states is.
+/// The description of the object of all states.
 pub(super) const ABOUT: &str = "Time by state. All states add up to the row's time.";
 
-/// Of vCPUs.
+/// The columns for vCPUs.
 const SHARES: [Together; 14] = [
     ("user", &[S::GuestUser], 1),
     ("kernel", &[S::GuestKernel], 1),
@@ -30,10 +30,10 @@ const SHARES: [Together; 14] = [
     ("unknown", &[S::Unknown], 1),
 ];
 
-/// Where the share of guests inside the guest stands: behind that of the guest itself.
+/// Position of the share of nested guests: after that of the guest itself.
 const NESTED_AT: usize = 4;
 
-/// The time in each state: null where the recording has no events for it.
+/// The time in each state: null if the recording has no events for it.
 pub(super) fn times<'r, T: InStates>() -> Vec<Column<Row<'r, T>>> {
     let column = |state: VcpuState| {
         let time_in_state =
@@ -43,7 +43,7 @@ pub(super) fn times<'r, T: InStates>() -> Vec<Column<Row<'r, T>>> {
     VcpuState::ALL.into_iter().map(column).collect()
 }
 
-/// What the time in a state was.
+/// The meaning of a state.
 const fn meaning(state: VcpuState) -> &'static str {
     match state {
         S::GuestUser => {
@@ -86,7 +86,7 @@ const fn meaning(state: VcpuState) -> &'static str {
     }
 }
 
-/// Shares of a vCPU's time; what is zero everywhere has no column.
+/// Shares of a vCPU's time; columns of zeros are left out.
 pub(super) fn shares<'r, T: InStates>(table: &'static str) -> Vec<Column<Row<'r, T>>> {
     let column = |(title, states, rank): Together| {
         Column::ratio((title, title), "Share of the time.", move |row: &Row<'r, T>| {
@@ -111,7 +111,7 @@ pub(super) fn shares<'r, T: InStates>(table: &'static str) -> Vec<Column<Row<'r,
     columns
 }
 
-/// Of the time in the guest, that in guests of it.
+/// The share of nested guests in the time of the guest.
 pub(super) fn level_two<'r, T: InStates>(
     recording: impl Fn(&Row<'r, T>) -> usize + 'static,
 ) -> Column<Row<'r, T>> {

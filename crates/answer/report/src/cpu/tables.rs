@@ -78,10 +78,10 @@ fn table(report: &CpuReport, by: CpuBy) -> Option<(&'static str, Table)> {
     Some((title, drawn?))
 }
 
-/// Threads that are shown of each VM, unless another number is asked for: most have little.
+/// Default max threads per VM: most threads have little time.
 const MAX_TAKERS: usize = 5;
 
-/// Of each VM those that had most; without `--top`, as many as are worth a line.
+/// The threads with most time in each VM; without `--top`, as many as are worth a line.
 fn most_taken(report: &CpuReport) -> Vec<&TakenCpu> {
     let max = report.top.unwrap_or(MAX_TAKERS);
     let mut shown: Vec<&TakenCpu> = Vec::new();
@@ -100,7 +100,7 @@ fn top<'r, T>(report: &CpuReport, rows: impl Iterator<Item = &'r T>) -> Vec<&'r 
     rows.take(report.top.unwrap_or(usize::MAX)).collect()
 }
 
-/// The table of some rows; none without rows.
+/// The table of some rows; `None` without rows.
 fn drawn<'r, T: OfRecording>(
     report: &'r CpuReport,
     rows: Vec<&'r T>,
@@ -115,7 +115,7 @@ fn drawn<'r, T: OfRecording>(
     Some(table)
 }
 
-/// What readers must know besides the tables.
+/// Notes besides the tables.
 fn notes(report: &CpuReport, left_out: &[String]) -> String {
     let cpu = &report.cpu;
     let mut notes = Vec::new();

@@ -1,4 +1,5 @@
-//! The columns of guests' threads: what the guest gave each, and what it really ran of that.
+//! The columns of guests' threads: the time that the guest gave each, and how much of it really
+//! ran.
 
 use analyses::cpu::TaskUse;
 use analyses::states::VcpuState as S;
@@ -13,7 +14,7 @@ pub(super) type Row<'r> = RowOf<'r, TaskUse>;
 /// The table of guests' threads.
 pub(super) const TABLE: &str = "tasks";
 
-/// What kept threads from running.
+/// States in which a scheduled thread did not run.
 const LOST: [Together; 7] = [
     ("in irqs", &[S::GuestIrq], 2),
     ("exit kernel", &[S::BeforeExit, S::ExitKernel], 1),
@@ -44,7 +45,7 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
     columns
 }
 
-/// Whether its host was recorded with it.
+/// Whether its host was recorded as well.
 pub(super) fn has_host(row: &Row<'_>) -> bool {
     TaskUse::known(row).host.is_some()
 }
@@ -109,7 +110,7 @@ fn uses<'r>() -> Vec<Column<Row<'r>>> {
     ]
 }
 
-/// Time in some states, where there is any.
+/// Time in some states, unless it is zero.
 fn lost<'r>((title, states, rank): Together) -> Column<Row<'r>> {
     Column::time((title, title), "Time in these states.", move |row: &Row<'_>| {
         states::sum(row, states)

@@ -1,4 +1,4 @@
-//! The columns of the host's threads: what each had of the CPUs, and for which VM.
+//! The columns of the host's threads: the CPU time of each, and its VM.
 
 use analyses::cpu::ThreadUse;
 use analyses::states::Part;

@@ -1,4 +1,4 @@
-//! The columns of vCPUs: what each did with its time.
+//! The columns of vCPUs: their time by state.
 
 use analyses::cpu::VcpuUse;
 

@@ -1,4 +1,4 @@
-//! The columns of VMs: what their vCPUs did, and what the host's threads did for them.
+//! The columns of VMs: the time of their vCPUs, and of the host's threads that work for them.
 
 use analyses::cpu::VmUse;
 use analyses::states::Part;
@@ -62,7 +62,7 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
     columns
 }
 
-/// CPU time of the host's threads that play a part for the VM.
+/// CPU time of the host's threads with this role for the VM.
 fn threads<'r>(part: Part) -> Column<Row<'r>> {
     let part_ns = move |row: &Row<'_>| {
         let parts = row.subject.by_part.as_ref()?;

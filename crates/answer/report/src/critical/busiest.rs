@@ -1,4 +1,4 @@
-//! What `hyperscope critical` shows without --task and --request: the busiest threads.
+//! The output of `hyperscope critical` without --task and --request: the busiest threads.
 
 use analyses::critical::{Busiest, BusyThread};
 use printable::line;
@@ -17,13 +17,13 @@ use crate::{RecorderCost, Report, losses};
 pub struct BusiestReport {
     /// Paths of the recordings, as the user named them.
     pub sources: Vec<String>,
-    /// How the guests among them were aligned, a line each.
+    /// How guests were aligned, one line per guest.
     pub alignment: Vec<String>,
     /// The threads.
     pub busiest: Busiest,
-    /// What recording cost, where the recorder reported it.
+    /// The cost of recording, if the recorder reported it.
     pub recorder_cost: Option<RecorderCost>,
-    /// Threads that people are shown.
+    /// Max threads in the text.
     pub top: usize,
 }
 

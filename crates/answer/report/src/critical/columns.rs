@@ -1,4 +1,4 @@
-//! The columns of threads that waited, of what they waited for, and of one wait.
+//! The columns of waiting threads, of causes, and of the steps of one wait.
 
 use analyses::critical::{CriticalPart, CriticalState, CriticalThread};
 use analyses::path::Actor;
@@ -6,9 +6,9 @@ use analyses::recorders::is_recorder;
 
 use crate::column::{self, Column, Described, Unit};
 
-/// The tables there are.
+/// The table of threads.
 pub(super) const THREADS: &str = "threads";
-/// See [`THREADS`].
+/// The table of causes.
 pub(super) const PARTS: &str = "parts";
 
 /// A thread that waited.
@@ -110,7 +110,7 @@ pub(super) fn of_threads<'r>() -> Vec<Column<ThreadRow<'r>>> {
     ]
 }
 
-/// The columns of what was waited for.
+/// The columns of causes.
 pub(super) fn of_parts<'r>() -> Vec<Column<PartRow<'r>>> {
     let mut columns = what();
     columns.extend([
@@ -174,7 +174,7 @@ pub(super) fn what<'r>() -> Vec<Column<PartRow<'r>>> {
     ]
 }
 
-/// A thread's name, with a mark at those of the recording itself.
+/// A thread's name, with a mark if it belongs to the recording itself.
 pub(super) fn marked(name: &str) -> String {
     if is_recorder(name) { format!("{name} (the recording)") } else { name.to_owned() }
 }

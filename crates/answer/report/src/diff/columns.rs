@@ -8,7 +8,7 @@ use crate::column::{self, Cell, Column, Described, Kind, Unit};
 
 pub(super) const TABLE: &str = "diff";
 
-/// A row with what it is part of.
+/// A row with its comparison.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row<'d> {
     pub(super) diff: &'d Diff,
@@ -49,8 +49,8 @@ impl Row<'_> {
         metric_of(self.diff, self.row).map_or(MetricUnit::Times, |metric| metric.unit)
     }
 
-    /// A value of the metric. Times are whole numbers; ratios and intervals are made of what they were
-    /// before.
+    /// A value of the metric. Times are rounded to integers; ratios and intervals use unrounded
+    /// values.
     fn value(&self, value: Option<f64>) -> Cell {
         match (value, self.unit()) {
             (Some(value), MetricUnit::Time | MetricUnit::TimePerSecond) => {
@@ -67,7 +67,7 @@ impl Row<'_> {
         )
     }
 
-    /// What the row says of a property that groups have.
+    /// The row's value of a group property.
     fn key(&self, at: usize) -> &KeyValue {
         self.row.key.get(at).unwrap_or(&KeyValue::None)
     }
@@ -105,7 +105,8 @@ pub(super) fn columns<'d>(diff: &Diff) -> Vec<Column<Row<'d>>> {
     columns
 }
 
-/// What is the same everywhere needs no column in a table, unless it is what rows are about.
+/// A property that is the same everywhere needs no column in a table, unless it is the subject of the
+/// rows.
 fn says_something(diff: &Diff, at: usize, name: &str) -> bool {
     let key_value = |row: &DiffRow| row.key.get(at).cloned().unwrap_or(KeyValue::None);
     let mut known = diff.rows.iter().map(key_value).filter(|value| *value != KeyValue::None);
@@ -161,7 +162,7 @@ fn key_help(name: &str) -> &'static str {
     }
 }
 
-/// The metric, and what it is on either side.
+/// The metric, and its value on each side.
 fn sides<'d>((runs_of_a, runs_of_b): (usize, usize)) -> Vec<Column<Row<'d>>> {
     let value = |names, help, value_of: fn(&DiffRow) -> Option<f64>| {
         Column::any(names, (Unit::Count, Kind::Ratio), help, move |row: &Row<'d>| {
@@ -203,7 +204,7 @@ fn sides<'d>((runs_of_a, runs_of_b): (usize, usize)) -> Vec<Column<Row<'d>>> {
     ]
 }
 
-/// How far the sides are apart.
+/// The difference between the sides.
 fn changes<'d>(alpha: f64) -> Vec<Column<Row<'d>>> {
     let percent = format!("{}% interval", (1.0 - alpha) * 100.0);
     let scale = |row: &Row<'d>| {
@@ -249,7 +250,7 @@ fn changes<'d>(alpha: f64) -> Vec<Column<Row<'d>>> {
     ]
 }
 
-/// How sure that is.
+/// Its significance.
 fn chances<'d>() -> Vec<Column<Row<'d>>> {
     let p = |names, help, chance_of: fn(&DiffRow) -> Option<f64>| {
         Column::ratio(names, help, move |row: &Row<'d>| chance_of(row.row))

@@ -1,4 +1,4 @@
-//! The stacks of both sides in one flame graph: frames are as wide as their time on average, and coloured where the sides differ.
+//! The stacks of both sides in one flame graph: the width of a frame is its mean time, its colour the difference.
 
 use analyses::diff::{ChangedStack, StackChanges, StackFrame, Unit};
 use printable::line;
@@ -18,7 +18,7 @@ impl DiffReport {
         let mut drawing = Drawing::default();
         let mut begins = Begins::at(0);
         walk(changes, |depth, stack| {
-            // As whole numbers, so that frames of one caller lie side by side without a gap.
+            // Integers, so that frames of one caller are adjacent without a gap.
             let amount = width(stack);
             drawing.push(Frame {
                 depth,
@@ -41,7 +41,7 @@ impl DiffReport {
         drawing.document(title, &legend)
     }
 
-    /// A line for each stack with time of its own, with nanoseconds per second of A and of B.
+    /// One line for each stack with self time, with nanoseconds per second of A and of B.
     #[must_use]
     pub fn folded(&self, changes: &StackChanges) -> String {
         let mut out = String::new();
@@ -89,7 +89,7 @@ impl DiffReport {
     }
 }
 
-/// What is wide in the picture: the mean of both sides, as twice that.
+/// The width of a frame: the mean of both sides, times two.
 fn width(stack: &ChangedStack) -> f64 {
     let [a, b] = stack.ns_per_s;
     (a + b).round()
@@ -110,8 +110,8 @@ fn name(changes: &StackChanges, stack: &ChangedStack) -> String {
     }
 }
 
-/// Calls `each` with every stack and its depth, callers before callees, the widest first; where it says no, those above
-/// are passed over.
+/// Calls `each` with every stack and its depth, callers before callees, the widest first; if it returns false, the
+/// callees are skipped.
 fn walk(changes: &StackChanges, mut each: impl FnMut(usize, &ChangedStack) -> bool) {
     let mut callees: Vec<Vec<usize>> = vec![Vec::new(); changes.stacks.len()];
     let mut next: Vec<(usize, usize)> = Vec::new();

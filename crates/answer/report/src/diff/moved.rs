@@ -1,4 +1,4 @@
-//! Which steps of requests another one does on the other side: what a comparison of ways is for.
+//! Steps of requests, and functions, that move to another actor between the sides.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use serde::Serialize;
 use super::numbers::number;
 use super::words::metric_of;
 
-/// A step, by what the requests begin with and its name.
+/// A step: the first step of its requests, and its name.
 type Step<'d> = (&'d KeyValue, &'d str, &'d str);
 
-/// What performs a step on each side, and the mean duration of the hop to it.
+/// The actor of a step on each side, and the mean duration of the hop to it.
 #[derive(Debug, Default)]
 struct Doers<'d> {
     a: Vec<(&'d str, f64)>,
     b: Vec<(&'d str, f64)>,
 }
 
-/// A line for each step that is done by someone on one side and by someone else on the other.
+/// One line for each step with different actors on the two sides.
 pub(super) fn notes(diff: &Diff) -> Vec<String> {
     let mut steps: BTreeMap<Step<'_>, Doers<'_>> = BTreeMap::new();
     for row in diff.rows.iter().filter(|row| is_mean(diff, row)) {
@@ -45,7 +45,7 @@ pub(super) fn notes(diff: &Diff) -> Vec<String> {
     steps.into_iter().filter_map(moved).collect()
 }
 
-/// A function that others call on the second side than on the first.
+/// A function whose main caller differs between the sides.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct MovedFunction<'r> {
     /// The function.
@@ -59,9 +59,9 @@ pub(super) struct MovedFunction<'r> {
 /// Side A.
 #[derive(Debug, JsonSchema, Serialize)]
 struct Below<'r> {
-    /// The function that called it most; null: it is where stacks begin.
+    /// Its main caller; null: it is at the root of stacks.
     below: Option<&'r str>,
-    /// What the threads were that ran it, or what their vCPUs did.
+    /// The role of the threads that ran it, or the state of their vCPUs.
     part: &'r str,
     /// Time per second in the function and its callees, for all callers.
     #[schemars(extend("minimum" = 0))]
@@ -81,7 +81,7 @@ impl<'r> Below<'r> {
     }
 }
 
-/// A line for each function that others call on the second side than on the first.
+/// One line for each function whose main caller differs between the sides.
 pub(super) fn functions(diff: &Diff) -> impl Iterator<Item = String> {
     let from = |place: &MovedFrom| {
         let rate = number(place.ns_per_s, Unit::TimePerSecond, diff.nanoseconds);

@@ -1,4 +1,4 @@
-//! What a reader of a comparison must know to judge it.
+//! Notes for judging a comparison.
 
 use analyses::diff::{DiffRow, KeyValue, Unit};
 use printable::line;
@@ -25,7 +25,7 @@ pub(super) fn notes(report: &DiffReport) -> Vec<String> {
     if diff.nanoseconds && diff.rows.iter().any(|row| is_rate(&row)) {
         let base = match diff.question.name {
             "path" => "the time that passed",
-            // Of machines that were sampled, and no VM of theirs.
+            // Sampled machines without VMs.
             "profile" if !diff.rows.iter().any(is_of_vm) => "a CPU's time",
             _ => "a vCPU's time",
         };

@@ -1,4 +1,4 @@
-//! How values, changes and chances of a comparison are written.
+//! Formats values, changes and p-values of a comparison.
 
 use analyses::diff::{DiffRow, Scale, Unit};
 
@@ -56,7 +56,7 @@ pub(super) fn number(value: f64, unit: Unit, nanoseconds: bool) -> String {
     }
 }
 
-/// A number of percent, to three digits as far as they say anything.
+/// A percentage, to at most three significant digits.
 fn percent(value: f64) -> String {
     match value {
         0.0 => "0%".to_owned(),
@@ -68,7 +68,7 @@ fn percent(value: f64) -> String {
     }
 }
 
-/// A chance, to two digits.
+/// A p-value, to two digits.
 pub(super) fn p_value(p: f64) -> String {
     match p {
         p if p < 1e-9 => "<1e-9".to_owned(),

@@ -1,4 +1,4 @@
-//! The table of a comparison: the groups whose cost changed most come first.
+//! The table of a comparison: groups in descending order of the change of cost.
 
 use analyses::diff::DiffRow;
 use printable::line;

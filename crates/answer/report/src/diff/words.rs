@@ -1,4 +1,4 @@
-//! Rows of a comparison in words: their metrics, their groups, and what a condition found.
+//! Rows of a comparison as text: their metrics, their groups, and the result of a condition.
 
 use analyses::diff::{Condition, Diff, DiffRow, KeyValue, MatchingRow, Metric, Unit};
 
@@ -8,12 +8,12 @@ pub(super) fn metric_of<'d>(diff: &'d Diff, row: &DiffRow) -> Option<&'d Metric>
     diff.question.metrics.get(row.metric)
 }
 
-/// The metric's name, with the unit that its times have.
+/// The metric's name, with the unit of its times.
 pub(super) fn metric_name(diff: &Diff, metric: &Metric) -> String {
     if diff.nanoseconds { metric.name.to_owned() } else { metric.name.replace("_ns", "_cycles") }
 }
 
-/// The group of a row in words: `vm-148 L1 npf`.
+/// The group of a row as text: `vm-148 L1 npf`.
 pub(super) fn group_name(diff: &Diff, row: &DiffRow) -> String {
     let words = diff.question.columns.iter().zip(row.key.iter()).filter_map(|(column, value)| {
         Some(match (*column, value) {
@@ -28,7 +28,7 @@ pub(super) fn group_name(diff: &Diff, row: &DiffRow) -> String {
     if words.is_empty() { "all".to_owned() } else { words.join(" ") }
 }
 
-/// What a condition found, in a line: the row, both values, the change and how sure it is.
+/// The result of a condition, in a line: the row, both values, the change and its significance.
 #[must_use]
 pub fn verdict(diff: &Diff, condition: &Condition, found: &MatchingRow<'_>) -> String {
     let row = found.row;

@@ -1,4 +1,4 @@
-//! Events as comma-separated values: a table that data frames and databases read as it is.
+//! Events as comma-separated values: a table that data frames and databases read directly.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use raw_bytes::ByteOrder;
 
 use super::jsonl::{self, JsonEvent};
 
-/// What is called so in the column of events: where the kernel dropped some.
+/// The event name of a line that stands for dropped events.
 const LOST: &str = "lost_events";
 
 /// Writes the names of the columns.
@@ -29,7 +29,7 @@ pub(super) fn write_heading(
     out.write_all(&line)
 }
 
-/// What is the same for all events of a recording.
+/// Shared parts of all events of a recording.
 #[derive(Debug)]
 pub(super) struct CsvParts {
     machine: Box<[u8]>,
@@ -43,7 +43,7 @@ impl CsvParts {
         Self { machine: part.into() }
     }
 
-    /// Writes the line up to and with its CPU.
+    /// Writes the line up to its CPU, inclusive.
     pub(super) fn begin(&self, out: &mut Vec<u8>, stamp_ns: u64, cpu: u32) {
         append_decimal(out, stamp_ns);
         out.extend_from_slice(&self.machine);
@@ -96,7 +96,7 @@ pub(super) fn event(
     out.push(b'\n');
 }
 
-/// Writes that events were dropped, with their number where the kernel counted them.
+/// Writes a line for dropped events, with their number if the kernel counted them.
 pub(super) fn dropped(out: &mut Vec<u8>, count: Option<u64>, columns: &[String]) {
     out.extend_from_slice(b",,,");
     out.extend_from_slice(LOST.as_bytes());
@@ -109,7 +109,8 @@ pub(super) fn dropped(out: &mut Vec<u8>, count: Option<u64>, columns: &[String])
     out.push(b'\n');
 }
 
-/// Writes a text, in quotes where it needs them, and so that no spreadsheet takes it for a formula; bytes that are no UTF-8 become U+FFFD.
+/// Writes a text, quoted if necessary, and such that no spreadsheet takes it for a formula; invalid UTF-8 becomes
+/// U+FFFD.
 pub(super) fn text(out: &mut Vec<u8>, bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let text = printable::csv_cell(&text);

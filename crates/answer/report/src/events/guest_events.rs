@@ -1,4 +1,4 @@
-//! Events that guests sent by hypercall, as the guests' own recordings would show them.
+//! Prints events that guests sent by hypercall, as the guests' own recordings would show them.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -10,29 +10,29 @@ use serde_json::{Value, json};
 
 use super::text::{name_part, thread_part};
 
-/// How events are written.
+/// The format of such events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuestEventStyle {
-    /// A line for people, laid out as those of other events, to the nanosecond.
+    /// A text line, laid out like those of other events, with nanoseconds.
     Text,
-    /// An object a line.
+    /// One JSON object per line.
     Jsonl,
 }
 
-/// Writes what guests sent, a line each.
+/// Writes guests' events, one per line.
 #[derive(Debug)]
 pub struct GuestEventWriter<W> {
     out: W,
     style: GuestEventStyle,
-    /// What the guest of each thread is called.
+    /// By vCPU thread, the name of its guest.
     machines: FxHashMap<VcpuThread, String>,
-    /// The first that went wrong; nothing is written after it.
+    /// The first error; nothing is written after it.
     error: Option<io::Error>,
     written: u64,
 }
 
 impl<W: Write> GuestEventWriter<W> {
-    /// Writes to `out`; a guest of none of `machines` is called `guest`.
+    /// Writes to `out`; a guest that is not in `machines` is named `guest`.
     pub fn new(
         out: W,
         style: GuestEventStyle,
@@ -41,10 +41,10 @@ impl<W: Write> GuestEventWriter<W> {
         Self { out, style, machines: machines.into_iter().collect(), error: None, written: 0 }
     }
 
-    /// How many lines were written.
+    /// The number of lines written.
     ///
     /// # Errors
-    /// The first that came up in writing them.
+    /// The first write error.
     pub fn finish(mut self) -> io::Result<u64> {
         if let Some(error) = self.error {
             return Err(error);
@@ -77,16 +77,16 @@ impl<W: Write + Send> GuestEventSink for GuestEventWriter<W> {
     }
 }
 
-/// What stands on a line.
+/// The content of a line.
 struct Line {
     stamp_ns: u64,
     cpu: Option<u16>,
     running: Option<Task>,
     event: &'static str,
-    /// Names and values as the kernel's event has them; what was lost is null.
+    /// Names and values as in the kernel's event; lost values are null.
     fields: Vec<(&'static str, Value)>,
     text: String,
-    /// The time is only the latest possible.
+    /// Whether the time is an upper bound.
     at_latest: bool,
     /// See [`Event::late_ns`].
     late_ns: Option<u64>,
@@ -220,13 +220,13 @@ fn task_fields(names: [&'static str; 3], task: Option<Task>) -> Vec<(&'static st
     ]
 }
 
-/// As the kernel prints tasks: `name:pid [priority]`.
+/// A task as the kernel prints it: `name:pid [priority]`.
 fn task(task: Option<Task>) -> String {
     let Some(task) = task else { return "?".to_owned() };
     format!("{}:{} [{}]", text_of(task.comm()), task.pid, task.prio)
 }
 
-/// Text that a guest gave; it is made printable where a line is written.
+/// A guest's text; it is made printable when a line is written.
 fn text_of(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }

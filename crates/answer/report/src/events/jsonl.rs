@@ -7,7 +7,7 @@ use raw_bytes::ByteOrder;
 
 use super::merge::{EventStart, LineBatch};
 
-/// What is the same for all events of a recording, as JSON text.
+/// Shared parts of all events of a recording, as JSON text.
 #[derive(Debug)]
 pub(super) struct JsonParts {
     /// `","machine":"host","level":0,"cpu":` after the time.
@@ -15,7 +15,7 @@ pub(super) struct JsonParts {
     time_key: &'static [u8],
 }
 
-/// What is the same for all events of one format, as JSON text, and how the rest is read.
+/// Shared parts of all events of one format, as JSON text, and how to read the rest.
 #[derive(Debug)]
 pub(super) struct JsonEvent<'f> {
     /// `,"event":"kvm:kvm_exit","fields":` after the thread.
@@ -70,7 +70,7 @@ impl<'f> JsonField<'f> {
         string(&mut key, field.name.as_bytes());
         key.push(b':');
         let integer = match field.kind {
-            // An address has no sign, whatever its type says.
+            // An address is unsigned, whatever its type says.
             FieldKind::Number(NumberForm::Pointer) => {
                 field.number().map(|at| NumberAt { signed: false, ..at })
             }
@@ -113,7 +113,7 @@ impl JsonParts {
         let key = (pid, cpu, None);
         if !batch.start.is_of(key) {
             let Some(comm) = comm() else {
-                // Each line has a blank of its own: it begins as no other.
+                // Each line has its own blank, so it shares no beginning with others.
                 self.thread(&mut batch.text, cpu, pid);
                 let (line, at) = ((batch.lines.len(), pid), batch.text.len());
                 let names = batch.names.get_or_insert_default();
@@ -163,14 +163,14 @@ impl JsonParts {
     }
 }
 
-/// Writes an event that no format describes, and ends the object.
+/// Writes an event without a format, and ends the object.
 pub(super) fn unknown(out: &mut Vec<u8>, name: &str) {
     out.extend_from_slice(b",\"event\":");
     string(out, name.as_bytes());
     out.extend_from_slice(b",\"fields\":{}}\n");
 }
 
-/// Writes event and its text, and ends the object.
+/// Writes an event and its text, and ends the object.
 pub(super) fn text(out: &mut Vec<u8>, name: &str, text: &[u8]) {
     out.extend_from_slice(b",\"event\":");
     string(out, name.as_bytes());
@@ -211,7 +211,7 @@ fn signed(out: &mut Vec<u8>, number: i64) {
     append_decimal(out, number.unsigned_abs());
 }
 
-/// Writes a JSON string; bytes that are no UTF-8 become U+FFFD.
+/// Writes a JSON string; invalid UTF-8 becomes U+FFFD.
 pub(super) fn string(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
     if bytes.iter().all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\')) {
@@ -229,7 +229,7 @@ pub(super) fn string(out: &mut Vec<u8>, bytes: &[u8]) {
             control if (control as u32) < 0x20 => {
                 out.extend_from_slice(format!("\\u{:04x}", control as u32).as_bytes());
             }
-            // Escaped where a terminal would obey it.
+            // Escapes characters that control a terminal.
             other => {
                 out.extend_from_slice(printable::json(other.encode_utf8(&mut [0; 4])).as_bytes())
             }

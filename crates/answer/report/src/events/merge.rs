@@ -16,11 +16,11 @@ use super::text::LineStart;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
     pub(super) stamp_ns: u64,
-    /// Where it ends in the batch's text; it begins where the one before ends.
+    /// Its end in the batch's text; it begins where the previous line ends.
     pub(super) end: usize,
 }
 
-/// When an event happened, where, and in which thread.
+/// Time, CPU and thread of an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EventStart {
     pub(super) stamp_ns: u64,
@@ -33,10 +33,10 @@ pub(super) struct EventStart {
 pub(super) struct LineBatch {
     pub(super) text: Vec<u8>,
     pub(super) lines: Vec<Line>,
-    /// Of lines that are printed with others near them, those that are asked for.
+    /// Indices of requested lines, if lines are printed with others near them.
     pub(super) wanted: Vec<usize>,
     pub(super) start: LineStart,
-    /// Names learned, where some line lacks one.
+    /// Names learned, if a line lacks one.
     pub(super) names: Option<Box<BlockNames>>,
     pub(super) events: u64,
     pub(super) last_ns: Option<u64>,
@@ -45,7 +45,7 @@ pub(super) struct LineBatch {
 }
 
 impl LineBatch {
-    /// Notes that a line has been added to the text.
+    /// Records the end of a line in the text.
     pub(super) fn end_line(&mut self, stamp_ns: u64) {
         self.lines.push(Line { stamp_ns, end: self.text.len() });
     }
@@ -79,7 +79,7 @@ struct Lane {
     batches: VecDeque<LineBatch>,
     /// Lines of the first batch that have been written.
     written: usize,
-    /// Number of the recording.
+    /// Index of the recording.
     owner: usize,
     stamps: StreamStamps,
 }
@@ -104,30 +104,30 @@ impl Lane {
     }
 }
 
-/// Bytes noted before they are written.
+/// Bytes to collect before a write.
 const WRITE_BYTES: usize = 1 << 20;
-/// Pieces noted before they are written: as many as the kernel takes at once.
+/// Pieces to collect before a write: as many as one call to the kernel accepts.
 const WRITE_PIECES: usize = 1024;
 
-/// What is to be written next: a part of the text of a lane's first batch, or of what was made for that.
+/// The next text to write: a part of a lane's first batch, or of text made for the output.
 #[derive(Debug)]
 struct Piece {
     lane: Option<usize>,
     text: Range<usize>,
 }
 
-/// Notes what is to be written, and writes many pieces at once from where they are.
+/// Collects pieces, and writes many at once without a copy.
 struct Output<'o> {
     out: &'o mut (dyn Write + Send),
     pieces: Vec<Piece>,
     bytes: usize,
-    /// Text that no lane has as it is to be written.
+    /// Text that is in no lane in its final form.
     made: Vec<u8>,
     result: io::Result<()>,
 }
 
 impl Output<'_> {
-    /// Notes a part of the text of a lane's first batch.
+    /// Adds a part of the text of a lane's first batch.
     fn add(&mut self, lane: usize, text: Range<usize>) {
         self.bytes += text.len();
         match self.pieces.last_mut() {
@@ -138,7 +138,7 @@ impl Output<'_> {
         }
     }
 
-    /// Keeps a text and notes it.
+    /// Copies a text and adds it.
     fn add_made(&mut self, text: &[u8]) {
         let begin = self.made.len();
         self.made.extend_from_slice(text);
@@ -153,7 +153,7 @@ impl Output<'_> {
         self.bytes >= WRITE_BYTES || self.pieces.len() >= WRITE_PIECES
     }
 
-    /// Writes what was noted.
+    /// Writes the collected pieces.
     fn flush(&mut self, lanes: &[Lane]) {
         let text_of = |piece: &Piece| match piece.lane {
             Some(lane) => lanes.get(lane)?.batches.front()?.text.get(piece.text.clone()),
@@ -170,7 +170,7 @@ impl Output<'_> {
     }
 }
 
-/// Writes all of some texts, of which none is empty.
+/// Writes all texts, none of which is empty.
 fn write_all(out: &mut dyn Write, mut texts: &mut [IoSlice<'_>]) -> io::Result<()> {
     while !texts.is_empty() {
         match out.write_vectored(texts) {
@@ -189,14 +189,14 @@ pub(super) struct Merger<'o> {
     /// By recording, names learned so far.
     names: Vec<Names>,
     output: Output<'o>,
-    /// Prints lines that are asked for, and those near them; none: all lines.
+    /// Selects requested lines and those near them; `None`: all lines.
     near: Option<Neighbours>,
     events: u64,
     damaged: u64,
 }
 
 impl<'o> Merger<'o> {
-    /// Merges lanes whose recordings are in `owners`.
+    /// Merges lanes; `owners` has the recording of each.
     pub(super) fn new(
         owners: &[usize],
         near: Option<Neighbours>,
@@ -213,7 +213,7 @@ impl<'o> Merger<'o> {
         }
     }
 
-    /// Writes what is left; returns how many events were printed and how much was damaged.
+    /// Writes the rest; returns the number of printed events and of damaged places.
     pub(super) fn finish(mut self) -> io::Result<(u64, u64)> {
         self.output.flush(&self.lanes);
         self.output.result?;
@@ -222,13 +222,13 @@ impl<'o> Merger<'o> {
         Ok((events, self.damaged))
     }
 
-    /// Writes lines of a lane whose times lie below `until_ns`.
+    /// Writes lines of a lane with times before `until_ns`.
     fn write(&mut self, at: usize, until_ns: u64) {
         let Some(lane) = self.lanes.get_mut(at) else { return };
         let Some(batch) = lane.batches.front_mut() else { return };
         let begin = lane.written;
         let lines = batch.lines.get(begin..).unwrap_or(&[]);
-        // Stamps of a damaged page may go back: at least one line is taken, so it always goes on.
+        // Stamps of a damaged page may decrease: taking at least one line guarantees progress.
         let count = lines.iter().take_while(|line| line.stamp_ns < until_ns).count().max(1);
         let start =
             begin.checked_sub(1).and_then(|at| batch.lines.get(at)).map_or(0, |line| line.end);
@@ -252,7 +252,7 @@ impl<'o> Merger<'o> {
     }
 }
 
-/// Gives lines of a batch one by one to what chooses among them.
+/// Passes lines of a batch one by one to the selection.
 fn near_lines(
     batch: &mut LineBatch,
     mut names: Option<&mut Names>,
@@ -311,7 +311,7 @@ impl Lanes<LineBatch> for Merger<'_> {
 
     fn release(&mut self, lane: usize, spent: &mut Vec<LineBatch>) {
         if self.lanes.get(lane).is_some_and(Lane::is_written) {
-            // What was noted is of the first batches.
+            // The collected pieces refer to the first batches.
             self.output.flush(&self.lanes);
         }
         if let Some(lane) = self.lanes.get_mut(lane) {

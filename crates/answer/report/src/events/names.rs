@@ -1,13 +1,13 @@
-//! Names of threads that the recording's own list lacks, learned from events that have them.
+//! Names of threads that the recording's own list lacks, learned from events.
 //!
-//! The kernel saves the names of some threads only, but its scheduler's events bear the names of
-//! those they concern. Where pages are decoded, names are learned in blocks with a line that lacks
-//! one, from its page on, after a look back at the pages before; most recordings have no such line
-//! and pay nothing. Lines that still lack a name get a *blank*, which the merger fills in: it sees
-//! all lines in the order of their times, and with them the names found in other such blocks.
+//! The kernel saves the names of some threads only, but the scheduler's events contain names. While pages are
+//! decoded, names are learned in blocks that have a line without a name: from its page on, and from the pages
+//! before it. Most recordings have no such line, and no overhead. A line that still lacks a name gets a
+//! *blank*, which the merger fills in: it sees all lines in order of time, and with them the names found in
+//! other such blocks.
 //!
-//! So a line names its thread by what it was last called before; if it never was, by what it is first called in
-//! its own block. That depends on the file alone, not on how many threads read it.
+//! So a line shows the last known name of its thread; without an earlier one, the first name in its own block.
+//! The result depends only on the file, not on the number of threads that read it.
 
 use std::collections::hash_map::Entry;
 use std::ops::Range;
@@ -22,8 +22,8 @@ type Pair = (&'static str, &'static str);
 
 const OWN: &[Pair] = &[("pid", "comm")];
 
-/// Events that name threads. Not all that have fields of such names do: `sched_process_wait` has the
-/// name of the thread that waits, and the id of the one waited for.
+/// Events that name threads. Not all events with such fields do: `sched_process_wait` has the name of the
+/// waiting thread, and the id of the one that it waits for.
 const TELLERS: &[(&str, &[Pair])] = &[
     ("sched:sched_switch", &[("prev_pid", "prev_comm"), ("next_pid", "next_comm")]),
     ("sched:sched_waking", OWN),
@@ -35,9 +35,9 @@ const TELLERS: &[(&str, &[Pair])] = &[
     ("sched:sched_process_exit", OWN),
     ("sched:sched_process_free", OWN),
     ("task:task_newtask", OWN),
-    // Since Linux 6.15 it has no id but that of the thread that ran.
+    // Since Linux 6.15 its only id is that of the running thread.
     ("task:task_rename", &[("pid|common_pid", "newcomm")]),
-    // A program that begins has the name of its file.
+    // A new program is named after its file.
     (EXEC, &[("pid", "filename")]),
 ];
 
@@ -46,7 +46,7 @@ const EXEC: &str = "sched:sched_process_exec";
 /// The events of one recording that name threads.
 #[derive(Debug)]
 pub(super) struct CommSources<'r> {
-    /// By event id; as long as the greatest.
+    /// By event id, up to the greatest.
     by_id: Vec<Box<[CommSource<'r>]>>,
 }
 
@@ -66,7 +66,7 @@ impl<'r> CommSources<'r> {
         Self { by_id }
     }
 
-    /// The names that events of that id have.
+    /// The names in events with this id.
     #[inline]
     pub(super) fn for_event(&self, id: u16) -> &[CommSource<'r>] {
         self.by_id.get(usize::from(id)).map_or(&[], |tellers| tellers)
@@ -76,12 +76,12 @@ impl<'r> CommSources<'r> {
 /// The kernel's `TASK_COMM_LEN`.
 const COMM_BYTES: usize = 16;
 
-/// Where an event has a thread's id and its name.
+/// The positions of a thread's id and its name in an event.
 #[derive(Debug)]
 pub(super) struct CommSource<'r> {
     pid: NumberAt,
     comm: &'r Field,
-    /// The field has a path, of which the last part is the name.
+    /// The field is a path, and its last part is the name.
     is_path: bool,
 }
 
@@ -92,20 +92,20 @@ impl<'r> CommSource<'r> {
         Some(Self { pid, comm: format.field(comm)?, is_path })
     }
 
-    /// The thread; 0, the idle one, when the record is cut short.
+    /// The thread's id; 0, the idle thread, if the record is truncated.
     #[inline]
     pub(super) fn pid(&self, record: &[u8], order: ByteOrder) -> u32 {
         self.pid.read(record, order).unwrap_or(0) as u32
     }
 
-    /// The bytes of its name and what follows them, where the field has no other place for them.
+    /// The bytes of its name and those after it, if the field is fixed in size.
     #[inline]
     fn bytes<'p>(&self, record: &'p [u8]) -> Option<&'p [u8; COMM_BYTES]> {
         let in_place = matches!(self.comm.kind, FieldKind::Array(_));
         record.get(self.comm.offset as usize..)?.first_chunk().filter(|_| in_place)
     }
 
-    /// Its name; `None` when the record has none.
+    /// The name; `None` if the record has none.
     pub(super) fn comm<'p>(&self, record: &'p [u8], order: ByteOrder) -> Option<&'p [u8]> {
         let Value::Text(comm) = self.comm.value(record, order)? else { return None };
         let comm = if self.is_path { name_of_file(comm)? } else { comm };
@@ -113,20 +113,20 @@ impl<'r> CommSource<'r> {
     }
 }
 
-/// What the kernel calls a thread that runs a file; `None`: the path doesn't say it.
+/// The kernel's name for a thread that runs a file; `None` if the path doesn't contain it.
 fn name_of_file(path: &[u8]) -> Option<&[u8]> {
     let name = path.rsplit(|&byte| byte == b'/').next().filter(|_| !path.starts_with(b"/dev/fd/"));
     name.map(|name| name.get(..COMM_BYTES - 1).unwrap_or(name))
 }
 
-/// A name that an event has.
+/// A name from an event.
 #[derive(Debug)]
 struct Named {
-    /// Line from which on it is known.
+    /// The line from which it is known.
     line: usize,
     pid: u32,
     comm: Box<[u8]>,
-    /// How it stands on a line.
+    /// The name as printed in lines.
     text: Box<[u8]>,
 }
 
@@ -135,30 +135,29 @@ struct Named {
 struct Blank {
     line: usize,
     pid: u32,
-    /// What stands in place of the name: from here on in the text, of this length.
+    /// Position and length of the blank in the text.
     at: usize,
     len: usize,
 }
 
-/// Threads whose last names are at hand; a power of two.
+/// Number of threads whose last names are cached; a power of two.
 const RECENT: usize = 128;
 
-/// Names found in one block, and blanks left in it.
+/// Names found in one block, and its blanks.
 #[derive(Debug, Default)]
 pub(super) struct BlockNames {
     found: Vec<Named>,
     blanks: Vec<Blank>,
-    /// By thread, its first and its last name in `found`.
+    /// By thread, the indices in `found` of its first and its last name.
     threads: FxHashMap<u32, (usize, usize)>,
-    /// By the low bits of a thread's id, a thread and what it was named by last: nearly all that is
-    /// found has been found before.
+    /// By the low bits of a thread's id, a thread and its last name: nearly all names repeat.
     recent: Vec<(u32, [u8; COMM_BYTES])>,
     heard_count: usize,
     filled: usize,
 }
 
 impl BlockNames {
-    /// Whether the same was said of the thread just before; else it is from here on.
+    /// Whether the event repeats the thread's last name; otherwise that name is recorded here.
     #[inline]
     pub(super) fn is_repeated(&mut self, pid: u32, teller: &CommSource<'_>, record: &[u8]) -> bool {
         let Some(comm) = teller.bytes(record) else { return false };
@@ -171,7 +170,7 @@ impl BlockNames {
         again
     }
 
-    /// Notes a name known from a line on; `false` when it is not new.
+    /// Records a name known from a line on; `false` if it is not new.
     pub(super) fn name(
         &mut self,
         (line, pid): (usize, u32),
@@ -193,8 +192,8 @@ impl BlockNames {
         true
     }
 
-    /// Writes a thread's name as found last. If there is none, writes `blank` for a line that will
-    /// have it at byte `at` of the block's text, and is `false`.
+    /// Writes a thread's last known name. If there is none, writes `blank` for a line that begins at byte `at`
+    /// of the block's text, and returns `false`.
     pub(super) fn write<B: AsRef<[u8]>>(
         &mut self,
         (line, pid): (usize, u32),
@@ -212,7 +211,7 @@ impl BlockNames {
         false
     }
 
-    /// Gives `out` the part `range` of the block's text, up to line `to_line`, blanks filled in.
+    /// Appends the part `range` of the block's text to `out`, up to line `to_line`, with blanks filled in.
     pub(super) fn fill(
         &mut self,
         names: &mut Names,
@@ -236,7 +235,7 @@ impl BlockNames {
         self.hear(names, to_line);
     }
 
-    /// Takes over the names known before line `to_line`.
+    /// Passes on the names known before line `to_line`.
     fn hear(&mut self, names: &mut Names, to_line: usize) {
         let rest = self.found.get_mut(self.heard_count..).unwrap_or(&mut []);
         for name in rest.iter_mut().take_while(|name| name.line < to_line) {
@@ -248,10 +247,10 @@ impl BlockNames {
     }
 }
 
-/// Names kept of one recording: no machine has more threads, a damaged file may name more.
+/// Max names of one recording: no machine has more threads, but a damaged file may name more.
 const MAX_NAMES: usize = 1 << 18;
 
-/// The names of one recording's threads as known so far, as they stand on lines.
+/// The names of one recording's threads known so far, as printed in lines.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     threads: FxHashMap<u32, Box<[u8]>>,

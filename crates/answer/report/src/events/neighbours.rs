@@ -1,8 +1,8 @@
-//! Lines that are asked for with those near them: what `grep -A -B` does, on merged events.
+//! Selects requested lines and those near them: like `grep -A -B`, on merged events.
 
 use std::collections::VecDeque;
 
-/// How many lines before and after one that is asked for are printed, too.
+/// The number of lines printed before and after a requested one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Near {
     /// Lines before it.
@@ -11,19 +11,19 @@ pub struct Near {
     pub after: usize,
 }
 
-/// Between lines that are not next to each other.
+/// Separates lines that are not adjacent.
 const SEPARATOR: &[u8] = b"--\n";
 
-/// Chooses among lines in their order.
+/// Selects lines in their order.
 #[derive(Debug)]
 pub(super) struct Neighbours {
     near: Near,
     has_separators: bool,
     /// The newest lines that were not printed.
     before: VecDeque<Vec<u8>>,
-    /// How many lines are still printed after the last that was asked for.
+    /// Number of lines still to print after the last requested one.
     after: usize,
-    /// A line was left out since the last that was printed.
+    /// Whether a line was left out since the last printed one.
     has_gap: bool,
     wanted: u64,
 }
@@ -34,12 +34,12 @@ impl Neighbours {
         Self { near, has_separators, before, after: 0, has_gap: false, wanted: 0 }
     }
 
-    /// Lines that were asked for by now.
+    /// Number of requested lines so far.
     pub(super) fn printed(&self) -> u64 {
         self.wanted
     }
 
-    /// Takes the next line, and gives `out` what is to be printed by now.
+    /// Takes the next line, and writes the lines that are due to `out`.
     pub(super) fn line(&mut self, text: &[u8], is_wanted: bool, out: &mut dyn FnMut(&[u8])) {
         if is_wanted {
             if self.has_gap && self.wanted > 0 && self.has_separators {
@@ -78,7 +78,7 @@ impl Neighbours {
 mod tests {
     use super::*;
 
-    /// Lines 0 to 9, of which some are asked for.
+    /// Lines 0 to 9, some of which are requested.
     fn printed(before: usize, after: usize, wanted: &[usize]) -> String {
         let mut near = Neighbours::new(Near { before, after }, true);
         let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! Records to finished lines: the loop that runs once per event.
+//! Turns records into finished lines: the loop that runs once per event.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
@@ -26,7 +26,7 @@ use super::{Machine, Style};
 pub(super) struct Printer<'r> {
     recording: &'r Recording,
     filter: &'r Filter,
-    /// Events that the filter leaves out are printed, too: some of them are neighbours of others.
+    /// Whether to print events that the filter leaves out, because some are near requested ones.
     with_others: bool,
     style: Style<'r>,
     order: ByteOrder,
@@ -34,7 +34,7 @@ pub(super) struct Printer<'r> {
     pid_at: NumberAt,
     /// By event id; `None` for events without a format and those filtered out.
     events: Vec<Option<EventPrinter<'r>>>,
-    /// Events without a format are printed too: no filter names events or fields.
+    /// Whether to print events without a format: only if no filter names events or fields.
     unknown_too: bool,
     unknown: AtomicU64,
     lines: LineParts,
@@ -43,13 +43,13 @@ pub(super) struct Printer<'r> {
     tellers: CommSources<'r>,
     /// Threads whose events are printed; `None`: all.
     threads: Option<HashSet<u32>>,
-    /// Name of the machine, where several recordings are printed together.
+    /// Name of the machine, if several recordings are printed together.
     prefix: Box<[u8]>,
-    /// What is known of a kernel of which nothing is known.
+    /// Empty kernel data, for recordings without any.
     no_kernel: (Kallsyms, PrintkFormats),
 }
 
-/// Whether a text may have characters that must not be printed as they are.
+/// Whether a text may contain characters that must be escaped.
 #[derive(Clone, Copy, PartialEq)]
 enum Escapes {
     None,
@@ -61,12 +61,12 @@ struct EventPrinter<'r> {
     format: &'r EventFormat,
     full_name: String,
     name_part: OftenText,
-    /// Its fields as JSON, where they are written so.
+    /// Its fields as JSON, for styles that need them.
     json: Option<JsonEvent<'r>>,
     program: Option<PrintProgram>,
-    /// The form that trace-cmd has of its own, where it is asked for.
+    /// The special form of trace-cmd, if requested.
     form: Option<TraceCmdForm>,
-    /// `None`: such events are printed as neighbours alone.
+    /// `None`: such events are printed only near others.
     conditions: Option<Vec<CompiledCondition>>,
     unprintable: AtomicU64,
 }
@@ -78,7 +78,7 @@ impl<'r> EventPrinter<'r> {
         conditions: Option<Vec<CompiledCondition>>,
         style: Style<'_>,
     ) -> Self {
-        // Raw fields need it too: they are shown in the form (hex, string) the print fmt gives them.
+        // Raw fields need it too: the print fmt determines their form (hex, string).
         let program = match style {
             Style::TraceCmd | Style::Text | Style::Raw | Style::JsonText => {
                 PrintProgram::compile(format, recording.abi()).ok()
@@ -153,7 +153,7 @@ impl<'r> Printer<'r> {
         }
     }
 
-    /// Writes what goes before all lines of text: as `trace-cmd report` does, the number of CPUs.
+    /// Writes the heading of text lines: as `trace-cmd report` does, the number of CPUs.
     pub(super) fn write_heading(&self, out: &mut dyn Write) -> io::Result<()> {
         let cpus = self.recording.cpus();
         if matches!(self.style, Style::Jsonl | Style::JsonlHeads | Style::JsonText | Style::Csv(_))
@@ -165,7 +165,7 @@ impl<'r> Printer<'r> {
         writeln!(out, "cpus={cpus}")
     }
 
-    /// Adds how many events could not be printed by their print fmt.
+    /// Adds the number of events whose print fmt could not be evaluated.
     pub(super) fn add_unprintable(&self, counts: &mut BTreeMap<String, u64>) {
         let known = self.events.iter().flatten();
         let counted = known.map(|event| (event.full_name.as_str(), &event.unprintable));
@@ -177,7 +177,7 @@ impl<'r> Printer<'r> {
         }
     }
 
-    /// Prints a packet, and learns names on the way if asked to; returns its last stamp.
+    /// Prints a packet, and learns names if requested; returns its last stamp.
     fn packet<const LEARN: bool>(
         &self,
         packet: &Packet<'_>,
@@ -209,13 +209,13 @@ impl<'r> Printer<'r> {
         (last, result)
     }
 
-    /// Learns the names found in the first packets of a block, the last of which has a line that lacks
-    /// one. The merger hears of each with the next line after it.
+    /// Learns the names in the first packets of a block, the last of which has a line without a name.
+    /// The merger receives each with the next line after it.
     fn catch_up(&self, block: &Block<'_>, packets: usize, input: Input<'_>, batch: &mut LineBatch) {
         let (cpu, correction) = (input.stream.cpu(), input.recording.correction(input.stream));
         let mut is_new = false;
         for packet in block.packets().take(packets).filter_map(|(_, packet)| packet.ok()) {
-            // What is wrong with the packet's records has been reported by now.
+            // Damage in the packet's records has been reported before.
             let _ = packet.for_each(|Record { stamp, payload }| {
                 is_new |= self.learn(batch, correction.ns(stamp, cpu), payload);
             });
@@ -225,8 +225,8 @@ impl<'r> Printer<'r> {
         }
     }
 
-    /// Learns the names an event has, whether or not it is printed; `false` if none is new. If
-    /// one is, a line must follow: the merger hears of names in the order of lines.
+    /// Learns the names in an event, whether or not it is printed; `false` if none is new. After a new
+    /// name a line must follow: the merger receives names in the order of lines.
     #[inline]
     fn learn(&self, batch: &mut LineBatch, stamp_ns: u64, payload: &[u8]) -> bool {
         let id = self.type_at.read(payload, self.order).unwrap_or(0) as u16;
@@ -261,7 +261,7 @@ impl<'r> Printer<'r> {
         new
     }
 
-    /// A thread's name as it stands on its lines.
+    /// A thread's name as printed in its lines.
     fn on_lines(&self, pid: u32, comm: &[u8]) -> Box<[u8]> {
         let mut out = Vec::new();
         match self.style {
@@ -340,7 +340,7 @@ impl<'r> Printer<'r> {
         batch.end_line(start.stamp_ns);
     }
 
-    /// Writes all that goes before the event.
+    /// Writes everything before the event.
     #[inline(always)]
     fn begin(&self, batch: &mut LineBatch, start: EventStart) {
         let EventStart { stamp_ns, cpu, pid } = start;
@@ -368,11 +368,11 @@ impl<'r> Printer<'r> {
         }
     }
 
-    /// The text after the event's name; the raw fields where the print fmt can't be evaluated.
+    /// The text after the event's name; the raw fields if the print fmt can't be evaluated.
     fn body(&self, out: &mut Vec<u8>, event: &EventPrinter<'_>, payload: &[u8]) -> Escapes {
         let begin = out.len();
         if let Some(program) = &event.program {
-            // Names of the kernel are many, and read only where they may be needed.
+            // The kernel has many symbols, so they are read only if they may be needed.
             let (kallsyms, printk) = if self.style == Style::Raw || program.needs_kernel() {
                 (self.recording.kallsyms(), self.recording.printk())
             } else {
@@ -445,7 +445,7 @@ impl<'r> Printer<'r> {
 /// Prints the events of all recordings.
 pub(super) struct Decoder<'p, 'r> {
     pub(super) printers: &'p [Printer<'r>],
-    /// Per input the printer of its recording.
+    /// By input, the printer of its recording.
     pub(super) owners: &'p [usize],
 }
 

@@ -13,10 +13,10 @@ use sources::Recording;
 
 use super::merge::{EventStart, LineBatch};
 
-/// Columns an event's name and its colon take at least.
+/// Min columns of an event's name and its colon.
 const NAME_WIDTH: usize = 21;
 
-/// The parts of lines that repeat: made once per thread and event.
+/// The repeated parts of lines: made once per thread and event.
 #[derive(Debug)]
 pub(super) struct LineParts {
     /// `comm-pid` by thread, padded.
@@ -36,11 +36,11 @@ impl LineParts {
         self.threads.contains_key(&pid)
     }
 
-    /// Writes all that goes before the event's name.
+    /// Writes everything before the event's name.
     #[inline]
     pub(super) fn begin(&self, batch: &mut LineBatch, start: EventStart) {
         let EventStart { stamp_ns, cpu, pid } = start;
-        // Rounded to microseconds, halves up.
+        // Rounded to microseconds, half up.
         let micros = stamp_ns.saturating_add(500) / 1000;
         let seconds = self.nanoseconds.then_some(micros / 1_000_000);
         if batch.start.key != Some((pid, cpu, seconds)) {
@@ -69,7 +69,7 @@ impl LineParts {
             let (line, at) = ((batch.lines.len(), pid), batch.text.len());
             let names = batch.names.get_or_insert_default();
             if !names.write(line, at, out, || thread_part("<...>", pid)) {
-                // Each line has a blank of its own: it begins as no other.
+                // Each line has its own blank, so it shares no beginning with others.
                 batch.start.key = None;
             }
         }
@@ -84,24 +84,25 @@ impl LineParts {
     }
 }
 
-/// How the line before began, up to the point of its time: the next of its stream mostly begins
-/// alike.
+/// The beginning of the previous line, up to the decimal point of its time: the next line of its
+/// stream mostly has the same.
 #[derive(Debug, Default)]
 pub(super) struct LineStart {
-    /// Thread, CPU, and seconds if the clock has any.
+    /// Thread, CPU, and seconds if the clock has seconds.
     key: Option<(u32, u32, Option<u64>)>,
     text: Vec<u8>,
-    /// The same, where lines are text.
+    /// The same, for text lines.
     often: OftenText,
 }
 
 impl LineStart {
-    /// The next line may be of another recording, or name the thread otherwise.
+    /// Clears it, because the next line may come from another recording, or name the thread
+    /// differently.
     pub(super) fn clear(&mut self) {
         self.key = None;
     }
 
-    /// Whether it is what lines of this thread, CPU and second begin with.
+    /// Whether it is the beginning for this thread, CPU and second.
     #[inline]
     pub(super) fn is_of(&self, key: (u32, u32, Option<u64>)) -> bool {
         self.key == Some(key)
@@ -115,24 +116,24 @@ impl LineStart {
         text
     }
 
-    /// Lines of this thread, CPU and second begin with `text`.
+    /// Sets the beginning of lines of this thread, CPU and second.
     pub(super) fn set(&mut self, key: (u32, u32, Option<u64>), text: Vec<u8>) {
         (self.key, self.text) = (Some(key), text);
     }
 
-    /// What lines begin with.
+    /// The beginning of lines.
     #[inline]
     pub(super) fn text(&self) -> &[u8] {
         &self.text
     }
 }
 
-/// A thread as it stands on its lines.
+/// A thread as printed in its lines.
 pub(super) fn thread_part(comm: &str, pid: u32) -> Box<[u8]> {
     format!("{:>16}-{pid:<5}", printable::line(comm)).into_bytes().into()
 }
 
-/// The name of an event as it stands on its line.
+/// An event's name as printed in its lines.
 pub(super) fn name_part(name: &str) -> Box<[u8]> {
     format!("{:<NAME_WIDTH$} ", format!("{}:", printable::line(name))).into_bytes().into()
 }
@@ -146,7 +147,7 @@ pub(super) fn dropped(out: &mut Vec<u8>, cpu: u32, count: Option<u64>) {
     };
 }
 
-/// Writes a number with at least `width` digits, filled up at the left.
+/// Writes a number with at least `width` digits, padded on the left.
 #[inline]
 pub(super) fn decimal(out: &mut Vec<u8>, mut value: u64, width: usize, fill: u8) {
     let mut digits = [fill; 20];

@@ -19,12 +19,12 @@ pub(super) const HOW_LONG: &str = "how long";
 /// The table of parts.
 pub(super) const WHO_PAYS: &str = "who pays";
 
-/// What shares are of: all exits of the table.
+/// The totals for shares: all exits of the table.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Whole {
     pub(super) count: u64,
     pub(super) time_ns: u64,
-    /// `None`: not known.
+    /// `None`: unknown.
     pub(super) cost_ns: Option<u64>,
 }
 
