@@ -1,4 +1,4 @@
-//! Figures of experiments, in pages that need no network and no scripts.
+//! Figures of experiments, in pages that work offline and without scripts.
 
 mod axis;
 mod bars;

@@ -1,8 +1,8 @@
-//! A flame graph: frames as an SVG document that needs nothing else.
+//! A flame graph: frames as a self-contained SVG document.
 //!
-//! The callers are at the bottom. A frame is as wide as what it stands for. Colours are hashes of names, so
-//! that a function has its colour in every picture. Without its script the document is a picture with
-//! titles; with it, frames are enlarged by a click and names are searched.
+//! Callers are at the bottom. The width of a frame is its weight. Colours are hashes of names, so that a function
+//! has the same colour in every graph. Without its script, the document is a picture with titles; with it, a click
+//! zooms into a frame, and names can be searched.
 
 use std::fmt::Write as _;
 
@@ -11,32 +11,31 @@ use printable::line;
 use crate::units::counted;
 use crate::xml::{escaped, shortened};
 
-/// Size of the picture, in its own units.
+/// Size of the graph, in its own units.
 const WIDTH: f64 = 1200.0;
 const MARGIN: f64 = 10.0;
 const ROW: f64 = 18.0;
 const HEAD: f64 = 56.0;
 const FOOT: f64 = 26.0;
 
-/// Of a letter, at the size that frames are labelled in.
+/// Width of a letter in labels.
 const LETTER: f64 = 6.65;
 
-/// What is narrower than this is not drawn.
+/// Narrower frames are not drawn.
 const NARROWEST: f64 = 0.25;
 
-/// Colours of a kind of frame.
+/// Number of shades per kind of frame.
 const SHADES: u32 = 8;
 
 const SCRIPT: &str = include_str!("flame.js");
 
-/// Kinds of frames, as the classes of their colours are called, with hue and saturation.
+/// Kinds of frames: the CSS classes of their colours, with hue and saturation.
 const KINDS: [(&str, f64, f64); 3] = [("h", 28.0, 82.0), ("g", 200.0, 62.0), ("q", 150.0, 45.0)];
 
-/// Shades of frames that changed: from one to the next at these ratios.
+/// Ratios at which the shade of a changed frame increases.
 const CHANGES: [f64; 3] = [1.1, 1.5, 3.0];
 
-/// More and less, as the classes of their colours are called, with hue and saturation: who confuses red and green
-/// sees them apart.
+/// CSS classes for more and less, with hue and saturation: legible for readers who confuse red and green.
 const WAYS: [(&str, f64, f64); 2] = [("u", 28.0, 95.0), ("d", 210.0, 85.0)];
 
 /// A frame that is drawn.
@@ -48,28 +47,28 @@ pub(crate) struct Frame {
     pub(crate) offset: f64,
     /// From 0 to 1.
     pub(crate) width: f64,
-    /// What stands on it.
+    /// Its label.
     pub(crate) name: String,
-    /// What its tip says below the name.
+    /// The text of its tooltip below the name.
     pub(crate) title: String,
-    /// Its colour: see [`class`].
+    /// The CSS class of its colour: see [`class`].
     pub(crate) class: String,
 }
 
-/// Where frames begin, as the nodes of a tree are walked: callers before callees, siblings one after another.
+/// Left edges of frames while the nodes of a tree are walked: callers before callees, siblings one after another.
 #[derive(Debug)]
 pub(crate) struct Begins {
-    /// By depth: where the next node of it begins.
+    /// By depth: the left edge of the next node.
     next: Vec<u64>,
 }
 
 impl Begins {
-    /// Of a tree whose first node begins at `at`.
+    /// For a tree whose first node begins at `at`.
     pub(crate) fn at(at: u64) -> Self {
         Self { next: vec![at] }
     }
 
-    /// Where a node at `depth` that is `amount` wide begins. Its callees will begin there, too.
+    /// The left edge of a node at `depth` with width `amount`. Its callees begin there as well.
     pub(crate) fn place(&mut self, depth: usize, amount: u64) -> u64 {
         self.next.truncate(depth + 1);
         let Some(next) = self.next.last_mut() else { return 0 };
@@ -80,7 +79,7 @@ impl Begins {
     }
 }
 
-/// The frames of a picture.
+/// The frames of a graph.
 #[derive(Debug, Default)]
 pub(crate) struct Drawing {
     frames: Vec<Frame>,
@@ -88,7 +87,7 @@ pub(crate) struct Drawing {
 }
 
 impl Drawing {
-    /// Whether a frame of this width, from 0 to 1, is wide enough to be seen.
+    /// Whether a frame of this width, from 0 to 1, is wide enough to draw.
     pub(crate) fn is_seen(width: f64) -> bool {
         width * (WIDTH - 2.0 * MARGIN) >= NARROWEST
     }
@@ -103,13 +102,13 @@ impl Drawing {
         true
     }
 
-    /// Whether frames are coloured by how they changed.
+    /// Whether colours show changes.
     fn has_changes(&self) -> bool {
         let is_change = |frame: &Frame| WAYS.iter().any(|(way, ..)| frame.class.starts_with(way));
         self.frames.iter().any(is_change)
     }
 
-    /// The document; `legend` says what widths and colours mean.
+    /// The document; `legend` explains widths and colours.
     pub(crate) fn document(&self, title: &str, legend: &str) -> String {
         let rows = self.frames.iter().map(|frame| frame.depth + 1).max().unwrap_or(1);
         let height = HEAD + rows as f64 * ROW + FOOT;
@@ -169,7 +168,7 @@ impl Frame {
     }
 }
 
-/// As much of a name as fits.
+/// As many letters of a name as fit.
 fn label(name: &str, width: f64) -> String {
     let room = ((width - 6.0) / LETTER).max(0.0) as usize;
     if room < 3 && name.chars().count() > room {
@@ -178,7 +177,7 @@ fn label(name: &str, width: f64) -> String {
     shortened(name, room)
 }
 
-/// The class that a function's colour goes by.
+/// The CSS class of a function's colour.
 pub(crate) fn class(kind: usize, name: &str) -> String {
     // FNV-1a: the same in every build.
     let hash = name
@@ -188,7 +187,7 @@ pub(crate) fn class(kind: usize, name: &str) -> String {
     format!("{kind}{}", (hash >> 16) % SHADES)
 }
 
-/// The class of a frame that takes `a` on one side and `b` on the other: the way of the change, and how large it is.
+/// The CSS class of a frame with weight `a` on one side and `b` on the other: direction and size of the change.
 pub(crate) fn change_class(a: f64, b: f64) -> String {
     let way = if b > a { "u" } else { "d" };
     let times = a.max(b) / a.min(b);

@@ -1,10 +1,8 @@
-//! The report as one page: tables, figures and timelines in a file that opens in a browser and asks
-//! no network for anything.
+//! The report as one page: tables, figures and timelines in a file that a browser opens offline.
 //!
-//! The page itself is built from `web/` and kept in `web/dist`; here its data is put in the place
-//! that it has for it. `docs/formats/report.md` says what that data is, byte by byte. Nothing from
-//! a recording becomes part of the page's own text: strings are in JSON in which no `<` occurs, and
-//! all else is base64.
+//! The page is built from `web/` and kept in `web/dist`; this module inserts the data.
+//! `docs/formats/report.md` defines that data, byte by byte. No text of a recording becomes part of the
+//! page's markup: strings are in JSON without any `<`, and everything else is base64.
 
 mod arrows;
 mod columns;
@@ -41,14 +39,14 @@ pub use profile::PageProfile;
 /// The page without data, as `make web` built it.
 const PAGE: &str = include_str!("../../../../web/dist/report.html");
 
-/// What a page may connect to: nothing, or its own server when it is served.
+/// The page's policy for connections: none, or its own server if it is served.
 const ASKS_NOTHING: &str = "default-src 'none'";
 const ASKS_ITS_SERVER: &str = "default-src 'none'; connect-src 'self'";
 
 /// Where the data goes.
 const PLACE: &str = "<!--hyperscope:data-->";
 
-/// All that a page shows.
+/// The content of a page.
 #[derive(Debug)]
 pub struct PageReport {
     /// Its heading.
@@ -57,15 +55,15 @@ pub struct PageReport {
     pub exits: ExitsReport,
     /// The report of nested guests, if there are any.
     pub nested: Option<NestedReport>,
-    /// Why exits and waits happen and what usually helps, with the number of the recording.
+    /// Advice, each piece with the index of its recording.
     pub advice: Vec<(usize, Advice)>,
     /// How the guests' clocks were aligned, if guests were recorded.
     pub align: Option<AlignReport>,
-    /// How long exits took, when.
+    /// Times of exits over time.
     pub latencies: Latencies,
-    /// Every exit by itself, by recording, where there are not too many.
+    /// Individual exits by recording, if there are not too many.
     pub each_exit: Vec<ExitList>,
-    /// What happened when.
+    /// The lanes of the timeline.
     pub lanes: LaneSet,
     /// Wake-ups between threads.
     pub arrows: Arrows,
@@ -73,19 +71,19 @@ pub struct PageReport {
     pub cpu: CpuReport,
     /// Handlers of interrupts, if their events were recorded.
     pub irqs: Option<IrqsReport>,
-    /// Which code vCPUs ran, if there are any.
+    /// The profile of vCPUs, if there are samples.
     pub profile: Option<PageProfile>,
     /// Which functions ran, if their calls were recorded.
     pub calls: Option<CallsReport>,
-    /// Which ways requests took.
+    /// The paths of requests.
     pub path: Option<PathReport>,
-    /// What a task waited for, if that was asked.
+    /// The waits of a task, if requested.
     pub critical: Option<CriticalReport>,
-    /// How guests boot and go down, if any does.
+    /// Boots and shutdowns of guests, if recorded.
     pub boot: Option<BootReport>,
     /// A comparison with another run.
     pub diff: Option<DiffReport>,
-    /// It can ask who serves it for more of the recordings.
+    /// Whether the page can request more data from its server.
     pub served: bool,
 }
 
@@ -93,7 +91,7 @@ impl PageReport {
     /// Writes the page.
     ///
     /// # Errors
-    /// What `out` gives.
+    /// Those of `out`.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let (head, tail) = halves(PAGE)?;
         if self.served {
@@ -123,23 +121,23 @@ impl PageReport {
         out.write_all(tail.as_bytes())
     }
 
-    /// From the moment that the page's times are relative to, to its end.
+    /// The time of the page: from its origin to its end.
     #[must_use]
     pub fn times_ns(&self) -> TimeRange {
         let (from_ns, to_ns) = self.lanes.range_ns().unwrap_or_default();
         TimeRange { from_ns, to_ns: to_ns.saturating_add(1) }
     }
 
-    /// The moment that the page's times are relative to.
+    /// The origin of the page's times.
     fn origin_ns(&self) -> u64 {
         self.lanes.range_ns().map_or(0, |(first_ns, _)| first_ns)
     }
 }
 
-/// Writes another page, with one document as its data in the element of that name.
+/// Writes another page, with one document as its data in the named element.
 ///
 /// # Errors
-/// What `out` gives; when the page has no place for data.
+/// Those of `out`; when the page has no place for data.
 pub fn write_page(
     page: &str,
     id: &str,
@@ -152,7 +150,7 @@ pub fn write_page(
     out.write_all(tail.as_bytes())
 }
 
-/// What stands before the place of data, and behind it.
+/// The page before the place of data, and after it.
 fn halves(page: &str) -> io::Result<(&str, &str)> {
     page.split_once(PLACE)
         .ok_or_else(|| io::Error::other("the page template has no placeholder for data"))
@@ -165,10 +163,11 @@ struct LanesDocument<'p> {
     timeline: Timeline<'p>,
 }
 
-/// Writes the lanes of a part of a recording, as a page has those of all of it: `hyperscope.report-lanes/1`.
+/// Writes the lanes of a part of a recording, in the same form as those of a complete page:
+/// `hyperscope.report-lanes/1`.
 ///
 /// # Errors
-/// What `out` gives.
+/// Those of `out`.
 pub fn write_lanes(set: &LaneSet, origin_ns: u64, out: &mut dyn Write) -> io::Result<()> {
     let schema = "hyperscope.report-lanes/1";
     let document = LanesDocument { schema, timeline: Timeline::new(set) };
@@ -187,7 +186,7 @@ fn write_spans(set: &LaneSet, origin_ns: u64, out: &mut dyn Write) -> io::Result
     lanes.try_for_each(|(at, lane)| lanes::write(at, lane, origin_ns, out))
 }
 
-/// Writes JSON in which no character means anything to a reader of HTML.
+/// Writes JSON without any character that has a meaning in HTML.
 struct Harmless<'o>(&'o mut dyn Write);
 
 impl Write for Harmless<'_> {
@@ -224,7 +223,7 @@ mod tests {
     fn the_page_asks_for_nothing_from_elsewhere() {
         for word in ["http:", "https:", " src=", "<link", "@import", "url("] {
             let found = PAGE.find(word).map(|at| PAGE.get(at.saturating_sub(40)..at + 60));
-            // The namespace of SVG is a name, nothing that is fetched.
+            // The namespace of SVG is a name that nothing fetches.
             let harmless = found.flatten().is_some_and(|text| text.contains("www.w3.org/2000/svg"));
             assert!(found.is_none() || harmless, "{word}: {found:?}");
         }

@@ -1,4 +1,4 @@
-//! The report of `hyperscope info`: what a recording is and what it holds.
+//! The report of `hyperscope info`: the properties and contents of a recording.
 
 mod covered;
 mod document;
@@ -17,7 +17,7 @@ use crate::sentences;
 use crate::table::Table;
 use crate::units::{count, plural, share, time};
 
-/// One recording and its contents.
+/// Recordings and their contents.
 #[derive(Debug)]
 pub struct InfoReport {
     /// One per file.
@@ -31,9 +31,10 @@ pub struct FileInfo {
     pub contents: Contents,
     /// VMs seen in it.
     pub vms: Vec<Vm>,
-    /// What its recorder says went wrong; a full disk leaves no mark in the recording itself.
+    /// Faults that its recorder reported; a full disk leaves no trace in the recording itself.
     pub faults: Vec<String>,
-    /// How long guests were recorded while their host was: those of this host, or the one whose recording it is.
+    /// How long guests were recorded while their host was: in a host's recording, all its guests; in a guest's,
+    /// only that guest.
     pub covered: Vec<Covered>,
 }
 
@@ -124,7 +125,7 @@ fn facts(file: &FileInfo) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// How many samples there are of an event, by mode.
+/// Number of samples of an event, by mode.
 fn samples_fact((name, counts): (&String, &[u64; CpuMode::ALL.len()])) -> (&'static str, String) {
     let modes = CpuMode::ALL.iter().zip(counts).filter(|(_, number)| **number > 0);
     let modes: Vec<String> = modes
@@ -157,7 +158,7 @@ fn lost(file: &FileInfo) -> String {
     }
 }
 
-/// Why it is not known whether more was lost than is counted; none: it is.
+/// Why losses may exceed the counts; `None` if they can't.
 fn unknown_because(file: &FileInfo) -> Option<String> {
     let doubt = file.recording.ending().doubt.as_ref();
     doubt.map(ToString::to_string).or_else(|| {
@@ -183,7 +184,7 @@ fn vm_line(vm: &Vm) -> String {
     format!("{} ({comm}): {}", vm.name, threads.join(", "))
 }
 
-/// Damages listed one by one.
+/// Max damages that are listed.
 const MAX_LISTED: usize = 10;
 
 fn warnings(file: &FileInfo) -> Vec<String> {

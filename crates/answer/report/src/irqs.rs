@@ -23,11 +23,11 @@ pub struct IrqsReport {
     pub sources: Vec<String>,
     /// The numbers.
     pub irqs: Irqs,
-    /// Rows that people are shown, of each machine.
+    /// Max rows of each machine in the text.
     pub top: usize,
-    /// Whether people are shown how long the runs of each of them took.
+    /// Whether the text has histograms of durations.
     pub histogram: bool,
-    /// What recording cost, where the recorder reported it.
+    /// The cost of recording, if the recorder reported it.
     pub recorder_cost: Option<RecorderCost>,
 }
 
@@ -69,7 +69,7 @@ impl Report for IrqsReport {
     }
 }
 
-/// What `hyperscope irqs --format json` prints: handlers of interrupts, of hosts and guests. See docs/irqs.md.
+/// Output of `hyperscope irqs --format json`: handlers of interrupts, of hosts and guests. See docs/irqs.md.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct Document<'r> {
     schema: &'static str,
@@ -77,43 +77,43 @@ pub(crate) struct Document<'r> {
     sources: &'r [String],
     /// By recording.
     machines: Vec<Machine<'r>>,
-    /// What the recording lost, over all sources.
+    /// Losses of all sources.
     losses: LossSums,
-    /// What recording itself cost, where the recorder reported it (sessions of hyperscope record). Null: not
+    /// Cost of the recording itself, if the recorder reported it (sessions of hyperscope record). Null: not
     /// measured.
     recorder_cost: Option<CostDocument<'r>>,
     /// Ends of runs that began before the recording, or while events were lost.
     ends_alone: u64,
-    /// Runs for which no row was left: 8,192 are the most.
+    /// Runs without a row: there are at most 8,192 rows.
     left_out: u64,
-    /// By machine, those with most of their own time first.
+    /// By machine, in descending order of self time.
     handlers: Rows<Row<'r>>,
-    /// How long runs took: one for each of handlers, in the same order.
+    /// Durations of runs: one histogram for each of handlers, in the same order.
     histograms: Vec<Histogram>,
 }
 
-/// What a recording says of handlers.
+/// The recording of a machine.
 #[derive(Debug, JsonSchema, Serialize)]
 struct Machine<'r> {
     /// host, or the name of the VM.
     machine: &'r str,
-    /// From its first event to its last. Nanoseconds. Null: it has no event that can be read.
+    /// From its first event to its last. Nanoseconds. Null: it has no readable event.
     span_ns: Option<u64>,
     /// Whether events of interrupts were recorded.
     recorded: bool,
 }
 
-/// How long the runs of one row took.
+/// Histogram of the durations of one row's runs.
 #[derive(Debug, JsonSchema, Serialize)]
 struct Histogram {
-    /// Powers of two, none left out from the least time to the greatest.
+    /// Powers of two, without gaps from the shortest time to the longest.
     below: Vec<Bucket>,
 }
 
-/// Runs that took less than a power of two, and at least half of it.
+/// Runs shorter than a power of two, and at least half of it.
 #[derive(Debug, JsonSchema, Serialize)]
 struct Bucket {
-    /// Runs of this row took less than that, and at least half of it. Nanoseconds; 2^64 - 1 stands for 2^64.
+    /// Runs shorter than this, and at least half of it. Nanoseconds; 2^64 - 1 stands for 2^64.
     ns: u64,
     /// Runs.
     count: u64,
@@ -126,7 +126,7 @@ impl Bucket {
 }
 
 impl IrqsReport {
-    /// The document with the first `most` rows of each machine.
+    /// The document with the first `max` rows of each machine.
     pub(crate) fn document_of(&self, max: usize) -> Document<'_> {
         let rows = self.first(max);
         let histogram = |row: &Row<'_>| Histogram {
@@ -152,7 +152,7 @@ impl IrqsReport {
         }
     }
 
-    /// The first `most` rows of each machine.
+    /// The first `max` rows of each machine.
     fn first(&self, max: usize) -> Vec<Row<'_>> {
         let mut of_machine = (usize::MAX, 0);
         let is_shown = |row: &Row<'_>| {
@@ -228,7 +228,7 @@ impl IrqsReport {
         notes
     }
 
-    /// What the host had of a guest's handlers' time.
+    /// The host's part in the time of a guest's handlers.
     fn away(&self, at: usize, machine: &str) -> Option<String> {
         let of_it = self.irqs.rows.iter().filter(|row| row.recording == at && row.sums.placed > 0);
         let (mut own_ns, mut away_ns, mut all) = (0u64, 0u64, true);

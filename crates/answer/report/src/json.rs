@@ -8,8 +8,8 @@ use serde::Serialize;
 use timeline::Vm;
 use timeline::reasons::Code;
 
-/// A struct of times, by their names: `NAME_ns`; where they are ticks of some clock, that is null, and `NAME_cycles`
-/// has them. Flattened into the object that has them. What each is stands in the schema.
+/// A struct of times, by name: `NAME_ns`, or `NAME_cycles` with a null `NAME_ns` if the clock counts ticks. Flattened
+/// into the object around it. The schema has the meaning of each.
 macro_rules! times {
     ($(#[doc = $about:literal])* $vis:vis struct $name:ident {
         $($(#[doc = $help:literal])+ $time:ident = $key:literal,)+
@@ -17,7 +17,7 @@ macro_rules! times {
         $(#[doc = $about])*
         #[derive(Clone, Copy, Debug)]
         $vis struct $name {
-            /// Whether they are nanoseconds, not ticks.
+            /// Whether they are nanoseconds; otherwise ticks.
             $vis in_ns: bool,
             $($(#[doc = $help])+ $vis $time: Option<u64>,)+
         }
@@ -54,7 +54,7 @@ macro_rules! times {
 
 pub(crate) use times;
 
-/// The schema of times by their names, with what each is.
+/// The schema of times by name, with the meaning of each.
 pub(crate) fn schema_of_times(times: &[(&str, &str)]) -> Schema {
     let time = |(name, help): &(&str, &str)| {
         let time = json_schema!({
@@ -76,10 +76,10 @@ pub(crate) fn schema_of_times(times: &[(&str, &str)]) -> Schema {
 }
 
 times! {
-    /// How long recordings last.
+    /// Duration of a recording.
     pub(crate) struct Span {
-        /// How long the recording is, from its first event to its last, or the part of it that was read; of the source
-        /// where that is longest.
+        /// Duration of the recording, from its first event to its last, or of the part that was read; the longest of
+        /// all sources.
         span = "span",
     }
 }
@@ -89,7 +89,7 @@ times! {
 pub(crate) struct RawCode<'c>(pub(crate) &'c Code);
 
 impl RawCode<'_> {
-    /// What the pairs look like.
+    /// The pattern of a pair.
     pub(crate) const PAIR: &'static str = "^[0-9]+:[0-9]+$";
 }
 
@@ -112,7 +112,7 @@ impl JsonSchema for RawCode<'_> {
     }
 }
 
-/// A document that has a schema of its own.
+/// A document with a schema of its own.
 #[derive(Debug, JsonSchema)]
 pub struct OtherDocument {}
 

@@ -1,15 +1,16 @@
 //! Results as tables, JSON, CSV and pages.
 //!
-//! An analysis gives numbers; this crate says how they look. JSON follows the schemas in
-//! `docs/formats`, which scripts rely on; tables may change.
+//! An analysis gives numbers; this crate formats them. JSON follows the schemas in `docs/formats`, which scripts rely
+//! on; tables may change.
 //!
-//! `html` puts numbers into `web/dist/report.html`, at its one place for data: JSON for tables, packed columns for drawings
-//! (`docs/formats/report.md`). In the page, `web/src/data` reads the columns, `web/src/views` draws, and only `web/src/dom.ts` makes
-//! elements, from text. A lane keeps running sums of its states at every 16th span, so the shares of any interval cost one search
-//! and a few additions. `cargo xtask page` compares the built page with a hash of its sources.
+//! `html` puts numbers into `web/dist/report.html`, at its one place for data: JSON for tables, packed columns for
+//! drawings (`docs/formats/report.md`). In the page, `web/src/data` reads the columns, `web/src/views` draws, and only
+//! `web/src/dom.ts` makes elements, from text. A lane keeps running sums of its states at every 16th span, so the
+//! shares of any interval cost one search and a few additions. `cargo xtask page` compares the built page with a hash
+//! of its sources.
 //!
-//! `events` prints lines where pages are decoded, in parallel; merging copies finished lines. It learns names of threads that the
-//! kernel did not save on the way (`events::names`).
+//! `events` prints lines where pages are decoded, in parallel; merging copies finished lines. On the way it learns
+//! names of threads that the kernel did not save (`events::names`).
 
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr)]

@@ -1,4 +1,4 @@
-//! Losses, and what was left out on purpose, with every result.
+//! Losses and deliberate omissions, with every result.
 
 use printable::line;
 use schemars::JsonSchema;
@@ -8,10 +8,10 @@ use timeline::Losses;
 
 use crate::units::{plural, time};
 
-/// Damages listed one by one in a table's notes.
+/// Max damages that a table's notes list.
 const MAX_LISTED: usize = 5;
 
-/// What the recordings lost, over all of them.
+/// Losses over all recordings.
 #[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub(crate) struct LossSums {
     /// Events the kernels dropped and counted.
@@ -20,18 +20,18 @@ pub(crate) struct LossSums {
     uncounted_losses: u64,
     /// Parts of the container, pages, records and compressed chunks that could not be read.
     pages_damaged: u64,
-    /// Events that a kernel kept, by its counts of whole CPUs, and that the recording does not hold.
+    /// Events that a kernel kept, by its counts of whole CPUs, but that are not in the recording.
     events_missing: u64,
-    /// Exits, calls or requests that lasted over a loss: counted, but left out of all times. 0 where documents have no
-    /// such times: time that lies over a loss is in the state unknown.
+    /// Exits, calls or requests during a loss: counted, but left out of all times. 0 in documents without such times:
+    /// there, time during a loss is in the state unknown.
     pairs_dropped: u64,
-    /// Whether it is known that nothing else was lost. False where the recording has no counts of the kernel for all
-    /// its CPUs, its recorder was killed or reports faults, or parts could not be read: `hyperscope info` says why.
+    /// Whether nothing else was lost, with certainty. False if the recording lacks the kernel's counts for some CPUs,
+    /// its recorder was killed or reports faults, or parts could not be read: `hyperscope info` gives the reason.
     known: bool,
 }
 
 impl LossSums {
-    /// The sums of these losses, with as many exits, calls or requests dropped.
+    /// The sums of these losses, with the number of dropped exits, calls or requests.
     pub(crate) fn new<'l>(losses: impl Iterator<Item = &'l Losses> + Clone, dropped: u64) -> Self {
         let sum =
             |count: fn(&Losses) -> u64| losses.clone().map(count).fold(0, u64::saturating_add);
@@ -46,7 +46,7 @@ impl LossSums {
     }
 }
 
-/// What a reader of the table must know of losses; empty when there were none.
+/// Notes on losses; empty if there were none.
 pub(crate) fn notes(losses: &Losses, dropped: u64) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(ns) = losses.resolution_ns {
@@ -60,7 +60,7 @@ pub(crate) fn notes(losses: &Losses, dropped: u64) -> Vec<String> {
     notes
 }
 
-/// What a recording lost, as [`notes`] has it; empty when nothing is known to be lost.
+/// The losses of a recording, as in [`notes`]; empty if none are known.
 #[must_use]
 pub fn lost(losses: &Losses, dropped: u64) -> Vec<String> {
     let mut notes = Vec::new();
@@ -81,7 +81,7 @@ pub fn lost(losses: &Losses, dropped: u64) -> Vec<String> {
             plural(losses.events_missing, "event")
         ));
     }
-    // Most recordings of guests by trace-cmd have no counts: that is no news to their readers.
+    // Most of trace-cmd's recordings of guests have no counts, so a note would be noise.
     if let Some(doubt) = losses.doubt.as_ref().filter(|doubt| **doubt != Doubt::NoCounts) {
         notes.push(format!("the number of missing events is unknown: {doubt}"));
     }
@@ -118,7 +118,7 @@ const fn dropper(tracer: Tracer) -> (&'static str, &'static str) {
     }
 }
 
-/// What a reader of the table must know of buffers that hold the same exits.
+/// A note on buffers that hold the same exits.
 pub(crate) fn repeats(buffers: &[String]) -> Option<String> {
     let names = buffers.iter().map(|name| match name.as_str() {
         "" => "the top buffer",

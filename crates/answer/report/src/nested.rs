@@ -14,7 +14,7 @@ use crate::table::Table;
 use crate::units::{count, plural};
 use crate::{Report, losses};
 
-/// The nested exits of all recordings given.
+/// The nested exits of all given recordings.
 #[derive(Debug)]
 pub struct NestedReport {
     /// Path and nested exits of each recording.

@@ -1,4 +1,4 @@
-//! The part of recordings that a report is of, where that is not all of them: `part` of its document.
+//! The part of recordings that a report covers, if it is not all: `part` of its document.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,26 +6,26 @@ use serde::Serialize;
 use crate::json::times;
 use crate::{Report, Table};
 
-/// The part of the recordings that was read, where `--from`, `--to`, `--vm` or `--vcpu` left something out; without it
-/// all was read.
+/// The part of the recordings that was read, if `--from`, `--to`, `--vm` or `--vcpu` left something out; otherwise
+/// everything was read.
 #[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct SelectionRead {
-    /// Names of the VMs asked for; none: all.
+    /// Names of the selected VMs; empty: all.
     vms: Vec<String>,
-    /// Numbers of the vCPUs asked for, such as `0,2-3`; null: all.
+    /// Numbers of the selected vCPUs, such as `0,2-3`; null: all.
     vcpus: Option<String>,
-    /// By recording, what was read of it; none where no range was given.
+    /// By recording, the range that was read; empty if no range was given.
     ranges: Vec<RangeRead>,
 }
 
 impl SelectionRead {
-    /// Of these VMs, and of vCPUs with these numbers.
+    /// The part with these VMs, and with vCPUs of these numbers.
     #[must_use]
     pub fn of_vcpus(vms: Vec<String>, vcpus: Option<String>) -> Self {
         Self { vms, vcpus, ranges: Vec::new() }
     }
 
-    /// Adds the ranges of one more reading of the same part, of other recordings.
+    /// Adds the ranges of other recordings with the same selection.
     pub fn add(&mut self, other: Self) {
         if self.is_all() {
             *self = other;
@@ -34,7 +34,7 @@ impl SelectionRead {
         }
     }
 
-    /// Adds the range that was read of one more recording.
+    /// Adds the range of another recording.
     pub fn add_range(&mut self, range: RangeRead) {
         self.ranges.push(range);
     }
@@ -44,7 +44,7 @@ impl SelectionRead {
     }
 }
 
-/// What a range of time leaves of a recording. Times are null where nothing of it lies in the range.
+/// The part of a recording within a range of time. Times are null if nothing is in the range.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct RangeRead {
     /// The recording's path.
@@ -54,22 +54,22 @@ pub struct RangeRead {
 }
 
 times! {
-    /// The ends of a range, and what it leaves out.
+    /// The ends of a range, and the time that it leaves out.
     struct RangeTimes {
-        /// The first moment that was read, on the clock that the range was given by: the host's, where a guest was aligned to it.
+        /// Begin of the range that was read, on the clock of the selection: the host's, if a guest was aligned to it.
         from = "from",
-        /// The first moment after what was read.
+        /// End of that range, exclusive.
         to = "to",
-        /// How much was recorded before.
+        /// Recorded time before it.
         left_out_before = "left_out_before",
-        /// How much was recorded after it.
+        /// Recorded time after it.
         left_out_after = "left_out_after",
     }
 }
 
 impl RangeRead {
-    /// The part from one moment to another, on the clock that the range was given by, and how much lies
-    /// before and after it, in nanoseconds; in ticks where the clock counts those.
+    /// The range between two times on the clock of the selection, and the recorded time before and after it, in
+    /// nanoseconds; in ticks if the clock counts those.
     #[must_use]
     pub fn new(
         source: String,
@@ -87,7 +87,7 @@ impl RangeRead {
         Self { source, times }
     }
 
-    /// Nothing lies in the range.
+    /// A range without events.
     #[must_use]
     pub fn nothing(source: String) -> Self {
         let (from, to) = (None, None);
@@ -99,8 +99,8 @@ impl RangeRead {
     }
 }
 
-/// A report whose document says which part of the recordings it is of. What a person reads has that as a
-/// message.
+/// A report whose document contains the part of the recordings that it covers. Text output has that as a message on
+/// standard error.
 #[derive(Debug)]
 pub struct SelectedReport<'p, R> {
     pub report: &'p R,

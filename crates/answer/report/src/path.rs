@@ -1,4 +1,4 @@
-//! The report of `hyperscope path`: each way that requests take, hop by hop, with one of them drawn.
+//! The report of `hyperscope path`: each path of requests, hop by hop, with a chart of one request.
 
 mod json;
 mod lines;
@@ -15,16 +15,16 @@ use crate::table::Table;
 use crate::units::{plural, share, them, time};
 use crate::{Report, losses};
 
-/// Paths through all recordings given, on one clock.
+/// Paths through all given recordings, on one clock.
 #[derive(Debug)]
 pub struct PathReport {
     /// Paths of all recordings.
     pub sources: Vec<String>,
-    /// How the guests among them were aligned, a line each.
+    /// How guests were aligned, one line per guest.
     pub alignment: Vec<String>,
-    /// What was found.
+    /// The paths.
     pub paths: Paths,
-    /// Ways that people are shown: those that took longest, all their requests together.
+    /// Max paths in the text: those with the longest time over all their requests.
     pub top: usize,
 }
 
@@ -52,7 +52,7 @@ impl Report for PathReport {
 const PER_MILLE: [u64; 3] = [500, 900, 990];
 
 impl PathReport {
-    /// The document with the first `most` paths.
+    /// The document with the first `max` paths.
     pub(crate) fn document_of(&self, max: usize) -> Document<'_> {
         Document::new(self, max)
     }
@@ -78,12 +78,12 @@ impl PathReport {
         out
     }
 
-    /// The paths that people are shown; rare ones are summed up after them.
+    /// The paths in the text; rare ones are summed after them.
     fn shown(&self) -> impl Iterator<Item = &Path> {
         self.paths.paths.iter().filter(|path| !path.is_rare).take(self.top)
     }
 
-    /// How much of all requests and of their time some paths are.
+    /// The share of some paths in all requests and their time.
     fn part<'p>(&self, some: impl IntoIterator<Item = &'p Path>) -> String {
         let (mut requests, mut time) = (0, 0_u64);
         for path in some {
@@ -164,7 +164,7 @@ impl PathReport {
         if notes.is_empty() { String::new() } else { format!("\n{}\n", notes.join("\n")) }
     }
 
-    /// What hops of requests take that there are only because of the recording.
+    /// Hops that exist only because of the recording.
     fn recording_itself(&self) -> Option<String> {
         let is_recorder = |hop: &&Hop| hop.on == Actor::Recorder;
         let hops = self.paths.paths.iter().flat_map(|path| path.hops.iter().filter(is_recorder));

@@ -1,4 +1,4 @@
-//! The report of `hyperscope profile`: which code vCPUs ran, in rows that add up to their time.
+//! The report of `hyperscope profile`: the code that vCPUs ran, in rows that add up to their time.
 
 mod columns;
 mod document;
@@ -26,14 +26,14 @@ use crate::table::Table;
 use crate::units::{count, plural, time};
 use crate::{RecorderCost, Report, losses};
 
-/// What rows of tables and CSV are of.
+/// The subject of rows in tables and CSV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProfileBy {
     /// VMs.
     Vm,
-    /// What vCPUs did.
+    /// States of vCPUs.
     State,
-    /// Threads: of guests where their recording says which ran, else those of vCPUs.
+    /// Threads: of guests if their recording has them, otherwise of vCPUs.
     Comm,
     /// Functions.
     Symbol,
@@ -42,7 +42,7 @@ pub enum ProfileBy {
 }
 
 impl ProfileBy {
-    /// All, from the coarsest.
+    /// All subjects, from the coarsest.
     pub const ALL: [Self; 5] = [Self::Vm, Self::State, Self::Comm, Self::Symbol, Self::Instruction];
 
     /// Its name in options.
@@ -65,19 +65,19 @@ pub struct ProfileReport {
     pub sources: Vec<String>,
     /// The numbers.
     pub profile: Profile,
-    /// What rows of tables and CSV are of; JSON has all that is known of each.
+    /// The subject of rows in tables and CSV; JSON has everything.
     pub by: ProfileBy,
-    /// Tables have functions of this name alone; a pattern with `*` and `?`.
+    /// Limits tables to functions with this name; a pattern with `*` and `?`.
     pub symbol: Option<String>,
-    /// Rows that tables show at most.
+    /// Max rows of tables.
     pub top: usize,
-    /// Tables have the time in which guests had nothing to do, too.
+    /// Whether tables include idle time of guests.
     pub idle: bool,
-    /// Other threads of sampled hosts that work for VMs are shown, too.
+    /// Whether to show other threads of sampled hosts that work for VMs.
     pub threads: bool,
-    /// Stacks of guests are as those sampled them.
+    /// Whether to show stacks of guests as they were sampled.
     pub raw: bool,
-    /// What recording cost, where the recorder reported it.
+    /// The cost of recording, if the recorder reported it.
     pub recorder_cost: Option<RecorderCost>,
 }
 
@@ -124,7 +124,7 @@ impl Report for ProfileReport {
 }
 
 impl ProfileReport {
-    /// What vCPUs' time the table is of.
+    /// The heading: the vCPU time that the table covers.
     fn head(&self) -> String {
         let profile = &self.profile;
         let vcpus = plural(profile.vcpus.len() as u64, "vCPU");
@@ -151,7 +151,7 @@ impl ProfileReport {
         out
     }
 
-    /// The same where samples alone say how long anything ran.
+    /// The heading if only samples show how long code ran.
     fn head_without_vcpus(&self) -> String {
         let machines = &self.profile.machines;
         let is_time =
@@ -191,7 +191,7 @@ impl ProfileReport {
     }
 }
 
-/// What a machine is called: of a guest its recording, of a host nothing.
+/// The name of a machine: for a guest, its recording; empty for a host.
 pub(crate) fn machine_name<'s>(sources: &'s [String], machine: &SampledMachine) -> &'s str {
     let path = sources.get(machine.recording).filter(|_| machine.is_guest).map(Path::new);
     let name = |path| sources::guest_named(path).or_else(|| path.file_stem()?.to_str());
@@ -213,28 +213,28 @@ impl ProfileReport {
         }
     }
 
-    /// How much time functions of the name asked for had: what shares are of then.
+    /// The time of the requested function, which is then the total of shares.
     fn of_symbol(&self, ns: &dyn Fn(u64) -> String) -> String {
         let sum_ns = lines::shown(self).first().map_or(0, |line| line.whole_ns);
         let name = self.symbol.as_deref().unwrap_or_default();
         format!("{} in {}, of which shares are", ns(sum_ns), line(name))
     }
 
-    /// Of it and of what threads of hosts ran, what tables show.
+    /// The shown part of vCPU time and of the threads' time.
     fn shown_ns(&self) -> u64 {
         let machines = self.profile.machines.iter().flat_map(|machine| &machine.threads);
         let of_machines = machines.map(SampledThread::time_ns).fold(0, u64::saturating_add);
         self.busy_ns().saturating_add(self.threads_ns()).saturating_add(of_machines)
     }
 
-    /// Of the time of all vCPUs, what tables show.
+    /// The shown part of all vCPUs' time.
     fn busy_ns(&self) -> u64 {
         let idle = |row: &&analyses::profile::ProfileRow| row.state.is_idle() && !self.idle;
         let idle = self.profile.rows.iter().filter(idle).map(|row| row.time.ns);
         self.time_ns().saturating_sub(idle.fold(0, u64::saturating_add))
     }
 
-    /// The time of other threads, where they are shown.
+    /// The time of other threads, if they are shown.
     fn threads_ns(&self) -> u64 {
         let threads = self.profile.threads.iter().filter(|_| self.threads);
         threads.map(|thread| thread.time_ns).fold(0, u64::saturating_add)
@@ -245,7 +245,7 @@ impl ProfileReport {
         notes.map(|note| format!("{note}\n")).collect()
     }
 
-    /// Whether a sample is in a function of this name, or pattern.
+    /// Whether a sample is in a function that matches this name or pattern.
     #[must_use]
     pub fn has_function(&self, wanted: &str) -> bool {
         let of_rows = self.profile.rows.iter().filter_map(|row| row.stack.last());
@@ -259,16 +259,16 @@ impl ProfileReport {
         leaves.any(|leaf| leaf.symbol.as_ref().is_some_and(matches_wanted))
     }
 
-    /// Stacks with their times, as other tools read them: a line each, frames set apart by semicolons.
+    /// Stacks with their times in the folded format: one line each, frames separated by semicolons.
     #[must_use]
     pub fn folded(&self) -> String {
         stacks::Tree::new(self).folded()
     }
 
-    /// A profile for pprof, packed with gzip as its readers want it.
+    /// A profile for pprof, compressed with gzip as its readers expect.
     ///
     /// # Errors
-    /// None that was seen: it is packed into memory.
+    /// None in practice: it is compressed into memory.
     pub fn pprof(&self) -> io::Result<Vec<u8>> {
         pprof::pprof(self)
     }

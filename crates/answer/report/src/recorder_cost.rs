@@ -1,4 +1,4 @@
-//! What making a recording cost, shown with its results.
+//! The cost of making a recording, shown with its results.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,20 +14,20 @@ pub struct RecorderCost {
     pub duration_ns: u64,
     /// CPUs that it recorded.
     pub cpus: u64,
-    /// Those that recorded guests for it.
+    /// Agents that recorded guests for it.
     pub agents: Vec<AgentCost>,
 }
 
-/// The use that an agent made of the guest that it recorded.
+/// The resources that an agent used in the guest that it recorded.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct AgentCost {
     /// The guest's name.
     pub guest: String,
-    /// CPU time of the agent. Null: it does not report it.
+    /// CPU time of the agent. Null: not reported.
     pub cpu_ns: Option<u64>,
-    /// How often its threads were woken up. Null: it does not report it.
+    /// Number of wake-ups of its threads. Null: not reported.
     pub wakeups: Option<u64>,
-    /// Exits of the guest at the device that its channel goes through. Null: not known.
+    /// Exits of the guest at the device of its channel. Null: unknown.
     pub channel_exits: Option<u64>,
 }
 
@@ -44,7 +44,7 @@ impl AgentCost {
 }
 
 impl RecorderCost {
-    /// CPU time that the recorded CPUs had.
+    /// Total CPU time of the recorded CPUs.
     fn available_ns(&self) -> u64 {
         self.duration_ns.saturating_mul(self.cpus)
     }
@@ -70,14 +70,15 @@ impl RecorderCost {
     }
 }
 
-/// What recording itself cost, where the recorder reported it (sessions of hyperscope record). Null: not measured.
+/// Cost of the recording itself, if the recorder reported it (sessions of hyperscope record). Null: not measured.
 #[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub(crate) struct CostDocument<'c> {
-    /// CPU time of the recorder; of sensitivity, which records nothing, of the command and its programs in the kernel.
+    /// CPU time of the recorder; for sensitivity, which records nothing, of the command and its programs in the
+    /// kernel.
     cpu_ns: u64,
-    /// CPU time that all recorded CPUs had meanwhile.
+    /// Total CPU time of all recorded CPUs meanwhile.
     available_ns: u64,
-    /// Agents in guests that were recorded, too.
+    /// Agents in recorded guests.
     agents: &'c [AgentCost],
 }
 

@@ -1,4 +1,4 @@
-//! The schemas in `docs/formats` are those of the documents of this crate.
+//! Tests that the schemas in `docs/formats` match the documents of this crate.
 
 use schemars::JsonSchema;
 use testkit::{PublishedSchema, assert_published};
@@ -9,7 +9,7 @@ use crate::{
 };
 use crate::{sensitivity, virtio, vmm};
 
-/// Of a verb whose recordings may be read in part.
+/// For a verb that can read recordings in part.
 fn assert_in_part<D: JsonSchema>(verb: &str) {
     assert_whole::<part::Document<'_, D>>(verb);
 }

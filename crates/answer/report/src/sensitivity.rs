@@ -1,4 +1,4 @@
-//! The report of `hyperscope sensitivity`: what is paid for exits of each reason, and each delay's rate.
+//! The report of `hyperscope sensitivity`: the price of exits of each reason, and the rate at each delay.
 
 mod page;
 
@@ -16,21 +16,21 @@ use crate::{RecorderCost, Report};
 
 const TABLE: &str = "points";
 
-/// What a workload pays for exits.
+/// The price that a workload pays for exits.
 #[derive(Debug)]
 pub struct SensitivityReport {
     pub vm: String,
     /// Names of the reasons.
     pub reasons: Vec<String>,
-    /// What showed progress: a reason or a file; `None`: the delayed exits themselves.
+    /// The measure of progress: a reason or a file; `None`: the delayed exits themselves.
     pub progress: Option<String>,
-    /// How long a slice was.
+    /// Length of a slice.
     pub slice_ns: u64,
-    /// What the order was drawn from.
+    /// Seed of the random order.
     pub seed: u64,
     /// The numbers.
     pub sensitivity: Sensitivity,
-    /// What the experiment itself took of the machine's processors, besides the delays.
+    /// CPU time of the experiment itself, besides the delays.
     pub recorder_cost: Option<RecorderCost>,
 }
 
@@ -176,7 +176,7 @@ fn rows<'r>(reason: &'r str, sensitivity: &'r ReasonSensitivity) -> impl Iterato
     sensitivity.points.iter().map(move |point| Row { reason, point })
 }
 
-/// What is paid for a reason, and what could be gained, in words.
+/// The price of a reason, and the possible gain, in words.
 fn sentence(reason: &str, sensitivity: &ReasonSensitivity) -> String {
     let Some(slope) = sensitivity.slope else {
         return format!("{reason}: unknown: no exit was delayed, or there was no progress");
@@ -200,38 +200,37 @@ fn interval(estimate: Estimate, scale: f64, unit: &str, digits: usize) -> String
     })
 }
 
-/// A number with `digits` digits; what is rounded to nothing has no sign.
+/// A number with `digits` digits; a rounded zero has no sign.
 fn fixed(value: f64, digits: usize) -> String {
     let text = format!("{value:.digits$}");
     let is_nothing = text.chars().all(|character| matches!(character, '-' | '0' | '.'));
     text.strip_prefix('-').filter(|_| is_nothing).map_or(text.clone(), str::to_owned)
 }
 
-/// What `hyperscope sensitivity --format json` prints: what a workload pays for each nanosecond of an exit. See
-/// docs/sensitivity.md.
+/// Output of `hyperscope sensitivity --format json`: the price that a workload pays for each nanosecond of an
+/// exit. See docs/sensitivity.md.
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct Document<'r> {
     schema: &'static str,
     /// The VM whose exits were delayed.
     vm: &'r str,
-    /// What showed how far the workload was: a reason whose exits were counted, or a file; null: the delayed exits
-    /// themselves.
+    /// The measure of progress: a reason whose exits were counted, or a file; null: the delayed exits themselves.
     progress: Option<&'r str>,
-    /// How long a slice of time was.
+    /// Length of a slice of time.
     #[schemars(extend("minimum" = 1))]
     slice_ns: u64,
-    /// What the order was drawn from.
+    /// Seed of the random order.
     seed: u64,
-    /// Whole blocks: each has a slice without delays, and one for each reason and delay.
+    /// Complete blocks: each has a slice without delays, and one for each reason and delay.
     #[schemars(extend("minimum" = 1))]
     blocks: usize,
-    /// Slices without any progress. Blocks with such slices of a reason say nothing of it.
+    /// Slices without any progress. A block with such a slice of a reason gives no result for that reason.
     without_progress: usize,
-    /// Exits of threads of other VMs meanwhile. None of them was delayed.
+    /// Exits of threads of other VMs meanwhile; none of them was delayed.
     foreign_exits: u64,
-    /// The reasons, in the order asked for.
+    /// The reasons, in the requested order.
     reasons: Vec<ReasonJson<'r>>,
-    /// What the command and its programs took besides the delays. Null: not measured.
+    /// CPU time of the command and its programs, besides the delays. Null: not measured.
     recorder_cost: Option<CostDocument<'r>>,
 }
 
@@ -243,26 +242,25 @@ struct ReasonJson<'r> {
     /// Nanoseconds that the workload pays for each nanosecond of these exits; null: no exit was delayed, or there
     /// was no progress.
     slope: Option<f64>,
-    /// Lower end of the interval of 95%; null of one block.
+    /// Lower end of the interval of 95%; null with one block.
     ci_low: Option<f64>,
     /// Upper end of the interval.
     ci_high: Option<f64>,
     /// The unit of the slope.
     #[schemars(extend("const" = "ns/ns"))]
     unit: &'static str,
-    /// The share of the time that would be gained at most if these exits took none: the slope times their share of
-    /// the time.
+    /// Max share of the time that would be gained if these exits took none: the slope times their share of the
+    /// time.
     max_gain: Option<f64>,
     /// Lower end of its interval of 95%.
     max_gain_ci_low: Option<f64>,
     /// Upper end of the interval.
     max_gain_ci_high: Option<f64>,
-    /// Such exits for a unit of progress, in slices without delays; null: there was no progress.
+    /// Such exits per unit of progress, in slices without delays; null: there was no progress.
     exits_a_unit: Option<f64>,
-    /// What such an exit takes from kvm_exit to kvm_entry, in the mean, in slices without delays; null: there was
-    /// none.
+    /// Mean time of such an exit from kvm_exit to kvm_entry, in slices without delays; null: there was none.
     exit_ns: Option<f64>,
-    /// By delay, ascending.
+    /// Delays, ascending.
     points: Rows<Row<'r>>,
 }
 
@@ -291,7 +289,7 @@ mod tests {
     use super::*;
     use crate::Format;
 
-    /// A unit takes 10 us and one exit, and waits for that.
+    /// A unit takes 10 us and one exit, and waits for the exit.
     fn report() -> SensitivityReport {
         let slice = |(block, delay_ns): (usize, u64)| {
             let units = 100_000_000 / (10_000 + delay_ns + block as u64);
@@ -346,7 +344,7 @@ mod tests {
         assert_eq!(shown, ["0.00", "0.00", "0.00", "-0.13", "0.00"]);
     }
 
-    /// A unit takes 10 us without a delay, and 5 us more with one, all of which is paid.
+    /// A unit takes 10 us without a delay, and 5 us more with one, all of which it pays.
     #[test]
     fn a_page_has_a_point_for_each_delay_on_the_line_of_what_is_paid() {
         let page = report().page();

@@ -1,4 +1,5 @@
-//! The report of `hyperscope virtio`: what queues of guests carry, and how long buffers are away.
+//! The report of `hyperscope virtio`: the load of guests' queues, and the time that buffers spend at the
+//! device.
 
 mod queues;
 
@@ -22,7 +23,7 @@ pub struct VirtioReport {
     pub sources: Vec<String>,
     /// The numbers.
     pub virtio: Virtio,
-    /// What recording cost, where the recorder reported it.
+    /// The cost of recording, if the recorder reported it.
     pub recorder_cost: Option<RecorderCost>,
 }
 
@@ -76,24 +77,24 @@ impl Report for VirtioReport {
     }
 }
 
-/// What `hyperscope virtio --format json` prints: virtio's queues of guests. See docs/virtio.md.
+/// Output of `hyperscope virtio --format json`: guests' virtqueues. See docs/virtio.md.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct Document<'r> {
     schema: &'static str,
     /// Paths of the recordings, as they were named.
     sources: &'r [String],
-    /// How long the longest recording of a guest with queues lasted. Nanoseconds. Null: there is none.
+    /// Duration of the longest recording of a guest with queues. Nanoseconds. Null: there is none.
     span_ns: Option<u64>,
-    /// What the recording lost, over all sources.
+    /// Losses of all sources.
     losses: LossSums,
-    /// What recording itself cost, where the recorder reported it (sessions of hyperscope record). Null: not
+    /// Cost of the recording itself, if the recorder reported it (sessions of hyperscope record). Null: not
     /// measured.
     recorder_cost: Option<CostDocument<'r>>,
-    /// The queues that did anything, by recording, device and name.
+    /// The active queues, by recording, device and name.
     queues: Rows<Row<'r>>,
 }
 
-/// Disks that are named in the first line.
+/// Max disks named in the first line.
 const MAX_DISKS: usize = 8;
 
 impl VirtioReport {
@@ -122,7 +123,7 @@ impl VirtioReport {
         self.virtio.queues.iter().map(|queue| Row { virtio: &self.virtio, queue }).collect()
     }
 
-    /// How long the longest recording of a guest with queues lasted.
+    /// Duration of the longest recording of a guest with queues.
     fn span_ns(&self) -> Option<u64> {
         let span_of = |recording: usize| self.virtio.spans_ns.get(recording).copied().flatten();
         let spans = self.virtio.queues.iter().filter_map(|queue| span_of(queue.recording));

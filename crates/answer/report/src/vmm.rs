@@ -1,4 +1,4 @@
-//! The report of `hyperscope vmm`: where time goes while VMMs have exits in hand, and in their threads.
+//! The report of `hyperscope vmm`: where time goes while VMMs handle exits, and in their threads.
 
 mod calls;
 mod code;
@@ -29,7 +29,7 @@ const CALL_TITLE: &str = "System calls";
 const LOCK_TITLE: &str = "Waits for locks and conditions (futex)";
 const THREAD_TITLE: &str = "Threads that run no vCPU";
 
-/// What the VMMs of one recording did.
+/// The VMMs of one recording.
 #[derive(Debug)]
 pub struct VmmSource {
     /// Path of the recording, as the user named it.
@@ -38,14 +38,14 @@ pub struct VmmSource {
     pub vmm: Vmm,
 }
 
-/// What VMMs did.
+/// The VMMs of all recordings.
 #[derive(Debug)]
 pub struct VmmReport {
     /// By recording.
     pub sources: Vec<VmmSource>,
-    /// Rows of each table that people are shown.
+    /// Max rows of each table in the text.
     pub top: usize,
-    /// What recording cost, where the recorder reported it.
+    /// The cost of recording, if the recorder reported it.
     pub recorder_cost: Option<RecorderCost>,
 }
 
@@ -88,32 +88,32 @@ impl Report for VmmReport {
     }
 }
 
-/// What `hyperscope vmm --format json` prints: where time goes while VMMs have exits in hand, and in their threads.
-/// See docs/vmm.md.
+/// Output of `hyperscope vmm --format json`: where time goes while VMMs handle exits, and in their threads. See
+/// docs/vmm.md.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct Document<'r> {
     schema: &'static str,
     /// Paths of the recordings, as they were named.
     sources: Vec<&'r str>,
-    /// What the recording lost, over all sources.
+    /// Losses of all sources.
     losses: LossSums,
-    /// What recording itself cost, where the recorder reported it (sessions of hyperscope record). Null: not
+    /// Cost of the recording itself, if the recorder reported it (sessions of hyperscope record). Null: not
     /// measured.
     recorder_cost: Option<CostDocument<'r>>,
     /// By source: whether system calls were recorded (record --profile vmm).
     syscalls_recorded: Vec<bool>,
-    /// Exits that VMMs handled, by VM, level, reason and address; those first that took longest.
+    /// Exits that VMMs handled, by VM, level, reason and address; in descending order of time.
     exits: Rows<exits::Of<'r>>,
-    /// System calls that VMMs made; those first that took longest.
+    /// System calls of VMMs; in descending order of time.
     calls: Rows<calls::Of<'r>>,
-    /// Which code ran while VMMs had exits in hand, by samples of the host: those first that took longest. Empty
-    /// without samples.
+    /// Code that ran while VMMs handled exits, by samples of the host; in descending order of time. Empty without
+    /// samples.
     code: Rows<code::Of<'r>>,
     /// By source, whether the host was sampled.
     samples_recorded: Vec<bool>,
-    /// Waits for futexes, by who ended them; the longest first.
+    /// Waits for futexes, by the thread that ended them; the longest first.
     locks: Rows<locks::Of<'r>>,
-    /// Threads of VMMs that run no vCPU; the busiest first. None where system calls or switches of threads were not
+    /// Threads of VMMs that run no vCPU; the busiest first. Empty if system calls or switches of threads were not
     /// recorded.
     threads: Rows<threads::Of<'r>>,
 }
@@ -194,7 +194,7 @@ fn without_exits(source: &VmmSource) -> String {
     "no VMM handled an exit".to_owned()
 }
 
-/// What all exits come to.
+/// The sums of all exits.
 fn head(source: &VmmSource) -> String {
     let vmm = &source.vmm;
     let exits: u64 = vmm.exits.iter().map(|group| group.exits).sum();

@@ -1,7 +1,7 @@
-//! Text of recordings in pictures: SVG is XML.
+//! Escapes texts of recordings for figures: SVG is XML.
 
-/// Text as XML has it, its hidden characters as escapes but for line breaks; what XML has no place for
-/// is told apart as U+FFFD.
+/// Text as XML; hidden characters except line breaks become escapes, and characters that XML can't
+/// represent become U+FFFD.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in printable::lines(text).chars() {
@@ -17,7 +17,7 @@ pub(crate) fn escaped(text: &str) -> String {
     out
 }
 
-/// As much of a name as there are letters for, two at least; what is cut off is `…`.
+/// A name truncated to a number of letters, at least two; `…` replaces the rest.
 pub(crate) fn shortened(name: &str, letters: usize) -> String {
     if name.chars().count() <= letters {
         name.to_owned()

@@ -35,7 +35,7 @@ impl Whole {
         Self { count: tally.count, time_ns: tally.durations.sum(), cost_ns }
     }
 
-    /// What VMs are sorted by: cost where it is known, else time.
+    /// The sort key of VMs: cost if it is known, otherwise time.
     pub(super) fn weight_ns(&self) -> u64 {
         self.cost_ns.unwrap_or(self.time_ns)
     }
@@ -53,7 +53,7 @@ impl Whole {
 #[derive(Debug)]
 pub(crate) struct Row<'r> {
     source: &'r Source,
-    /// `None`: of several groups.
+    /// `None`: the sum of several groups.
     group: Option<&'r Group>,
     waiting: bool,
     tally: &'r Tally,
@@ -98,7 +98,7 @@ impl<'r> Row<'r> {
         &self.source.exits
     }
 
-    /// Exits that waited by their reason, of which nothing shows when they ran.
+    /// Whether these are waiting exits without a record of when they ran.
     fn halted(&self) -> bool {
         self.waiting && !self.exits().recorded.off_cpu
     }
@@ -146,7 +146,7 @@ pub(crate) fn columns<'r>(by: &[By]) -> Vec<Column<Row<'r>>> {
     columns
 }
 
-/// Properties that JSON always has, null where rows are not grouped by them.
+/// Properties that JSON always has; null if rows are not grouped by them.
 const FIXED: [By; 4] = [By::Vm, By::Level, By::Reason, By::Code];
 
 /// The column that shows a property that rows are grouped by.
@@ -203,7 +203,7 @@ fn names<'r>() -> Vec<Column<Row<'r>>> {
     ]
 }
 
-/// The column of a property that JSON has only where rows are grouped by it.
+/// The column of a property that JSON has only if rows are grouped by it.
 fn detail<'r>(by: By) -> Column<Row<'r>> {
     let name = name_of(by);
     let names = (name, name);

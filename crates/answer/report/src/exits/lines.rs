@@ -1,4 +1,4 @@
-//! The lines of an exits table: rows, each VM's with their sum below them, and the sum of all.
+//! The lines of an exits table: rows, with a sum below each VM's rows, and the total.
 
 use std::collections::HashMap;
 
@@ -12,29 +12,29 @@ pub(super) struct Lines<'e> {
     pub(super) all: Tally,
 }
 
-/// The rows of one VM, or all rows where VMs are not told apart.
+/// The rows of one VM, or all rows if VMs are not separate.
 struct Part<'e> {
-    /// `None`: no sum of its own is shown.
+    /// `None`: no separate sum is shown.
     sum: Option<Tally>,
     shown: Vec<&'e ExitRow>,
     others: Option<(usize, Tally)>,
-    /// A row of it, which names its VM.
+    /// A row of the part, which names its VM.
     first: &'e ExitRow,
 }
 
 /// One line of a table.
 pub(super) struct Line<'l> {
     pub(super) kind: Kind,
-    /// What it is of; of a sum, what says which VM.
+    /// The group of the line; for a sum, a group of the same VM.
     pub(super) group: Option<&'l Group>,
     pub(super) tally: &'l Tally,
 }
 
-/// What a line counts.
+/// The rows that a line counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Row,
-    /// As many rows that are not shown.
+    /// This many rows that are not shown.
     Others(usize),
     /// All rows of a VM.
     Vm,
@@ -43,8 +43,8 @@ pub(super) enum Kind {
 }
 
 impl<'e> Lines<'e> {
-    /// Lines of `rows`, of which the first `shown` have one of their own. Several VMs stand one after the
-    /// other, the one with the greatest `weight` first, unless rows are nothing but VMs.
+    /// Creates lines for `rows`, the first `shown` of which get a line each. Rows are grouped by VM, the
+    /// one with the greatest `weight` first, unless each row is a VM.
     pub(super) fn new(
         rows: &[&'e ExitRow],
         shown: usize,
@@ -67,38 +67,38 @@ impl<'e> Lines<'e> {
         let parts =
             parts.into_iter().filter_map(|(own_rows, rest)| Part::new(own_rows, &rest, several));
         let mut parts: Vec<_> = parts.collect();
-        // Equal ones stay in the order of their greatest rows.
+        // Parts with equal weights stay in the order of their greatest rows.
         parts.sort_by_key(|(_, sum)| std::cmp::Reverse(weight(sum)));
         let mut all = Tally::default();
         parts.iter().for_each(|(_, sum)| all.merge(sum));
         Self { parts: parts.into_iter().map(|(part, _)| part).collect(), all }
     }
 
-    /// Whether each VM's rows stand together.
+    /// Whether rows are grouped by VM.
     pub(super) fn are_of_several_vms(&self) -> bool {
         self.parts.len() > 1
     }
 
-    /// The lines from the top.
+    /// The lines in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = Line<'_>> {
         let all = Line { kind: Kind::All, group: None, tally: &self.all };
         self.parts.iter().flat_map(Part::lines).chain([all])
     }
 
-    /// Those of rows alone.
+    /// Only the lines of rows.
     pub(super) fn rows(&self) -> impl Iterator<Item = &'e ExitRow> {
         self.parts.iter().flat_map(|part| &part.shown).copied()
     }
 }
 
 impl<'e> Part<'e> {
-    /// The part and the sum of its rows.
+    /// The part, and the sum of its rows.
     fn new(shown: Vec<&'e ExitRow>, rest: &[&'e ExitRow], several: bool) -> Option<(Self, Tally)> {
         let first = *shown.first().or(rest.first())?;
         let others = (!rest.is_empty()).then(|| (rest.len(), sum(rest)));
         let mut all = sum(&shown);
         others.iter().for_each(|(_, others)| all.merge(others));
-        // The sum of one row says nothing that the row doesn't.
+        // The sum of a single row would repeat it.
         let sum = (several && shown.len() + rest.len() > 1).then(|| all.clone());
         Some((Self { sum, shown, others, first }, all))
     }

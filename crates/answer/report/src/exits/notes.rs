@@ -1,4 +1,4 @@
-//! What a reader of the tables must know besides: what is missing, lost or left out.
+//! Notes for the tables: missing events, losses, and what is left out.
 
 use analyses::exits::Exits;
 use analyses::recorded::RecordedParts;
@@ -45,7 +45,7 @@ pub(super) fn notes(exits: &Exits, left_out: &mut Vec<String>) -> String {
     notes.iter().map(|note| format!("{note}\n")).collect()
 }
 
-/// What the question marks stand for.
+/// Notes that explain question marks.
 fn unknown_parts(exits: &Exits) -> Vec<String> {
     let sum = |count_of: fn(&Tally) -> u64| {
         exits.rows.iter().map(|row| count_of(&row.tally)).sum::<u64>()
@@ -68,7 +68,8 @@ fn unknown_parts(exits: &Exits) -> Vec<String> {
     notes
 }
 
-/// What time that can't be split is made of, and what would split it; `None` where there is none.
+/// The composition of time that can't be split, and the events that would split it; `None` without
+/// such time.
 pub(crate) fn not_split(recorded: &RecordedParts) -> Option<String> {
     let (parts, events) = if recorded.user && recorded.off_cpu {
         return None;
@@ -82,7 +83,7 @@ pub(crate) fn not_split(recorded: &RecordedParts) -> Option<String> {
     Some(format!("not split: {parts}; {events} would split it"))
 }
 
-/// Which parts the recording has no events for, and what would record them.
+/// Parts without events in the recording, and the events that would record them.
 pub(super) fn missing_parts(recorded: &RecordedParts) -> Vec<String> {
     let parts = [
         (recorded.user, "user space", "kvm:kvm_userspace_exit"),

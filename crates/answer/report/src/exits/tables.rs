@@ -50,7 +50,7 @@ fn heading(source: &Source, total: u64) -> String {
     )
 }
 
-/// Says why there are no tables.
+/// Explains why there are no tables.
 fn without_exits(source: &Source) -> String {
     let (path, losses) = (line(&source.path), &source.exits.losses);
     let lost = losses::notes(losses, 0);
@@ -102,7 +102,7 @@ fn section(
     (text, left_out)
 }
 
-/// What the lines above tables say: by what they are sorted, and what shares are of.
+/// The lines above a table: the sort order, and the totals of shares.
 struct Head<'h> {
     totals: Whole,
     waiting: bool,
@@ -142,10 +142,10 @@ impl Head<'_> {
     }
 }
 
-/// What numbers are of that stand in columns without one of these words.
+/// The basis of numbers in columns whose names don't contain one of these words.
 const OF_TIME: &str = "min to max and percentiles are of time";
 
-/// The parts of an exit's cost and of its time, as columns are called.
+/// Names of the columns that are parts of an exit's cost and of its time.
 const OF_COST: [&str; 5] =
     ["before exit", "kernel", "user space", "user space + return", "not split"];
 const PARTS_OF_TIME: [&str; 8] = [
@@ -159,7 +159,7 @@ const PARTS_OF_TIME: [&str; 8] = [
     "halt poll",
 ];
 
-/// Says which columns add up to cost, and which to time.
+/// Explains which columns add up to cost, and which to time.
 fn sums(table: &Table) -> String {
     let sum = |parts: &[&str]| {
         parts.iter().copied().filter(|part| table.has(part)).collect::<Vec<_>>().join(" + ")
@@ -217,7 +217,7 @@ impl Names {
     }
 }
 
-/// What stands in the column `by` of a sum's line, where the columns `named` name lines.
+/// The text in column `by` for the line of a sum; `named` are the columns that name lines.
 fn sum_label(line: &Line<'_>, by: By, named: &[By], several_vms: bool) -> String {
     let of_vm = several_vms && line.kind != Kind::All;
     if of_vm && by == By::Vm {

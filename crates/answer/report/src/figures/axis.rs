@@ -1,12 +1,12 @@
-//! From numbers to places in a picture, with marks at round numbers.
+//! Maps numbers to positions in a figure, with marks at round numbers.
 
-/// Marks of an axis, about.
+/// Approximate number of marks of an axis.
 const TICKS: f64 = 5.0;
 
-/// Numbers further from 0 have no place: what is between two of them is to be a number, too.
+/// Max absolute value: the difference of two values must be finite as well.
 const MOST: f64 = f64::MAX / 4.0;
 
-/// A stretch of numbers that a figure shows.
+/// The range of an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Axis {
     least: f64,
@@ -15,7 +15,7 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// An axis that has all of some numbers, from one mark to another; those that are not finite have no place.
+    /// An axis that covers the values, from one mark to another; ignores values that are not finite.
     pub(crate) fn covering(values: impl IntoIterator<Item = f64>) -> Self {
         let finite = values.into_iter().filter(|value| value.abs() <= MOST);
         let (min, max) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), value| {
@@ -24,7 +24,7 @@ impl Axis {
         if min > max {
             return Self::covering([0.0, 1.0]);
         }
-        // One number alone stands in the middle.
+        // A single value is in the middle.
         let around = if min < max { 0.0 } else { (min.abs() * 0.1).max(0.5) };
         let (min, max) = (min - around, max + around);
         let step = round_step((max - min) / TICKS);
@@ -36,28 +36,28 @@ impl Axis {
         Self { least: min, most: max, step: round_step((max - min) / TICKS) }
     }
 
-    /// The beginning.
+    /// The start of the axis.
     pub(crate) fn least(self) -> f64 {
         self.least
     }
 
-    /// Where a number is: 0 at the beginning, 1 at the end; of what is no number 0.
+    /// The position of a value: 0 at the start, 1 at the end; 0 for NaN.
     pub(crate) fn place(self, value: f64) -> f64 {
         let place = (value - self.least) / (self.most - self.least);
         if place.is_nan() { 0.0 } else { place.clamp(0.0, 1.0) }
     }
 
-    /// The numbers that are marked.
+    /// The marked values.
     pub(crate) fn ticks(self) -> impl Iterator<Item = f64> {
         let Self { least, most, step } = self;
         let count = ((most - least) / step + 1e-6).floor() as u32;
-        // Nothing is where rounding leaves a little of it.
+        // Zero is exact, without a rounding error.
         let at = move |tick| least + f64::from(tick) * step;
         (0..=count).map(at).map(move |value| if value.abs() < step / 1e6 { 0.0 } else { value })
     }
 }
 
-/// The next of 1, 2, 5, 10, 20, 50, …, or of 0.5, 0.2, …
+/// The next larger of 1, 2, 5, 10, 20, 50, …, or of 0.5, 0.2, …
 fn round_step(about: f64) -> f64 {
     let decade = 10_f64.powf(about.log10().floor());
     let digit = about / decade;

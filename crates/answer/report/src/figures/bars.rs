@@ -1,30 +1,30 @@
-//! A figure of bars, one below the other, each made of parts: how much of what.
+//! A figure of stacked bars, one below the other.
 
 use std::fmt::Write;
 
 use super::Axis;
 use crate::xml::{escaped, shortened};
 
-/// Pixels: the figure, what names have, what the axis has, and a bar.
+/// Sizes in pixels: the figure, the names, the axis, and a bar.
 const WIDTH: f64 = 1200.0;
 const NAMES: f64 = 330.0;
 const RIGHT: f64 = 24.0;
 const BOTTOM: f64 = 28.0;
 const ROW: f64 = 26.0;
 const BAR: f64 = 18.0;
-/// Letters of a name that there is room for.
+/// Max letters of a name.
 const LETTERS: usize = 46;
 
-/// A part that bars are made of.
+/// A kind of part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BarPart {
     pub(crate) name: &'static str,
-    /// Its colour's class in the page's style.
+    /// The CSS class of its colour.
     pub(crate) class: &'static str,
 }
 
 impl BarPart {
-    /// Its colour, for what explains it.
+    /// Its colour sample for the legend.
     pub(crate) fn key(self) -> String {
         let Self { name, class } = self;
         format!(
@@ -42,7 +42,7 @@ pub(crate) struct Bar {
     pub(crate) parts: Vec<(BarPart, u64)>,
 }
 
-/// All bars on one scale, whose numbers `words` writes; screen readers read `description`.
+/// All bars on one scale; `words` formats values, and `description` is for screen readers.
 pub(crate) fn bars(all: &[Bar], words: &dyn Fn(f64) -> String, description: &str) -> String {
     let max = all.iter().map(length).max().unwrap_or(0);
     let axis = Axis::covering([0.0, max as f64]);
@@ -109,7 +109,7 @@ mod tests {
             Bar { name, parts: vec![(WAITS, 50)] },
         ];
         let drawn = bars(&all, &|value| format!("{value:.0}"), "two");
-        // 846 pixels for 100.
+        // 846 pixels for a value of 100.
         for bar in [
             "class=\"c0\" x=\"330.0\" y=\"4.0\" width=\"211.5\"",
             "class=\"c1 waits\" x=\"541.5\" y=\"4.0\" width=\"634.5\"",
@@ -126,7 +126,7 @@ mod tests {
         assert!(bars(&[], &|value| format!("{value}"), "none").contains("aria-label=\"none\""));
         let empty = Bar { name: String::new(), parts: vec![(RUNS, 0)] };
         assert!(bars(&[empty], &|value| format!("{value}"), "none").contains("width=\"0.0\""));
-        // As a damaged recording may have them.
+        // Values of a damaged recording.
         let huge = Bar { name: String::new(), parts: vec![(RUNS, u64::MAX), (WAITS, u64::MAX)] };
         assert!(bars(&[huge], &|value| format!("{value}"), "much").contains("width=\"0.0\""));
     }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::{BarPart, Mark};
 use crate::xml::escaped;
 
-/// Colours differ in lightness, too, and are read on both backgrounds.
+/// Colours also differ in lightness, and are legible on both backgrounds.
 const STYLE: &str = "
 :root { color-scheme: light dark; --page: #fff; --panel: #f6f7f9; --line: #d8dce2; --text: #16191d; --muted: #5a6470; --c0: #0b57d0; --c1: #b34700; --c2: #0a6b4b; --c3: #8f3f71; --c4: #5a6470; --c5: #7a5c00; --c6: #00707a; }
 @media (prefers-color-scheme: dark) {
@@ -49,7 +49,7 @@ th:first-child, td:first-child { text-align: left; }
 code { font: 13px ui-monospace, monospace; background: var(--panel); padding: 1px 4px; overflow-wrap: anywhere; }
 ";
 
-/// A page in the making. Texts may be anything; they are escaped here.
+/// A page under construction. Texts are untrusted, and are escaped here.
 #[derive(Debug)]
 pub(crate) struct Page {
     title: String,
@@ -57,47 +57,47 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// A page of that heading.
+    /// A page with this heading.
     pub(crate) fn new(title: &str) -> Self {
         let title = escaped(title);
         let body = format!("<h1>{title}</h1>\n");
         Self { title, body }
     }
 
-    /// The heading of what follows.
+    /// Adds a heading.
     pub(crate) fn heading(&mut self, text: &str) {
         let _ = writeln!(self.body, "<h2>{}</h2>", escaped(text));
     }
 
-    /// A paragraph, of a class of the style: `lead` says what came of it all, `note` is by the way.
+    /// Adds a paragraph with a class of the style: `lead` is the result, `note` a remark.
     pub(crate) fn paragraph(&mut self, class: &str, text: &str) {
         let _ = writeln!(self.body, "<p class=\"{class}\">{}</p>", escaped(text));
     }
 
-    /// A command, or another line that is taken as it is.
+    /// Adds a command, or another verbatim line.
     pub(crate) fn code(&mut self, name: &str, text: &str) {
         let _ = writeln!(self.body, "<p>{}: <code>{}</code></p>", escaped(name), escaped(text));
     }
 
-    /// What shapes and colours are.
+    /// Adds the legend of marks.
     pub(crate) fn key(&mut self, marks: &[(Mark, String)]) {
         let entry = |(mark, text): &(Mark, String)| format!("{} {}", mark.svg(), escaped(text));
         let all: String = marks.iter().map(entry).collect();
         let _ = writeln!(self.body, "<p class=\"marks\">{all}</p>");
     }
 
-    /// What the colours of bars are.
+    /// Adds the legend of bars.
     pub(crate) fn bar_key(&mut self, parts: &[BarPart]) {
         let all: String = parts.iter().map(|part| part.key()).collect();
         let _ = writeln!(self.body, "<p class=\"marks\">{all}</p>");
     }
 
-    /// A figure as wide as the page.
+    /// Adds a figure of the page's width.
     pub(crate) fn figure(&mut self, svg: &str) {
         let _ = writeln!(self.body, "<div class=\"scroll\">{svg}</div>");
     }
 
-    /// Figures with their captions, side by side where there is room.
+    /// Adds figures with captions, side by side if there is room.
     pub(crate) fn figures(&mut self, figures: &[(String, String)]) {
         self.body += "<div class=\"figures\">\n";
         for (caption, svg) in figures {
@@ -107,7 +107,7 @@ impl Page {
         self.body += "</div>\n";
     }
 
-    /// A table as [`table`] makes it.
+    /// Adds a table made by [`table`].
     pub(crate) fn table(&mut self, html: &str) {
         self.body += html;
     }
@@ -123,7 +123,7 @@ impl Page {
     }
 }
 
-/// A table whose first row has the titles.
+/// A table whose first row is the header.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let mut out = String::from(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Numbers\"><table>\n",

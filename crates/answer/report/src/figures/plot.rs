@@ -1,34 +1,34 @@
-//! One figure: numbers over numbers, as marks, lines and bands.
+//! A plot of numbers over numbers, with marks, lines and bands.
 
 use std::fmt::Write;
 
 use super::Axis;
 use crate::xml::escaped;
 
-/// Pixels: what is around the plot, and a mark.
+/// Sizes in pixels: the margins, and a mark.
 const LEFT: f64 = 92.0;
 const RIGHT: f64 = 24.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 44.0;
 const MARK: f64 = 4.5;
 
-/// What names of axes have more than other texts.
+/// Additional attribute of the axes' names.
 const TITLE: &str = "class=\"title\"";
 
 /// Colours of points and lines in the page's style.
 const COLOURS: usize = 6;
 
-/// How a point is drawn, by number: shapes differ, too, for who does not see the colours apart.
+/// The index of a mark's style: shapes differ as well, for colour-blind readers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark(pub(crate) usize);
 
 impl Mark {
-    /// The class of its colour.
+    /// The CSS class of its colour.
     pub(crate) fn class(self) -> String {
         format!("c{}", self.0 % COLOURS)
     }
 
-    /// Its shape around a place.
+    /// Its shape around a position.
     fn shape(self, (x, y): (f64, f64)) -> String {
         let class = self.class();
         let (left_edge, right, top, bottom) = (x - MARK, x + MARK, y - MARK, y + MARK);
@@ -46,7 +46,7 @@ impl Mark {
         format!("<polygon class=\"{class}\" points=\"{}\"/>", corners.join(" "))
     }
 
-    /// It by itself, for what explains it.
+    /// The mark alone, for legends.
     pub(crate) fn svg(self) -> String {
         let side = MARK * 2.0 + 6.0;
         let shape = self.shape((side / 2.0, side / 2.0));
@@ -56,7 +56,7 @@ impl Mark {
     }
 }
 
-/// A figure in the making. Texts may be anything; they are escaped here.
+/// A plot under construction. Texts are untrusted, and are escaped here.
 #[derive(Debug)]
 pub(crate) struct Plot {
     size: (f64, f64),
@@ -66,7 +66,7 @@ pub(crate) struct Plot {
 }
 
 impl Plot {
-    /// An empty one of that size in pixels.
+    /// An empty plot of this size in pixels.
     pub(crate) fn new(size: (f64, f64), x: Axis, y: Axis) -> Self {
         Self { size, x, y, body: String::new() }
     }
@@ -76,7 +76,7 @@ impl Plot {
         (LEFT + width * self.x.place(x), TOP + height * (1.0 - self.y.place(y)))
     }
 
-    /// Marks at both axes, as `x_words` and `y_words` write them, and what the axes are.
+    /// Adds marks at both axes, formatted by `x_words` and `y_words`, and the names of the axes.
     pub(crate) fn axes(
         &mut self,
         (x_title, x_words): (&str, &dyn Fn(f64) -> String),
@@ -123,13 +123,13 @@ impl Plot {
         let _ = writeln!(self.body, "<g>{ring}{shape}<title>{tooltip}</title></g>");
     }
 
-    /// A line through points, of a class of the page's style.
+    /// A line through points, with a class of the page's style.
     pub(crate) fn line(&mut self, class: &str, points: &[(f64, f64)]) {
         let points = self.points(points);
         let _ = writeln!(self.body, "<polyline class=\"{class}\" points=\"{points}\"/>");
     }
 
-    /// The area within points.
+    /// The area inside a polygon.
     pub(crate) fn area(&mut self, class: &str, points: &[(f64, f64)]) {
         let points = self.points(points);
         let _ = writeln!(self.body, "<polygon class=\"{class}\" points=\"{points}\"/>");
@@ -140,7 +140,7 @@ impl Plot {
         points.map(|(x, y)| format!("{x:.1},{y:.1}")).collect::<Vec<_>>().join(" ")
     }
 
-    /// Words at a point of the figure.
+    /// Text at a position of the plot.
     pub(crate) fn words(&mut self, (x, y): (f64, f64), anchor: &str, text: &str) {
         let (x, y) = self.at(x, y);
         self.text((x, y - 6.0), anchor, "class=\"words\"", text);

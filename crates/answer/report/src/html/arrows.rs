@@ -1,4 +1,4 @@
-//! Arrows between lanes, as the page carries them.
+//! Arrows between lanes, as columns of the page.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::PageReport;
 use super::columns::Columns;
 
-/// The element that has them.
+/// Id of the element that contains them.
 const ID: &str = "hyperscope-arrows";
 
 /// Wake-ups between threads, as arrows between lanes.
@@ -18,24 +18,24 @@ const ID: &str = "hyperscope-arrows";
 pub(super) struct ArrowSet {
     /// Id of the element that holds them.
     columns_in: &'static str,
-    /// How many there are.
+    /// Number of arrows.
     arrows: usize,
-    /// Kinds by their numbers: `wake`, from a wake-up to the run of the thread that was woken; `inject`, from an
-    /// interrupt raised for a vCPU to its next entry.
+    /// Kinds by number: `wake`, from a wake-up to the run of the woken thread; `inject`, from an interrupt
+    /// raised for a vCPU to its next entry.
     kinds: Vec<&'static str>,
-    /// Arrows that are not in the page because they took least time.
+    /// Arrows that are left out because they took the least time.
     left_out: u64,
-    /// Those that took less may be left out; 0: none is.
+    /// Arrows shorter than this may be left out; 0: none is.
     left_out_below_ns: u64,
-    /// Arrows that are not in the page because one of their ends is in no lane that it has.
+    /// Arrows that are left out because one of their ends is in no lane of the page.
     without_lane: u64,
-    /// For each path of `path.paths`, for each of its `examples`, for each step the place in `timeline.lanes` of
-    /// the lane where it happened; null where there is none.
+    /// For each path of `path.paths`, for each of its `examples`, for each step: index in `timeline.lanes` of
+    /// the step's lane; null if it has none.
     request_lanes: Vec<Vec<Vec<Option<u32>>>>,
 }
 
 impl ArrowSet {
-    /// What the columns are about, and the lanes of the steps of requests.
+    /// Describes the columns, and finds the lanes of requests' steps.
     pub(super) fn new(page: &PageReport, max: usize) -> Self {
         let arrows = &page.arrows;
         let lanes = |example: &Example| -> Vec<Option<u32>> {

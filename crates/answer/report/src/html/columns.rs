@@ -1,4 +1,4 @@
-//! Columns of numbers as a page carries them: LEB128, gzip, base64.
+//! Columns of numbers in a page: LEB128, gzip, base64.
 
 use std::io::{self, Write};
 
@@ -9,40 +9,41 @@ use raw_bytes::seven_bits;
 
 use super::gzip::GzipPieces;
 
-/// An element of the page in the making: what is put is packed on other threads meanwhile.
+/// An element under construction: other threads compress its content meanwhile.
 pub(super) struct Columns<'o> {
     packed: GzipPieces<EncoderWriter<'static, GeneralPurpose, &'o mut dyn Write>>,
-    /// What is yet to be packed.
+    /// Bytes to compress.
     bytes: Vec<u8>,
 }
 
-/// Bytes that are packed at a time. A piece knows nothing of the one before it: larger ones pack better,
-/// smaller ones take less memory while they are under way.
+/// Bytes per compressed piece. Pieces are independent: larger ones compress better, smaller ones need
+/// less memory while in progress.
 const PIECE_BYTES: usize = 256 << 10;
 
 impl<'o> Columns<'o> {
-    /// Begins the element of that name.
+    /// Begins the element with this id.
     pub(super) fn begin(id: &str, out: &'o mut dyn Write) -> io::Result<Self> {
         write!(out, "<script type=\"application/gzip;base64\" id=\"{id}\">")?;
         let packed = GzipPieces::begin(EncoderWriter::new(out, &STANDARD))?;
         Ok(Self { packed, bytes: Vec::new() })
     }
 
-    /// A number of one byte.
+    /// Adds a number of one byte.
     #[inline]
     pub(super) fn byte(&mut self, value: u8) -> io::Result<()> {
         self.bytes.push(value);
         self.pack_if_full()
     }
 
-    /// A number of any size: seven bits a byte, the lowest first, the eighth says that more follow.
+    /// Adds a number of any size: seven bits per byte, the lowest first; the eighth bit says that more
+    /// follow.
     #[inline]
     pub(super) fn number(&mut self, value: u64) -> io::Result<()> {
         seven_bits::put(&mut self.bytes, value);
         self.pack_if_full()
     }
 
-    /// Numbers that are bytes already.
+    /// Adds numbers that are bytes already.
     pub(super) fn bytes(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let fits = bytes.len().min(PIECE_BYTES - self.bytes.len());

@@ -1,4 +1,4 @@
-//! What a task waited for, as the page carries it: added up, and its longest waits with the lanes of their steps.
+//! The waits of a task in the page: summed, and the longest ones with the lanes of their steps.
 
 use analyses::critical::{CriticalPart, CriticalState, CriticalStep, CriticalWait};
 use analyses::lanes::LanePlaces;
@@ -8,19 +8,19 @@ use serde::Serialize;
 use crate::CriticalReport;
 use crate::critical::words;
 
-/// Parts that a page shows: those that took longest.
+/// Max parts in a page: the longest.
 const MAX_PARTS: usize = 100;
 
-/// What a task waited for (`--critical`); null: that was not asked.
+/// The waits of a task (`--critical`); null: not requested.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct Critical<'p> {
-    /// As it was asked for.
+    /// The task as requested.
     task: &'p str,
-    /// How long its threads waited: the times of all parts, and others_ns.
+    /// Waiting time of its threads: the sum of all parts and others_ns.
     waited_ns: u64,
-    /// What for, the longest first: 100 at most.
+    /// The causes, the longest first: 100 at most.
     parts: Vec<Part<'p>>,
-    /// The time of further parts.
+    /// The time of all other parts.
     others_ns: u64,
     /// The longest waits.
     waits: Vec<Wait<'p>>,
@@ -30,15 +30,15 @@ pub(super) struct Critical<'p> {
 struct Part<'p> {
     /// host, or the name of a VM.
     machine: &'p str,
-    /// The thread; interrupt for none.
+    /// The thread; interrupt for an interrupt.
     thread: &'p str,
-    /// What it did, as critical.schema.json has it.
+    /// Its state, as in critical.schema.json.
     state: &'static str,
-    /// The same with the reason, in words.
+    /// The state with its reason, in words.
     what: String,
-    /// How long.
+    /// The duration.
     time_ns: u64,
-    /// In how many intervals.
+    /// Number of intervals.
     count: u64,
 }
 
@@ -48,15 +48,15 @@ struct Wait<'p> {
     machine: &'p str,
     /// Its id.
     tid: u32,
-    /// When it began to wait, on the host's clock.
+    /// Its begin, on the host's clock.
     from_ns: u64,
-    /// When it went on.
+    /// Its end.
     to_ns: u64,
-    /// Place in timeline.lanes of its lane; null: it has none.
+    /// Index in timeline.lanes of the thread's lane; null: it has none.
     lane: Option<u32>,
-    /// There are more steps before these.
+    /// Whether earlier steps are left out.
     cut: bool,
-    /// What it waited for, in order.
+    /// Its steps, in order.
     steps: Vec<Step<'p>>,
 }
 
@@ -72,12 +72,12 @@ struct Step<'p> {
     thread: &'p str,
     /// As in parts.
     what: String,
-    /// Of the thread that this is about, of a vCPU's guest the vCPU's; null: it has none.
+    /// Lane of the step's thread; for a vCPU's guest, that of the vCPU; null: it has none.
     lane: Option<u32>,
 }
 
 impl<'p> Critical<'p> {
-    /// What was waited for.
+    /// The waits of a report.
     pub(super) fn new(report: &'p CriticalReport, places: &LanePlaces) -> Self {
         let all = &report.critical;
         let others = all.parts.iter().skip(MAX_PARTS).map(|part| part.time_ns);
@@ -104,7 +104,7 @@ impl<'p> Part<'p> {
     }
 }
 
-/// What it did and why, in words.
+/// The state and its cause, in words.
 fn what(part: &CriticalPart) -> String {
     let state = words(part.state);
     match (&part.reason, part.state) {

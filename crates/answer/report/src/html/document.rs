@@ -18,19 +18,19 @@ use crate::json::OtherDocument;
 use crate::{AlignReport, DiffReport, NestedReport};
 use crate::{align, align_summary, boot, calls, cpu, diff, exits, irqs, nested, path};
 
-/// Paths that a page shows: those that took longest, all their requests together.
+/// Max paths in a page: those with the longest time over all their requests.
 const MAX_PATHS: usize = 12;
 
-/// Threads, and tasks of guests, that a page shows: those that used CPUs longest.
+/// Max threads, and max tasks of guests, in a page: those with the longest CPU time.
 const MAX_THREADS: usize = 100;
 
-/// Handlers of interrupts that a page shows of each machine: those that took longest.
+/// Max handlers of interrupts per machine in a page: those with the longest time.
 const MAX_HANDLERS: usize = 40;
 
-/// Functions that a page shows: those that took longest, or were called most.
+/// Max functions in a page: those with the longest time, or with most calls.
 const MAX_FUNCTIONS: usize = 300;
 
-/// Initcalls that a page shows of each machine: the slowest of those within no other.
+/// Max initcalls per machine in a page: the slowest outermost ones.
 const MAX_INITCALLS: usize = 200;
 
 /// The JSON part of a page that `hyperscope report` writes. Its columns are described in docs/formats/report.md.
@@ -43,17 +43,18 @@ pub(crate) struct Document<'p> {
     generator: &'static str,
     /// Paths of the recordings, as they were named.
     sources: Vec<&'p str>,
-    /// Times are nanoseconds; else they are ticks of the recording's clock, whatever their names say.
+    /// Whether times are nanoseconds; otherwise they are ticks of the recording's clock, whatever their names
+    /// say.
     nanoseconds: bool,
-    /// The moment on the host's clock that times in the page are relative to.
+    /// The time on the host's clock that times in the page are relative to.
     origin_ns: u64,
-    /// The same as decimal digits, for readers whose numbers are not exact that far.
+    /// origin_ns as decimal digits, for readers whose numbers are not exact in that range.
     origin: String,
-    /// From there to the end of the last span.
+    /// Duration from there to the end of the last span.
     length_ns: u64,
-    /// What stands out, in words, the most important first.
+    /// Findings in words, the most important first.
     findings: Vec<FindingDocument<'p>>,
-    /// What recordings have no events for.
+    /// Events that recordings lack.
     notes: Vec<Note<'p>>,
     /// As exits.schema.json.
     #[schemars(with = "OtherDocument")]
@@ -66,44 +67,44 @@ pub(crate) struct Document<'p> {
     /// As align.schema.json; null: no guest's recording was given.
     #[schemars(with = "Option<OtherDocument>")]
     align: Option<align::Document<'p>>,
-    /// The same, a sentence for each guest.
+    /// A sentence about each guest's alignment.
     align_summaries: Vec<String>,
-    /// The heat map of exits; null where none has a time.
+    /// The heat map of exits; null if no exit has a time.
     heat: Option<HeatMap<'p>>,
-    /// All exits one by one, of those recordings of which they are not too many.
+    /// Individual exits, for recordings that do not have too many.
     each_exit: Vec<ListedExits<'p>>,
     /// The lanes.
     timeline: Timeline<'p>,
     /// Wake-ups between threads, as arrows between lanes.
     arrows: ArrowSet,
-    /// CPU use, as `hyperscope cpu` prints it as JSON; only the threads and tasks that ran longest.
+    /// CPU use: the JSON output of `hyperscope cpu`, with the threads and tasks that ran longest.
     #[schemars(with = "OtherDocument")]
     cpu: cpu::Document<'p>,
-    /// Handlers of interrupts: what `hyperscope irqs` prints as JSON, of each machine those that took longest;
-    /// null: their events were not recorded.
+    /// Handlers of interrupts: the JSON output of `hyperscope irqs`, with the longest-running handlers of each
+    /// machine; null: no events.
     #[schemars(with = "Option<OtherDocument>")]
     irqs: Option<irqs::Document<'p>>,
-    /// Which code vCPUs ran, as `hyperscope profile --threads` has it; null: there are no vCPUs.
+    /// The code that vCPUs ran, as in `hyperscope profile --threads`; null: there are no vCPUs.
     profile: Option<ProfileDocument<'p>>,
-    /// As `hyperscope calls --tree --format json` prints: the functions that took longest, stacks that take at
+    /// As `hyperscope calls --tree --format json` prints: functions with the longest time, and stacks with at
     /// least 0.1%; null: no calls were recorded.
     #[schemars(with = "Option<OtherDocument>")]
     calls: Option<calls::Document<'p>>,
-    /// As `hyperscope path --format json` prints, the paths that took longest; null: none was found.
+    /// As `hyperscope path --format json` prints: paths with the longest time; null: there are none.
     #[schemars(with = "Option<OtherDocument>")]
     path: Option<path::Document<'p>>,
-    /// All requests one by one; null: there are too many, or none.
+    /// Individual requests; null: there are too many, or none.
     each_request: Option<ListedRequests<'p>>,
-    /// What a task waited for (`--critical`); null: that was not asked.
+    /// The waits of a task (`--critical`); null: not requested.
     critical: Option<Critical<'p>>,
-    /// As `hyperscope boot --format json` prints, of initcalls those within no other that took longest; null: no
-    /// guest's boot or shutdown was recorded.
+    /// As `hyperscope boot --format json` prints: of the initcalls, the slowest outermost ones; null: no guest's
+    /// boot or shutdown was recorded.
     #[schemars(with = "Option<OtherDocument>")]
     boot: Option<boot::Document<'p>>,
-    /// As `hyperscope diff --format json` prints; null: nothing was compared.
+    /// As `hyperscope diff --format json` prints; null: there is no comparison.
     #[schemars(with = "Option<OtherDocument>")]
     diff: Option<diff::Document<'p>>,
-    /// Whether the page came from hyperscope report --serve, which answers what it asks.
+    /// Whether the page comes from hyperscope report --serve, which answers its requests.
     served: bool,
 }
 
@@ -112,7 +113,7 @@ pub(crate) struct Document<'p> {
 struct Note<'p> {
     /// Its path.
     source: &'p str,
-    /// Parts of exits, and what would record them.
+    /// Parts of exits without events, and the events that would record them.
     missing: Vec<String>,
 }
 

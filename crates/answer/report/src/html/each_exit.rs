@@ -1,4 +1,4 @@
-//! Every exit by itself, as the page carries them.
+//! Individual exits, as columns of the page.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::columns::Columns;
 use crate::json::RawCode;
 
-/// The element that has the exits of a recording.
+/// Id of the element with the exits of a recording.
 fn id(list: &ExitList) -> String {
     format!("hyperscope-exits-{}", list.recording)
 }
@@ -22,24 +22,24 @@ pub(super) struct ListedExits<'p> {
     source: Option<&'p str>,
     /// Id of the element that holds them.
     columns_in: String,
-    /// When the first of them began.
+    /// Begin of the first exit.
     from_ns: i64,
     /// Whether switches were recorded: otherwise the cost of exits is unknown.
     off_cpu_recorded: bool,
     /// Whether polling before a halt was recorded.
     halt_poll_recorded: bool,
-    /// Exits of one vCPU with level, reason and code in common, in the order of their columns.
+    /// Exits of one vCPU with the same level, reason and code, in the order of their columns.
     groups: Vec<ExitGroup<'p>>,
-    /// What exits were about, and where their guests were, as columns refer to them.
+    /// Details of exits, and positions of their guests, which columns refer to by index.
     values: &'p [String],
 }
 
-/// One of them.
+/// A group of exits.
 #[derive(Debug, JsonSchema, Serialize)]
 struct ExitGroup<'p> {
     /// The VM.
     vm: &'p str,
-    /// The vCPU's number in it.
+    /// The number of the vCPU in the VM.
     vcpu: u32,
     /// Level of the guest that exited.
     level: u8,
@@ -49,13 +49,13 @@ struct ExitGroup<'p> {
     reason: &'p str,
     /// Its raw code; null: not recorded.
     code: RawCode<'p>,
-    /// How many there are.
+    /// Number of exits.
     #[schemars(extend("minimum" = 1))]
     exits: usize,
 }
 
 impl<'p> ListedExits<'p> {
-    /// Of those recordings whose exits are all there.
+    /// The lists of recordings whose exits are complete.
     pub(super) fn of_all(lists: &'p [ExitList], sources: &[&'p str], origin_ns: u64) -> Vec<Self> {
         let complete_lists = lists.iter().filter(|list| list.is_whole());
         complete_lists.map(|list| Self::new(list, sources, origin_ns)).collect()
@@ -88,7 +88,7 @@ fn first_ns(list: &ExitList) -> u64 {
     list.first_ns().unwrap_or(0)
 }
 
-/// The numbers of an exit, but for when it began.
+/// The numbers of an exit, except its begin.
 const NUMBERS: [fn(&KeptExit) -> u64; 8] = [
     |exit| exit.length_ns,
     |exit| exit.parts.user_ns,
@@ -106,7 +106,7 @@ pub(super) fn write(list: &ExitList, out: &mut dyn Write) -> io::Result<()> {
         return Ok(());
     }
     let mut columns = Columns::begin(&id(list), out)?;
-    // It takes a look at all groups.
+    // The minimum requires a pass over all groups.
     let first_ns = first_ns(list);
     for group in list.exits() {
         let mut before_ns = first_ns;

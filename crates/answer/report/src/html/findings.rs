@@ -1,4 +1,5 @@
-//! What a page says first, in words: where the time went, what stands out, how far to trust it.
+//! The findings at the top of a page, in words: where the time went, what is unusual, how reliable the
+//! numbers are.
 
 mod advice;
 mod path;
@@ -13,14 +14,14 @@ use serde::Serialize;
 use super::PageReport;
 use crate::advice::AdviceRow;
 
-/// How much a finding matters.
+/// The importance of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
-    /// Good to know.
+    /// Information.
     Info,
-    /// Likely what the reader looks for.
+    /// Likely relevant to the reader.
     Notice,
-    /// Numbers are less than they seem.
+    /// Numbers are less reliable than they seem.
     Warning,
 }
 
@@ -39,42 +40,42 @@ impl Weight {
 pub struct Piece {
     /// Its words.
     pub text: String,
-    /// To be seen at a glance.
+    /// Whether it is emphasized.
     pub strong: bool,
 }
 
-/// Where in the page a finding can be seen.
+/// The place in the page that shows a finding.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Link {
     /// The part of the page.
     #[schemars(extend("enum" = ["exits", "heat", "timeline", "nested", "clocks", "calls", "path"]))]
     pub section: &'static str,
-    /// Only this VM.
+    /// Only for this VM.
     pub vm: Option<String>,
-    /// Only this level.
+    /// Only for this level.
     pub level: Option<u8>,
-    /// Only this reason.
+    /// Only for this reason.
     pub reason: Option<String>,
 }
 
 /// One sentence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// How much it matters.
+    /// Its importance.
     pub weight: Weight,
     /// Its words.
     pub pieces: Vec<Piece>,
-    /// Where to look.
+    /// The place to look at.
     pub link: Option<Link>,
-    /// What it speaks of that there may be advice on.
+    /// The subject, by which advice is matched.
     about: Option<About>,
-    /// Why it happens and what usually helps, with the path of the recording.
+    /// Advice on it, with the path of the recording.
     advice: Vec<(String, Advice)>,
 }
 
 impl Finding {
-    /// A finding made of a sentence in which `*` begin and end what is to be seen at a glance.
-    /// Names come in by `{}` after the split, so that a star in them means nothing.
+    /// A finding from a sentence in which `*` encloses emphasized text. Values replace `{}` after the split,
+    /// so that a star in them has no effect.
     fn new(weight: Weight, sentence: &str, values: &[impl AsRef<str>]) -> Self {
         let mut values = values.iter();
         let mut pieces = Vec::new();
@@ -117,19 +118,18 @@ impl Finding {
 /// A sentence.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct FindingDocument<'p> {
-    /// How much it matters; warning: numbers are less than they seem.
+    /// Its importance; warning: numbers are less reliable than they seem.
     #[schemars(extend("enum" = ["info", "notice", "warning"]))]
     weight: &'static str,
     /// The sentence in pieces.
     pieces: &'p [Piece],
-    /// Where in the page it can be seen; null: nowhere.
+    /// The place in the page that shows it; null: none.
     link: Option<&'p Link>,
-    /// Why it happens and what usually helps, as the rows of hyperscope advice; none where no rule finds its
-    /// evidence.
+    /// Advice, as rows of hyperscope advice; empty if no rule applies.
     advice: Vec<AdviceRow<'p>>,
 }
 
-/// All that is to be said of a page, the most important first.
+/// All findings of a page, the most important first.
 pub(super) fn collect(page: &PageReport) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (at, source) in page.exits.sources.iter().enumerate() {

@@ -1,9 +1,9 @@
-//! A gzip stream whose pieces are packed side by side, on as many threads as there are.
+//! A gzip stream whose pieces are compressed in parallel.
 //!
-//! Each piece is raw deflate of its own that ends on a byte (a sync flush, RFC 1951 3.2.4), so that one
-//! after the other they are one stream (RFC 1952), which any reader unpacks.
+//! Each piece is raw deflate that ends on a byte boundary (a sync flush, RFC 1951 3.2.4), so their concatenation
+//! is one stream (RFC 1952) that any reader unpacks.
 //!
-//! Not to be used on a thread of rayon's own pool: it waits for pieces that those threads pack.
+//! Must not be used on a thread of rayon's pool: it waits for pieces that those threads compress.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -15,21 +15,21 @@ use flate2::{Compress, CompressError, Compression, FlushCompress};
 /// Magic, deflate, no flags, no time, no level, unknown system.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
-/// A last block of deflate without contents, by fixed codes.
+/// An empty last block of deflate, with fixed codes.
 const LAST_BLOCK: [u8; 2] = [3, 0];
 
-/// How hard is tried to find what comes again: more takes half as long again and makes pages a twentieth smaller.
+/// Compression level: a higher one takes half as long again, and makes pages a twentieth smaller.
 const LEVEL: u32 = 2;
 
-/// Pieces per thread that are under way at most.
+/// Max pieces in progress per thread.
 const PIECES_PER_THREAD: usize = 2;
 
-/// A gzip stream in the making.
+/// A gzip stream under construction.
 pub(super) struct GzipPieces<W> {
     out: W,
     /// In the order of the stream.
     under_way: VecDeque<Receiver<Result<Piece, CompressError>>>,
-    /// Of all that was unpacked, as far as it was written.
+    /// Checksum of the uncompressed bytes written so far.
     checksum: Hasher,
     unpacked_bytes: u64,
 }
@@ -48,7 +48,7 @@ impl<W: Write> GzipPieces<W> {
         Ok(Self { out, under_way: VecDeque::new(), checksum, unpacked_bytes: 0 })
     }
 
-    /// The next bytes; waits for earlier ones where too many are under way.
+    /// Adds bytes; waits for earlier ones if too many are in progress.
     pub(super) fn put(&mut self, bytes: Vec<u8>) -> io::Result<()> {
         if bytes.is_empty() {
             return Ok(());
@@ -58,14 +58,14 @@ impl<W: Write> GzipPieces<W> {
         }
         let (done, piece) = sync_channel(1);
         rayon::spawn(move || {
-            // The result is unused once writing has failed.
+            // After a write error there is no receiver.
             let _ = done.send(pack(&bytes));
         });
         self.under_way.push_back(piece);
         Ok(())
     }
 
-    /// Ends the stream; what it was written to.
+    /// Ends the stream; returns the destination.
     pub(super) fn end(mut self) -> io::Result<W> {
         while !self.under_way.is_empty() {
             self.write_first()?;
@@ -90,7 +90,7 @@ impl<W: Write> GzipPieces<W> {
 fn pack(bytes: &[u8]) -> Result<Piece, CompressError> {
     let mut packer = Compress::new(Compression::new(LEVEL), false);
     let mut packed = Vec::with_capacity(bytes.len() / 2 + 64);
-    // Room that is left over says that nothing is held back.
+    // Unused capacity means that the compressor holds nothing back.
     while packed.len() == packed.capacity() || packer.total_in() < bytes.len() as u64 {
         packed.reserve(bytes.len() / 4 + 64);
         let rest = bytes.get(packer.total_in() as usize..).unwrap_or_default();
@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    /// A number that depends on all bits of another.
+    /// A number that depends on all bits of another one.
     fn mixed(number: u64) -> u64 {
         (number ^ (number >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
     }

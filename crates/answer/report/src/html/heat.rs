@@ -1,4 +1,4 @@
-//! The map of latencies over time, as the page carries it.
+//! The heat map of exits' times over time, as columns of the page.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -13,10 +13,10 @@ use crate::json::RawCode;
 /// Cells by row of the exits report.
 pub(super) type HeatRows = BTreeMap<HeatName, Vec<HeatCell>>;
 
-/// The element that has the cells.
+/// Id of the element with the cells.
 const ID: &str = "hyperscope-heat";
 
-/// The heat map of exits; null where none has a time.
+/// The heat map of exits; null if no exit has a time.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct HeatMap<'p> {
     /// Id of the element that holds the cells.
@@ -26,12 +26,12 @@ pub(super) struct HeatMap<'p> {
     from_ns: i64,
     /// Width of a column: a power of two.
     column_ns: u64,
-    /// How many there are.
+    /// Number of columns.
     columns: u64,
     /// Rows for each power of two of a duration.
     #[schemars(extend("const" = 4))]
     rows_per_octave: u64,
-    /// In the order of their cells.
+    /// Groups, in the order of their cells.
     groups: Vec<HeatGroup<'p>>,
 }
 
@@ -51,12 +51,12 @@ struct HeatGroup<'p> {
     reason: &'p str,
     /// The raw code, as in the exits report.
     code: RawCode<'p>,
-    /// How many cells the columns hold of it.
+    /// Number of its cells.
     cells: usize,
 }
 
 impl<'p> HeatMap<'p> {
-    /// What the columns are about; none: no exit has a time.
+    /// Describes the columns; `None`: no exit has a time.
     pub(super) fn new(
         (latencies, rows): (&Latencies, &'p HeatRows),
         sources: &[&'p str],

@@ -1,4 +1,4 @@
-//! Lanes of the timeline, as the page carries them.
+//! Lanes of the timeline, as columns of the page.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::columns::Columns;
 
-/// The element that has the spans of a lane.
+/// Id of the element with the spans of a lane.
 fn id(at: usize) -> String {
     format!("hyperscope-lane-{at}")
 }
@@ -16,11 +16,11 @@ fn id(at: usize) -> String {
 /// The lanes.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct Timeline<'p> {
-    /// Spans that were seen, merged or not.
+    /// Number of all spans, merged or not.
     spans: u64,
-    /// Neighbours shorter than this may be merged into one item; 0: none are.
+    /// Adjacent spans shorter than this may be merged into one item; 0: none are.
     merged_below_ns: u64,
-    /// Lanes of threads and tasks that are not in the page: they ran least.
+    /// Lanes of threads and tasks that are left out: they ran least.
     lanes_left_out: u64,
     /// States by their numbers.
     states: Vec<StateName>,
@@ -39,31 +39,31 @@ struct StateName {
     title: &'static str,
 }
 
-/// One thing that time is drawn for.
+/// A lane.
 #[derive(Debug, JsonSchema, Serialize)]
 struct LaneRow<'p> {
     /// Id of the element that holds its spans.
     columns_in: String,
-    /// The machine that was recorded: host, or a guest's name.
+    /// The recorded machine: host, or a guest's name.
     machine: &'p str,
-    /// What it is: a CPU, a vCPU, a thread of the machine, a task of a guest, the functions that a thread was in at
-    /// one depth of its stack.
+    /// Its kind: a CPU, a vCPU, a thread of the machine, a task of a guest, or the functions of a thread at one
+    /// depth of its stack.
     #[schemars(extend("enum" = ["cpu", "vcpu", "thread", "task", "call"]))]
     kind: &'static str,
     /// Its name within the machine.
     name: &'p str,
-    /// The VM that it belongs to.
+    /// The VM of the lane.
     vm: Option<&'p str>,
-    /// Of a lane of calls, how many calls are around them; null: it is of something else.
+    /// Depth in the stack, for a lane of calls; null: another kind.
     depth: Option<u32>,
-    /// Its thread or task ran less than those that are shown at first.
+    /// Whether its thread or task ran less than those that are shown first.
     quiet: bool,
     /// Items in its columns.
     spans: usize,
 }
 
 impl<'p> Timeline<'p> {
-    /// What the columns are about.
+    /// Describes the columns.
     pub(super) fn new(set: &'p LaneSet) -> Self {
         let lane = |(at, lane): (usize, &'p Lane)| LaneRow {
             columns_in: id(at),

@@ -1,4 +1,4 @@
-//! Which code vCPUs ran, as the page carries it: stacks as a tree of frames, and rows of time at its nodes.
+//! The profile of vCPUs in the page: stacks as a tree of frames, and rows of time at its nodes.
 
 mod packed;
 
@@ -13,24 +13,24 @@ use self::packed::{Packed, PackedRow, Whose};
 use super::columns::Columns;
 use crate::profile::{ProfileBy, ProfileReport, machine_name, profile_notes};
 
-/// The element that has names, frames and rows.
+/// Id of the element with names, frames and rows.
 const ID: &str = "hyperscope-profile";
 
-/// In place of a state: a thread of the host's that is no vCPU.
+/// Replaces the state for a thread of the host that is no vCPU.
 const HOST: &str = "host";
 
 /// Bits of a row's flags after those of the evidence.
 const HOST_CODE: u8 = 1 << 2;
 const CUT: u8 = 1 << 3;
 
-/// Whose time rows are: a vCPU's, or another thread's; of machines without vCPUs, a thread's.
+/// The owner of rows: a vCPU, or another thread; on machines without vCPUs, a thread.
 #[derive(Clone, Debug)]
 struct Owner {
-    /// The VM's name, or that of a guest that was sampled by itself; empty: the host.
+    /// The VM's name, or that of a guest with a recording of its own samples; empty: the host.
     vm: String,
-    /// `None`: it is another thread.
+    /// `None`: another thread.
     vcpu: Option<u32>,
-    /// What that does for the VM, if there is one.
+    /// The role of that thread for the VM, if there is one.
     part: Option<Part>,
     thread: u32,
     comm: Option<String>,
@@ -41,14 +41,14 @@ struct Owner {
 pub struct PageProfile {
     owners: Vec<Owner>,
     notes: Vec<String>,
-    /// When the first slice begins, how wide slices are, and how many there are.
+    /// Start of the first slice, width of slices, and their number.
     slices: Option<(u64, u64, u32)>,
     packed: Packed,
 }
 
 impl PageProfile {
-    /// What of a profile is kept in a page; `None` without vCPUs and without samples of time. `sources` are the paths of
-    /// its recordings.
+    /// The part of a profile that a page keeps; `None` without vCPUs and without samples of time. `sources` are the
+    /// paths of its recordings.
     #[must_use]
     pub fn new(mut profile: Profile, sources: Vec<String>) -> Option<Self> {
         profile.machines.retain(|machine| machine.unit.nanoseconds && !machine.threads.is_empty());
@@ -104,7 +104,7 @@ impl PageProfile {
         Some(Self { owners, notes, slices, packed })
     }
 
-    /// What the columns are about.
+    /// Describes the columns.
     pub(super) fn document(&self, origin_ns: u64) -> ProfileDocument<'_> {
         let states = VcpuState::ALL.iter();
         let states = states.map(|state| StateName { key: state.name(), is_idle: state.is_idle() });
@@ -133,45 +133,44 @@ impl PageProfile {
     }
 }
 
-/// Which code vCPUs ran, as `hyperscope profile --threads` has it; null: there are no vCPUs.
+/// The code that vCPUs ran, as in `hyperscope profile --threads`; null: there are no vCPUs.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct ProfileDocument<'p> {
     /// Id of the element that holds names, frames and rows.
     columns_in: &'static str,
-    /// vCPUs, and after them other threads that work for VMs; where no vCPU is recorded, the threads that were
-    /// sampled.
+    /// vCPUs, then other threads that work for VMs; without recorded vCPUs, the sampled threads.
     owners: Vec<OwnerRow<'p>>,
-    /// What rows can be of, in the order of their numbers.
+    /// The states of rows, by number.
     states: Vec<StateName>,
-    /// How many names there are.
+    /// Number of names.
     names: usize,
-    /// How many frames there are.
+    /// Number of frames.
     frames: usize,
-    /// How many rows there are.
+    /// Number of rows.
     rows: usize,
-    /// Time of rows whose stacks were cut short, as too many frames would have been needed.
+    /// Time of rows whose stacks were truncated because of too many frames.
     cut_ns: u64,
-    /// How time is cut into slices; null: it is not.
+    /// The slices of time; null: there are none.
     slices: Option<Slices>,
-    /// What a reader of the profile must know.
+    /// Notes for the reader.
     notes: &'p [String],
 }
 
-/// One of them.
+/// An owner.
 #[derive(Debug, JsonSchema, Serialize)]
 struct OwnerRow<'p> {
-    /// The VM, or a guest that was sampled by itself; empty: the host.
+    /// The VM, or a guest with a recording of its own samples; empty: the host.
     vm: &'p str,
-    /// The vCPU's number in it; null: it is another thread.
+    /// The number of the vCPU in the VM; null: another thread.
     vcpu: Option<u32>,
-    /// What another thread does for the VM; null: it is a vCPU, or there is no VM.
+    /// The role of another thread for the VM; null: a vCPU, or there is no VM.
     part: Option<&'static str>,
     /// The thread.
     tid: u32,
     /// Its name; null: not recorded.
     comm: Option<&'p str>,
-    /// Of a vCPU the time from its first event to its last, of another thread that on CPUs, or what its samples
-    /// stand for.
+    /// For a vCPU, the time from its first event to its last; for another thread, its CPU time, or the time that its
+    /// samples represent.
     time_ns: u64,
 }
 
@@ -184,15 +183,15 @@ struct StateName {
     is_idle: bool,
 }
 
-/// How time is cut into slices; null: it is not.
+/// The slices of time; null: there are none.
 #[derive(Debug, JsonSchema, Serialize)]
 struct Slices {
-    /// When the first slice begins.
+    /// Begin of the first slice.
     from_ns: i64,
-    /// How wide a slice is.
+    /// Width of a slice.
     #[schemars(extend("minimum" = 1))]
     slice_ns: u64,
-    /// How many there are.
+    /// Number of slices.
     count: u32,
 }
 
@@ -242,7 +241,7 @@ impl Packed {
     }
 }
 
-/// The numbers of a row, but for its slices.
+/// The numbers of a row, except its slices.
 const NUMBERS: [fn(&PackedRow) -> u64; 11] = [
     |row| u64::from(row.key.owner),
     |row| state_number(row.key.whose),
@@ -257,7 +256,7 @@ const NUMBERS: [fn(&PackedRow) -> u64; 11] = [
     |row| row.time.high_ns.saturating_sub(row.time.ns),
 ];
 
-/// A state by its place in the list of the JSON part.
+/// The number of a state: its index in the list of the JSON part.
 fn state_number(whose: Whose) -> u64 {
     let Whose::Vcpu(state) = whose else { return VcpuState::ALL.len() as u64 };
     VcpuState::ALL.iter().position(|candidate| *candidate == state).unwrap_or(0) as u64

@@ -1,4 +1,4 @@
-//! Every request by itself, as the page carries them.
+//! Individual requests, as columns of the page.
 
 use std::io::{self, Write};
 
@@ -8,13 +8,13 @@ use serde::Serialize;
 
 use super::columns::Columns;
 
-/// The element that has the requests.
+/// Id of the element with the requests.
 const ID: &str = "hyperscope-requests";
 
-/// Paths that are named, of those that took longest; requests of the others are put together.
+/// Max paths with names: those with the longest time; requests of all others share a group.
 const MAX_NAMED: usize = 200;
 
-/// What is said together: a path's requests, or those of all further ones.
+/// The requests of one path, or of all further paths.
 struct Group<'p> {
     /// `None`: several paths.
     path: Option<&'p Path>,
@@ -33,30 +33,30 @@ fn groups(paths: &Paths) -> Vec<Group<'_>> {
     groups
 }
 
-/// All requests one by one; null: there are too many, or none.
+/// Individual requests; null: there are too many, or none.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct ListedRequests<'p> {
     /// Id of the element that holds them.
     columns_in: &'static str,
-    /// When the first of them began.
+    /// Begin of the first request.
     from_ns: i64,
     /// Requests of one path, in the order of their columns.
     groups: Vec<RequestGroup<'p>>,
 }
 
-/// One of them.
+/// A group of requests.
 #[derive(Debug, JsonSchema, Serialize)]
 struct RequestGroup<'p> {
-    /// The VM; null: no VM's, or those of several paths.
+    /// The VM; null: the request belongs to no VM, or the group has several paths.
     vm: Option<&'p str>,
-    /// The path; null: those of all further paths.
+    /// The path; null: all further paths.
     path: Option<&'p str>,
-    /// How many.
+    /// Number of requests.
     requests: usize,
 }
 
 impl<'p> ListedRequests<'p> {
-    /// What the columns are about; none: there are too many requests, or none.
+    /// Describes the columns; `None`: there are too many requests, or none.
     pub(super) fn new(paths: &'p Paths, origin_ns: u64) -> Option<Self> {
         if !paths.are_listed {
             return None;
@@ -76,7 +76,7 @@ impl<'p> ListedRequests<'p> {
     }
 }
 
-/// When the first of all requests began.
+/// Begin of the first request.
 fn first_ns(groups: &[Group<'_>]) -> u64 {
     let firsts = groups.iter().filter_map(|group| group.requests.first());
     firsts.map(|first| first.begin_ns).min().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! How much of the time that a host was recorded its guests were recorded, too.
+//! The part of a host's recording during which its guests were recorded as well.
 
 use std::collections::HashMap;
 
@@ -14,10 +14,10 @@ use crate::units::time;
 pub struct Covered {
     /// The guest.
     pub guest: String,
-    /// How long it was recorded: by the recorder, or from the first of its events to the last where its host is
-    /// among the files.
+    /// Duration of its recording: as the recorder reports it, otherwise from its first event to its last, if its host
+    /// is among the files.
     pub time_ns: u64,
-    /// How long its host was.
+    /// Duration of its host's recording.
     pub of_ns: u64,
 }
 
@@ -30,8 +30,8 @@ impl Covered {
 }
 
 impl InfoReport {
-    /// Adds what no recorder says of guests whose hosts are among the files, as those of trace-cmd: from the first of their
-    /// events to the last.
+    /// Adds guests without a recorder's report whose hosts are among the files, such as those of trace-cmd: from their
+    /// first event to the last.
     pub fn cover_guests_of_others(&mut self) {
         let hosts: HashMap<u64, Host> = self.files.iter().filter_map(Host::by_trace_id).collect();
         for file in self.files.iter_mut().filter(|file| file.covered.is_empty()) {
@@ -48,7 +48,7 @@ impl InfoReport {
 /// A host's recording.
 struct Host {
     span_ns: u64,
-    /// By the number of a guest's recording.
+    /// By trace id of a guest's recording, its name.
     guest_names: HashMap<u64, String>,
 }
 

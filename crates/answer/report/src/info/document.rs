@@ -1,4 +1,4 @@
-//! The JSON document of what recordings are and hold.
+//! The JSON document of recordings and their contents.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -14,7 +14,7 @@ use super::{Covered, FileInfo, InfoReport, unknown_because};
 use crate::json::{VcpuThread, threads, times};
 use crate::units::unit;
 
-/// What `hyperscope info --format json` prints: what recordings are and hold.
+/// Output of `hyperscope info --format json`: properties and contents of recordings.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct Document<'r> {
     schema: &'static str,
@@ -27,69 +27,68 @@ pub(crate) struct Document<'r> {
 struct File<'r> {
     /// As it was named.
     path: String,
-    /// What kind of input it is.
+    /// The kind of input.
     #[schemars(extend("enum" = ["trace.dat v6", "trace.dat v7", "CTF 1.8", "CTF 2", "ring-buffer pages", "text", "perf.data", "perf.data of a pipe"]))]
     format: &'r str,
     /// none, zlib or zstd; null for bare pages.
     compression: Option<&'r str>,
-    /// Of the recorded kernel. Null: the recording doesn't say (a text).
+    /// Byte order of the recorded kernel. Null: unknown (a text).
     #[schemars(extend("enum" = ["little", "big", null]))]
     byte_order: Option<&'static str>,
-    /// Size of the recorded kernel's long. Null: a program recorded, or the recording doesn't say (a text).
+    /// Size of the recorded kernel's long. Null: a program recorded, or unknown (a text).
     #[schemars(extend("enum" = [4, 8, null]))]
     long_bytes: Option<usize>,
     /// System, host name, release and machine. Null: not recorded.
     uname: Option<&'r str>,
     /// Name of the trace clock. Null: not recorded.
     clock: Option<&'r str>,
-    /// Unit of its times after all corrections the file holds; cycles: raw ticks that can't be turned into
+    /// Unit of its times after all corrections in the file; cycles: raw ticks that can't be turned into
     /// nanoseconds.
     #[schemars(extend("enum" = ["ns", "cycles"]))]
     clock_unit: &'static str,
-    /// What times are rounded to, where the recording is a text that shows no more; null: they are as exact as the
-    /// clock.
+    /// Rounding of times in a text; null: they are as exact as the clock.
     time_resolution_ns: Option<u64>,
     /// Id by which recordings of one run name each other, hexadecimal. Null: none.
     trace_id: Option<String>,
     /// Trace id of the recording whose clock its times were moved to. Null: its own clock.
     aligned_to: Option<String>,
-    /// CPUs of the recorded machine; those with pages where the file does not say.
+    /// CPUs of the recorded machine; if the file does not say, CPUs with pages.
     cpus: u64,
     /// Events read.
     total_events: u64,
     /// Events read, by system:name; those without a format as unknown:ID.
     #[schemars(with = "BTreeMap<String, NonZeroU64>")]
     events: &'r BTreeMap<String, u64>,
-    /// Samples of a perf.data that are no tracepoints, by event and by the mode that the kernel says the CPU was
-    /// in. Empty for other recordings.
+    /// Samples of a perf.data that are not tracepoints, by event and by the CPU's mode according to the kernel.
+    /// Empty for other recordings.
     samples: BTreeMap<&'r str, SampleModes>,
     #[serde(flatten)]
     times: FileTimes,
-    /// What was lost.
+    /// Its losses.
     losses: FileLosses,
-    /// What could not be read, and where; at most 100 of those in pages.
+    /// Unreadable parts with their positions; at most 100 of those in pages.
     damage: Vec<String>,
     /// Names of the buffers; the top one is empty, the others are instances.
     buffers: Vec<&'r str>,
     /// One per CPU and buffer with pages.
     per_cpu: Vec<Cpu<'r>>,
-    /// What the recorder of a session says went wrong with this recording, such as pages that could not be written.
-    /// Empty: nothing, or it is no session's.
+    /// Faults that a session's recorder reported for this recording, such as pages that could not be written.
+    /// Empty: none, or it belongs to no session.
     faults: &'r [String],
-    /// How long guests were recorded while their host was: of a host's recording the guests of its session, of a
-    /// guest's itself. Empty: not known.
-    // Documents of older versions don't have it.
+    /// How long guests were recorded while their host was: in a host's recording, the guests of its session; in a
+    /// guest's, only that guest. Empty: unknown.
+    // Older versions' documents lack it.
     #[schemars(skip_serializing_if = "Vec::is_empty")]
     covered: &'r [Covered],
     /// CPUs whose statistics, stored by the recorder, count more events than the file holds.
     claims_unmet: Vec<UnmetClaim>,
-    /// Guests recorded together with this machine, as the file says.
+    /// Guests recorded together with this machine, according to the file.
     guests: Vec<RecordedGuest<'r>>,
-    /// What its reader has to know, and is no damage: that a trace has no ids of CPUs or of threads.
+    /// Notes that are not damage, such as a trace without ids of CPUs or threads.
     notes: &'r [String],
-    /// Ids of trace.dat options not known here; they are passed over.
+    /// Ids of unknown trace.dat options, which are skipped.
     unknown_options: &'r [u16],
-    /// VMs seen by their exits and entries.
+    /// VMs, by their exits and entries.
     vms: Vec<SeenVm<'r>>,
 }
 
@@ -106,24 +105,25 @@ struct SampleModes {
     guest_user: u64,
     /// In a hypervisor below the host.
     hypervisor: u64,
-    /// The kernel doesn't say.
+    /// The kernel doesn't report the mode.
     unknown: u64,
 }
 
-/// What was lost.
+/// Losses.
 #[derive(Debug, JsonSchema, Serialize)]
 struct FileLosses {
-    /// Events the kernel dropped: by its counts of whole CPUs where the recording has them, else by those in pages.
+    /// Events the kernel dropped: by its counts of whole CPUs where the recording has them, otherwise by those in
+    /// pages.
     events_lost: u64,
     /// Places where pages say that events were dropped without a count. Counts of whole CPUs have them, too.
     uncounted_losses: u64,
     /// Parts of the container, pages, records and compressed chunks that could not be read.
     pages_damaged: u64,
-    /// Events that the kernel kept, by its counts, and that are not in the file: the sum over `claims_unmet`.
+    /// Events that the kernel kept, by its counts, but that are not in the file: the sum over `claims_unmet`.
     events_missing: u64,
-    /// Whether it is known that nothing but events_lost and events_missing was lost.
+    /// Whether nothing else than events_lost and events_missing was lost, with certainty.
     known: bool,
-    /// Why that is not known. Null: it is.
+    /// Why that is uncertain. Null: it is certain.
     unknown_because: Option<String>,
 }
 
@@ -140,7 +140,7 @@ struct Cpu<'r> {
     pages: u64,
     #[serde(flatten)]
     times: CpuTimes,
-    /// Events the kernel dropped: by its count of the CPU where the recording has that, else by those in pages.
+    /// Events the kernel dropped: by its count for the CPU where the recording has it, otherwise by those in pages.
     events_lost: u64,
     /// Places where it dropped events without a count.
     uncounted_losses: u64,
@@ -180,7 +180,7 @@ struct RecordedVcpu {
 /// A VM.
 #[derive(Debug, JsonSchema, Serialize)]
 struct SeenVm<'r> {
-    /// The guest's name where the recording has it, else vm- and the thread id of its first vCPU.
+    /// The guest's name if the recording has it, otherwise vm- and the thread id of its first vCPU.
     vm: &'r str,
     /// The VMM's comm. Null: not recorded.
     comm: Option<&'r str>,
@@ -191,7 +191,7 @@ struct SeenVm<'r> {
 }
 
 times! {
-    /// When the first event was, and the last.
+    /// The time of the first event and of the last.
     struct FileTimes {
         /// Time of the first event; null without events.
         first = "first",
@@ -201,7 +201,7 @@ times! {
 }
 
 times! {
-    /// When the first event of a CPU was, and the last.
+    /// The time of a CPU's first event and of its last.
     struct CpuTimes {
         /// Time of its first event; null without events.
         first = "first",
@@ -210,7 +210,7 @@ times! {
     }
 }
 
-/// Of the recorded kernel; none: the recording doesn't say.
+/// Byte order of the recorded kernel; `None`: unknown.
 pub(super) fn byte_order(recording: &Recording) -> Option<&'static str> {
     recording.recorded_abi().map(|abi| match abi.order {
         ByteOrder::Little => "little",
@@ -218,7 +218,7 @@ pub(super) fn byte_order(recording: &Recording) -> Option<&'static str> {
     })
 }
 
-/// Of the recorded kernel; none: it was a program that recorded.
+/// Size of the recorded kernel's long; `None`: a program recorded.
 pub(super) fn long_bytes(recording: &Recording) -> Option<usize> {
     let abi = recording.recorded_abi().filter(|_| recording.info().tracer.is_of_kernel())?;
     Some(abi.long.bytes())
@@ -271,7 +271,7 @@ fn hex(id: u64) -> String {
     format!("{id:#x}")
 }
 
-/// By what made them, and by mode.
+/// Samples by event and mode.
 fn samples(recording: &Recording) -> BTreeMap<&str, SampleModes> {
     let samples = recording.info().samples.iter();
     samples.map(|(name, counts)| (name.as_str(), SampleModes::new(counts))).collect()

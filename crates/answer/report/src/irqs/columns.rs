@@ -23,13 +23,13 @@ impl column::Row for Row<'_> {
 }
 
 impl Row<'_> {
-    /// How long the recording of its machine lasted.
+    /// Duration of the recording of its machine.
     fn span_ns(&self) -> Option<u64> {
         let (from_ns, to_ns) = self.irqs.spans_ns.get(self.handler.recording).copied().flatten()?;
         Some(to_ns.saturating_sub(from_ns))
     }
 
-    /// Runs in a second.
+    /// Runs per second.
     fn rate(&self) -> Option<f64> {
         let span_ns = self.span_ns().filter(|ns| *ns > 0 && self.irqs.nanoseconds)?;
         Some(self.handler.sums.run_count as f64 * 1e9 / span_ns as f64)

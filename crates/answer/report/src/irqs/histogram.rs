@@ -1,4 +1,4 @@
-//! How long handlers took, as bars by power of two.
+//! Durations of handlers, as bars by power of two.
 
 use analyses::distribution::Distribution;
 
@@ -7,7 +7,7 @@ use crate::units::{count, time};
 /// Characters of the longest bar.
 const BAR: usize = 40;
 
-/// A line for each power of two, from the least time to the greatest.
+/// One line per power of two, from the shortest time to the longest.
 pub(super) fn draw(distribution: &Distribution, nanoseconds: bool) -> String {
     let rows = distribution.by_power_of_two();
     let max = rows.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);

@@ -9,19 +9,18 @@ use super::{NestedReport, per_exit};
 use crate::json::{RawCode, times};
 use crate::losses::LossSums;
 
-/// What `hyperscope nested --format json` prints: exits of nested guests and what they cost. See
-/// docs/formats/nested.md.
+/// Output of `hyperscope nested --format json`: exits of nested guests and their cost. See docs/formats/nested.md.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct Document<'n> {
     schema: &'static str,
     /// Paths of the recordings, as they were named.
     sources: Vec<&'n str>,
-    /// What the recording lost, over all sources.
+    /// Losses of all sources.
     losses: LossSums,
     /// Exits per VM and level.
     levels: Vec<Level<'n>>,
-    /// One per VM and reason, the costliest first; then those that wait for work, and last those after which level
-    /// 2 was not seen to run again.
+    /// One per VM and reason, in descending order of cost; then waiting exits; last, those after which level 2 was
+    /// not seen to run again.
     rows: Vec<Row<'n>>,
 }
 
@@ -56,24 +55,24 @@ struct Row<'n> {
     code: RawCode<'n>,
     /// Exits.
     count: u64,
-    /// Those injected into level 1, which has to deal with them.
+    /// Exits injected into level 1, which has to handle them.
     reflected: u64,
-    /// The others: count less reflected.
+    /// The other exits: count less reflected.
     handled_by_host: u64,
-    /// What reflected exits were injected as, the most frequent first; often the hardware's reason.
+    /// The injected reasons of reflected exits, the most frequent first; often the hardware's reason.
     injected_as: Vec<Injected<'n>>,
     #[serde(flatten)]
     times: RowTimes,
-    /// Exits of this reason mean waiting for work: their times are how long level 1 and the host idled, and factor
-    /// counts what level 1 did meanwhile.
+    /// Whether they are waiting exits: their times are how long level 1 and the host idled, and factor counts exits
+    /// of level 1 meanwhile.
     waiting: bool,
-    /// Reflected exits whose way back into level 2 was seen whole.
+    /// Reflected exits with a complete way back into level 2.
     round_trips: u64,
     /// Reflected exits after which level 2 was not seen to run again.
     unfinished: u64,
     /// Level-1 exits between the injection and level 2 running again, by reason, the most frequent first.
     ancillary: Vec<Ancillary<'n>>,
-    /// Exits the host took for each level-2 exit, itself included.
+    /// Exits the host took for each level-2 exit, including itself.
     #[schemars(extend("minimum" = 0))]
     factor: Option<f64>,
 }
@@ -98,19 +97,19 @@ struct Ancillary<'n> {
     code: RawCode<'n>,
     /// Exits.
     count: u64,
-    /// count divided by reflected of the row above.
+    /// count divided by reflected of the row around it.
     #[schemars(extend("minimum" = 0))]
     per_exit: Option<f64>,
     #[serde(flatten)]
     time: AncillaryTimes,
-    /// Model-specific registers that these exits read or wrote, the most frequent first: as far as kvm:kvm_msr was
-    /// recorded, and the first 256 that were seen.
+    /// Model-specific registers that these exits read or wrote, the most frequent first; requires kvm:kvm_msr, and
+    /// includes the first 256 registers.
     msrs: Vec<Msr>,
-    /// Exits by which level 1 had level 2 run of which it is known what it had changed in level 2's control block:
-    /// as far as a probe on enter_svm_guest_mode was recorded (record --nested-writes).
+    /// Exits by which level 1 had level 2 run and whose changes to level 2's control block are known; requires a
+    /// probe on enter_svm_guest_mode (record --nested-writes).
     vmcb_runs: u64,
-    /// Groups of fields of the control block that level 1 said it had changed, the most frequent first; behind them
-    /// the two that KVM always calls changed.
+    /// Groups of fields of the control block that level 1 marked as changed, the most frequent first; then the two
+    /// that KVM always marks.
     vmcb_changed: Vec<VmcbGroup>,
 }
 
@@ -119,7 +118,7 @@ struct Ancillary<'n> {
 struct Msr {
     /// Its number.
     msr: u64,
-    /// Its name in the processors' manuals. Null: not known here.
+    /// Its name in the processors' manuals. Null: unknown.
     name: Option<&'static str>,
     /// Exits.
     count: u64,
@@ -128,28 +127,29 @@ struct Msr {
 /// One group.
 #[derive(Debug, JsonSchema, Serialize)]
 struct VmcbGroup {
-    /// What the group is: one of the clean bits of AMD's manual.
+    /// The group: one of the clean bits of AMD's manual.
     group: &'static str,
-    /// Runs before which it had changed, of vmcb_runs.
+    /// Runs before which it had changed, out of vmcb_runs.
     count: u64,
 }
 
 times! {
-    /// What exits of one reason took.
+    /// Times of exits of one reason.
     struct RowTimes {
-        /// own_ns and the times of all ancillary exits: what the host spent.
+        /// own_ns and the times of all ancillary exits: the total time on the host.
         time = "time",
         /// Sum of the times from exit to entry of the level-2 exits themselves.
         own_time = "own",
-        /// Of the level-2 exits and of the level-1 exits they brought about, the time in which the CPU worked on
-        /// them, the work before the exit events included. Nanoseconds. Null: the recording doesn't separate it
-        /// from waiting.
+        /// Of the level-2 exits and of the level-1 exits they caused, the time in which the CPU worked on them,
+        /// including the work before the exit events. Nanoseconds. Null: the recording doesn't separate it from
+        /// waiting.
         cost = "cost",
-        /// Of time_ns, off the CPU and polling before that. Nanoseconds. Null: the recording doesn't show it.
+        /// Part of time_ns off the CPU and in halt polling before that. Nanoseconds. Null: the recording doesn't
+        /// show it.
         waited = "waited",
-        /// Time level 1 ran between its ancillary exits, of round trips seen whole.
+        /// Time level 1 ran between its ancillary exits, in complete round trips.
         level1_guest = "level1_guest",
-        /// Mean time from a reflected exit until level 2 runs again; null where none was seen whole.
+        /// Mean time from a reflected exit until level 2 runs again; null: no complete round trip.
         round_trip_mean = "round_trip_mean",
         /// Longest of those.
         round_trip_max = "round_trip_max",
@@ -157,14 +157,15 @@ times! {
 }
 
 times! {
-    /// What ancillary exits of one reason took.
+    /// Times of ancillary exits of one reason.
     struct AncillaryTimes {
         /// Sum of their times from exit to entry.
         time = "time",
-        /// Time in which the CPU worked on them, the work before the exit events included. Nanoseconds. Null: the
+        /// Time in which the CPU worked on them, including the work before the exit events. Nanoseconds. Null: the
         /// recording doesn't separate it from waiting.
         cost = "cost",
-        /// Of time_ns, off the CPU and polling before that. Nanoseconds. Null: the recording doesn't show it.
+        /// Part of time_ns off the CPU and in halt polling before that. Nanoseconds. Null: the recording doesn't
+        /// show it.
         waited = "waited",
     }
 }

@@ -27,7 +27,7 @@ impl column::Row for Line<'_> {
     }
 }
 
-/// The lines of a recording, from the top.
+/// The lines of a recording, in order.
 pub(super) fn lines<'n>(path: &'n str, nested: &'n Nested) -> impl Iterator<Item = Line<'n>> {
     nested.rows.iter().flat_map(move |row| {
         let nanoseconds = nested.nanoseconds;
@@ -40,7 +40,7 @@ pub(super) fn lines<'n>(path: &'n str, nested: &'n Nested) -> impl Iterator<Item
 }
 
 impl<'n> Line<'n> {
-    /// The level-2 reason, unless the line is of one under it.
+    /// The level-2 reason, unless the line is one below it.
     fn level2_row(&self) -> Option<&'n NestedRow> {
         self.under.is_none().then_some(self.row)
     }
@@ -62,7 +62,7 @@ impl<'n> Line<'n> {
     }
 }
 
-/// All columns, in the order of CSV. Tables name the VM where there are several.
+/// All columns, in the order of CSV. Tables name the VM if there are several.
 pub(super) fn columns<'n>(several_vms: bool) -> Vec<Column<Line<'n>>> {
     let mut columns = names(several_vms);
     columns.extend(counts());
@@ -149,7 +149,7 @@ fn times<'n>() -> Vec<Column<Line<'n>>> {
             move |line: &Line<'_>| factor(line).map(|factor| format!("{factor:.4}")),
         )
         .drawn_as(move |line| {
-            // While level 2 waits, exits come of whatever else level 1 does.
+            // While level 2 waits, level 1's other work causes the exits.
             let factor = factor(line).filter(|_| !line.row.waiting);
             factor.map_or_else(String::new, |factor| format!("{factor:.2}x"))
         })
@@ -212,7 +212,7 @@ fn details<'n>() -> Vec<Column<Line<'n>>> {
     ]
 }
 
-/// What the row's exits were injected as, where that differs from the hardware's reason.
+/// The injected reasons of the row's exits, if they differ from the hardware's reason.
 fn injected(row: &NestedRow) -> String {
     let others = row.injected_as.iter().filter(|(_, code, _)| *code != row.code);
     let named: Vec<String> =
@@ -220,11 +220,11 @@ fn injected(row: &NestedRow) -> String {
     named.join(", ")
 }
 
-/// What stands in a line of the table; of the others only the number is shown.
+/// Max items in a line of the table; the others are counted.
 const MAX_TOUCHED: usize = 2;
 
-/// What the row's exits read or wrote, with the shares of exits: model-specific registers, and what
-/// level 1 had changed in its guest's control block.
+/// The registers that the row's exits read or wrote, and the parts of its guest's control block that level 1
+/// had changed, with their shares of exits.
 fn touches(ancillary: &AncillaryRow) -> String {
     let msr = |number: u64| match msr_name(number) {
         Some(name) => name.trim_start_matches("IA32_").to_owned(),

@@ -9,89 +9,89 @@ use super::{PER_MILLE, PathReport};
 use crate::json::{Span, times};
 use crate::losses::LossSums;
 
-/// What `hyperscope path --format json` prints: ways that requests take between guest and host, hop by hop. See
+/// Output of `hyperscope path --format json`: the paths of requests between guest and host, hop by hop. See
 /// docs/path.md.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct Document<'p> {
     schema: &'static str,
     /// Paths of the recordings, as they were named.
     sources: &'p [String],
-    /// How guests' clocks were aligned, a line each.
+    /// How guests' clocks were aligned, one line per guest.
     alignment: &'p [String],
     #[serde(flatten)]
     span: Span,
-    /// What the recordings lost.
+    /// Losses of all sources.
     losses: LossSums,
-    /// Requests that were handed on, and whose end was not seen.
+    /// Requests that were handed on and whose end was not seen.
     unfinished: u64,
-    /// Requests that were under way when events were lost: they are not followed on.
+    /// Requests that were in progress when events were lost: they are not followed any further.
     interrupted: u64,
-    /// Requests on ways that were too many to be kept apart.
+    /// Requests on paths beyond the limit of separate paths.
     others: u64,
-    /// Requests that are done: the sum of `count` over all paths, and `others`.
+    /// Finished requests: the sum of `count` over all paths, and `others`.
     requests: u64,
-    /// A row for each way, variants by optional steps together; the one that took longest, all its requests
-    /// together, first.
+    /// One row per path, with variants by optional steps together; in descending order of time over all their
+    /// requests.
     paths: Vec<OnePath<'p>>,
 }
 
 #[derive(Debug, JsonSchema, Serialize)]
 struct OnePath<'p> {
-    /// The first step, and what performs the other steps in most of its requests.
+    /// The first step, and the actors of the other steps in most of its requests.
     name: &'p str,
-    /// The VM, as exits calls it; null where the request is no VM's.
+    /// The VM, as in exits; null if the request belongs to no VM.
     vm: Option<&'p str>,
-    /// The step it begins with.
+    /// Its first step.
     start: &'p str,
-    /// Whether the guest goes on because of it, or an end asked for was reached; else it ended on the host.
+    /// Whether the guest continues because of it, or a requested end was reached; otherwise it ended on the host.
     returns: bool,
     /// Requests that took it.
     #[schemars(extend("minimum" = 1))]
     count: u64,
-    /// Ways that differ by optional steps, which the path has together.
+    /// Number of variants by optional steps that the path combines.
     #[schemars(extend("minimum" = 1))]
     variants: u64,
     /// Whether it has less than 1% of all requests and less than 1% of their time.
     rare: bool,
     /// From its first step to its last.
     total: Quantiles,
-    /// From step to step, in order. Those that a request took add up to its total.
+    /// From step to step, in order. The hops of a request add up to its total.
     hops: Vec<OneHop<'p>>,
-    /// The steps of one request of the commonest variant whose total is near the median.
+    /// The steps of one request of the most common variant whose total is near the median.
     example: Vec<Step<'p>>,
-    /// Three of its requests, step by step; the same one may be several of them.
+    /// Three of its requests, step by step; they may be the same request.
     #[schemars(extend("maxItems" = 3))]
     examples: Vec<OneExample<'p>>,
 }
 
-/// From one step to the next; where steps are optional, from the one that the request took before it.
+/// A hop from one step to the next; with optional steps, from the previous step of the request.
 #[derive(Debug, JsonSchema, Serialize)]
 struct OneHop<'p> {
-    /// The step it begins with, in most of the requests that took it.
+    /// The step at its beginning, in most of its requests.
     from: &'p str,
-    /// The step it ends with.
+    /// The step at its end.
     to: &'p str,
-    /// What performs the step that it ends with.
+    /// The actor of the step at its end.
     #[schemars(extend("enum" = Actor::ALL.map(Actor::name)))]
     on: &'static str,
-    /// Requests that took it: all of the path's, or fewer where the step is optional.
+    /// Requests with this hop: all of the path's, or fewer if the step is optional.
     #[schemars(extend("minimum" = 1))]
     count: u64,
     #[serde(flatten)]
     times: Quantiles,
 }
 
-/// A step of a request, with the place of the hop that it ends: the first step ends none.
+/// A step of a request, with the index of the hop that it ends.
 #[derive(Debug, JsonSchema, Serialize)]
 struct Step<'p> {
-    /// The place in `hops` of the one that ends with it, from 0; null for the first step.
+    /// Index in `hops` of the hop that it ends, from 0; null for the first step.
     hop: Option<usize>,
     #[serde(flatten)]
     ts: StepTime,
     /// What happened.
     what: &'p str,
-    /// Who does it: the guest, the thread that runs a vCPU, another thread of the VMM, a vhost worker, an interrupt
-    /// of the host, any other thread of the host, or one that is the recording itself.
+    /// Its actor: the guest, the thread that runs a vCPU, another thread of the VMM, a vhost worker, an interrupt
+    /// of the host, any other thread of the host, or a thread of the recording itself.
     #[schemars(extend("enum" = Actor::ALL.map(Actor::name)))]
     on: &'static str,
 }
@@ -101,21 +101,21 @@ struct Step<'p> {
 struct PlacedStep<'p> {
     #[serde(flatten)]
     step: Step<'p>,
-    /// The recording that has it, as `sources` names it.
+    /// The recording that contains it, as in `sources`.
     source: Option<&'p str>,
-    /// The CPU it was recorded on: the guest's, in a guest's recording.
+    /// The CPU that recorded it: the guest's, in a guest's recording.
     cpu: u16,
-    /// Id of the thread that does it; null in an interrupt, which is no thread's work.
+    /// Id of its thread; null in an interrupt.
     tid: Option<u32>,
 }
 
 /// A request.
 #[derive(Debug, JsonSchema, Serialize)]
 struct OneExample<'p> {
-    /// By which `critical --request` asks for it: the path's place in `paths`, from 1, and `of`.
+    /// Its id for `critical --request`: the position of the path in `paths`, from 1, and `of`.
     id: String,
-    /// Which one: `p50`, the one in `example`; `p99`, of any variant, whose total is near the path's 99th
-    /// percentile; `worst`, the one that took longest.
+    /// Its kind: `p50`, the request in `example`; `p99`, of any variant, whose total is near the path's 99th
+    /// percentile; `worst`, the longest.
     #[schemars(extend("enum" = ["p50", "p99", "worst"]))]
     of: &'static str,
     #[serde(flatten)]
@@ -125,7 +125,7 @@ struct OneExample<'p> {
 }
 
 times! {
-    /// How long something takes.
+    /// Quantiles of durations.
     struct Quantiles {
         /// Half of them took no longer. Null where the recording's clock has no nanoseconds.
         p50 = "p50",
@@ -139,15 +139,15 @@ times! {
 }
 
 times! {
-    /// When a step is.
+    /// The time of a step.
     struct StepTime {
-        /// When, on the host's clock. Null where that has no nanoseconds.
+        /// Time on the host's clock. Null where that has no nanoseconds.
         ts = "ts",
     }
 }
 
 times! {
-    /// How long a request took.
+    /// Duration of a request.
     struct Total {
         /// From its first step to its last. Null where the recording's clock has no nanoseconds.
         total = "total",
@@ -155,7 +155,7 @@ times! {
 }
 
 impl<'p> Document<'p> {
-    /// With the first `most` paths.
+    /// Creates the document with the first `max` paths.
     pub(super) fn new(report: &'p PathReport, max: usize) -> Self {
         let found = &report.paths;
         let paths = (1..).zip(&found.paths).take(max);
@@ -233,7 +233,7 @@ fn quantiles(times: &Distribution, ns: bool) -> Quantiles {
     Quantiles { in_ns: ns, p50, p90, p99, mean }
 }
 
-/// The steps of a request, each with the place of the hop that it ends.
+/// The steps of a request, each with the index of the hop that it ends.
 fn steps(example: &Example) -> impl Iterator<Item = (&ExampleStep, Option<usize>)> {
     example.steps.iter().zip(std::iter::once(None).chain(example.hops.iter().copied().map(Some)))
 }

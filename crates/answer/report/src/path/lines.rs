@@ -9,10 +9,10 @@ use crate::column::{self, Column, Unit};
 /// The hops of a path.
 pub(super) const HOPS: &str = "hops";
 
-/// Columns of the drawing of one request.
+/// Columns of the chart of one request.
 const DRAWN: u64 = 28;
 
-/// A path as a whole, or one of its hops.
+/// A complete path, or one of its hops.
 #[derive(Clone, Debug)]
 pub(super) struct Line<'p> {
     nanoseconds: bool,
@@ -21,7 +21,7 @@ pub(super) struct Line<'p> {
     number: usize,
     /// The hop and its number, from 1.
     hop: Option<(usize, &'p Hop)>,
-    /// The hop of one request, drawn as a bar.
+    /// The hop of one request, as a bar.
     bar: String,
 }
 
@@ -31,7 +31,7 @@ impl column::Row for Line<'_> {
     }
 }
 
-/// The line of a path, and those of its hops.
+/// The line of a path, and the lines of its hops.
 pub(super) fn lines<'p>(
     paths: &Paths,
     path: &'p Path,
@@ -144,7 +144,7 @@ fn counts<'p>() -> Vec<Column<Line<'p>>> {
     ]
 }
 
-/// What a hop ends with, and in how many of the path's requests, where that is not all.
+/// The step at a hop's end, and the number of requests with it if that is not all.
 fn marked(hop: &Hop, path: &Path) -> String {
     let (some, all) = (u128::from(hop.times.count()), u128::from(path.total.count()));
     if some == all {
@@ -158,8 +158,8 @@ fn marked(hop: &Hop, path: &Path) -> String {
     format!("{} (in {per_cent}%)", hop.to)
 }
 
-/// The hops of one request as bars, each where it was between the beginning and the end; nothing of a hop
-/// that it didn't take.
+/// The hops of one request as bars, at their position between begin and end; empty for hops that it did
+/// not take.
 fn drawing(path: &Path) -> Vec<String> {
     let Some(request) = path.example(ExampleOf::Median) else { return Vec::new() };
     let example = &request.steps;

@@ -32,7 +32,7 @@ pub(super) fn of_threads<'r>() -> Vec<Column<Line<'r>>> {
 
 /// The columns of tables and CSV whose rows are instructions.
 pub(super) fn of_instructions<'r>() -> Vec<Column<Line<'r>>> {
-    // Kernels of host and guest have functions of the same names.
+    // Kernels of host and guest have functions with the same names.
     let shown = |column: Column<Line<'r>>| match column.name.as_str() {
         "machine" => column.shown(TABLE, 2),
         _ => column,
@@ -78,7 +78,7 @@ fn instructions<'r>() -> Vec<Column<Line<'r>>> {
     ]
 }
 
-/// Columns that say nothing of rows with several states.
+/// Columns without meaning for rows of several states.
 const ONLY_OF_ONE_STATE: [&str; 5] = ["machine", "level", "ci_low", "ci_high", "evidence"];
 
 fn modes<'r>() -> Vec<Column<Line<'r>>> {

@@ -1,4 +1,4 @@
-//! The JSON document of profiles: docs/profile.md says what it is.
+//! The JSON document of profiles, as docs/profile.md defines it.
 
 use std::collections::BTreeMap;
 
@@ -16,25 +16,25 @@ use crate::json::times;
 use crate::losses::LossSums;
 use crate::recorder_cost::CostDocument;
 
-/// What `hyperscope profile --format json` prints: which code vCPUs ran. See docs/profile.md.
+/// Output of `hyperscope profile --format json`: the code that vCPUs ran. See docs/profile.md.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct Document<'r> {
     schema: &'static str,
     /// Paths of the recordings, as they were named.
     sources: &'r [String],
-    /// What the recording lost, over all sources.
+    /// Losses of all sources.
     losses: LossSums,
-    /// What recording itself cost, where the recorder reported it (sessions of hyperscope record). Null: not
+    /// Cost of the recording itself, if the recorder reported it (sessions of hyperscope record). Null: not
     /// measured.
     recorder_cost: Option<CostDocument<'r>>,
-    /// VMs that were sampled from inside and by their hosts: how far the two differ.
+    /// VMs that were sampled both inside and by their hosts: the difference between the two.
     differences: Vec<Difference<'r>>,
-    /// Where no vCPU is recorded: the machines that were sampled, whose rows have the sums of their samples'
-    /// periods as times; else empty.
+    /// Without recorded vCPUs: the sampled machines, whose rows have the sums of their samples' periods as
+    /// times; otherwise empty.
     machines: Vec<Machine<'r>>,
     /// All vCPUs.
     vcpus: Vec<Vcpu<'r>>,
-    /// By vCPU, those first that took longest. Those of a vCPU add up to its time.
+    /// Rows by vCPU, in descending order of time. Those of a vCPU add up to its time.
     rows: RowsWith<Line<'r>, Stack<'r>>,
 }
 
@@ -42,9 +42,9 @@ pub(crate) struct Document<'r> {
 struct Difference<'r> {
     /// The VM.
     vm: &'r str,
-    /// Time of guests of which both had enough samples.
+    /// Time of guests for which both have enough samples.
     time_ns: u64,
-    /// Of that, what the guest's own samples give to other functions than the host saw.
+    /// Part of it that the guest's own samples assign to other functions than the host's do.
     moved_ns: u64,
 }
 
@@ -54,12 +54,12 @@ struct Machine<'r> {
     source: &'r str,
     /// The event that made the samples.
     event: &'r str,
-    /// Samples a second where each stands for one part of a second; null: each stands for its period.
+    /// Samples per second, if each stands for that part of a second; null: each stands for its period.
     #[schemars(extend("minimum" = 1))]
     hz: Option<u64>,
-    /// Whether times of its rows are nanoseconds; else they count the event.
+    /// Whether times of its rows are nanoseconds; otherwise they count the event.
     nanoseconds: bool,
-    /// Samples of CPUs that had nothing to run, which are in no row.
+    /// Samples of idle CPUs, which are in no row.
     idle_samples: u64,
     /// Samples of other events, which are in no row.
     other_samples: u64,
@@ -81,27 +81,27 @@ struct Vcpu<'r> {
     states: Map<String, Value>,
 }
 
-/// Its code, from the root of the stack on.
+/// The code of a row, from the root of the stack.
 #[derive(Debug, JsonSchema, Serialize)]
 struct Stack<'r> {
-    /// The code, root first. Exits, and samples of the host in a guest, give one frame.
+    /// The code, root first. Exits, and the host's samples of a guest, give one frame.
     stack: Vec<Frame<'r>>,
 }
 
 /// A place in code.
 #[derive(Debug, JsonSchema, Serialize)]
 struct Frame<'r> {
-    /// The function. Null: nothing names it.
+    /// The function. Null: unknown.
     symbol: Option<&'r str>,
-    /// The kernel module that it is in, or [user] for the guest's user space. Null: the kernel itself.
+    /// Its kernel module, or [user] for the guest's user space. Null: the kernel itself.
     module: Option<&'r str>,
-    /// Of the file that was mapped, in hexadecimal. Null: of kernels, and where it was not recorded.
+    /// Build id of the mapped file, in hexadecimal. Null: for kernels, and if it was not recorded.
     build_id: Option<String>,
-    /// Where no function is known, the offset in the file; of kernels and where no file is known the address. Of
-    /// innermost frames by instruction (`--by instruction`) bytes from the function's beginning. Null otherwise,
-    /// and where addresses were not kept apart.
+    /// Without a known function, the offset in the file; for kernels, and without a known file, the address. For
+    /// innermost frames by instruction (`--by instruction`), bytes from the function's begin. Otherwise null,
+    /// also if addresses were not kept separate.
     offset: Option<u64>,
-    /// Of innermost frames by instruction alone: the instruction. Null: its code is not to be had here.
+    /// Only for innermost frames by instruction: the instruction. Null: its code is not available here.
     #[serde(skip_serializing_if = "Option::is_none")]
     instruction: Option<Option<&'r str>>,
 }
@@ -140,7 +140,7 @@ impl<'r> Document<'r> {
     }
 }
 
-/// By VM, how far what a guest sampled of itself differs from what its host saw.
+/// By VM, the difference between a guest's own samples and those of its host.
 fn differences(report: &ProfileReport) -> Vec<Difference<'_>> {
     let differences = report.profile.differences.iter();
     differences
@@ -153,7 +153,7 @@ fn differences(report: &ProfileReport) -> Vec<Difference<'_>> {
 }
 
 impl<'r> Machine<'r> {
-    /// Where no vCPU is recorded: what samples of a machine stand for.
+    /// Without recorded vCPUs: the weight of a machine's samples.
     fn new(machine: &'r SampledMachine, sources: &'r [String]) -> Self {
         Self {
             source: sources.get(machine.recording).map_or("", String::as_str),

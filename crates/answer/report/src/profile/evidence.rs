@@ -1,4 +1,4 @@
-//! What says where the code of a line was: lines that are put together have several kinds of evidence.
+//! The evidence for the code of a line; combined lines have several kinds.
 
 use analyses::profile::Evidence;
 
@@ -22,7 +22,7 @@ impl EvidenceSet {
         Self(self.0 | other.0)
     }
 
-    /// Samples say so, not only events.
+    /// Whether samples are part of the evidence, not only events.
     pub(super) fn has_samples(self) -> bool {
         ALL.iter().any(|&kind| kind != Evidence::None && self.has(kind))
     }

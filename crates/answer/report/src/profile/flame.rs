@@ -1,4 +1,4 @@
-//! The flame graph of a profile: a frame is as wide as its share of all vCPUs' time.
+//! The flame graph of a profile: the width of a frame is its share of all vCPUs' time.
 
 use analyses::states::VcpuState;
 
@@ -12,7 +12,7 @@ const HOST: usize = 0;
 const GUEST: usize = 1;
 const VMM: usize = 2;
 
-/// The picture.
+/// The graph.
 pub(super) fn flame(report: &ProfileReport, title: &str) -> String {
     let tree = Tree::new(report);
     let whole_ns = tree.total_ns();

@@ -1,4 +1,4 @@
-//! The lines of a profile: its rows as they are, or put together by what was asked for.
+//! The lines of a profile: its rows as they are, or combined by the requested subject.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -13,24 +13,23 @@ use super::evidence::EvidenceSet;
 use super::{ProfileBy, ProfileReport};
 use crate::column;
 
-/// Some of the time of a VM, or of one of its vCPUs.
+/// A part of the time of a VM, or of one of its vCPUs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line<'r> {
     pub(super) nanoseconds: bool,
-    /// What shares are of.
+    /// The total of shares.
     pub(super) whole_ns: u64,
     pub(super) key: Key<'r>,
-    /// From the root on; of functions the innermost alone.
+    /// The stack from the root; by function, only the innermost frame.
     pub(super) stack: &'r [CodeFrame],
-    /// Whose code it is.
+    /// Whether it is the host's code.
     pub(super) host_code: bool,
     pub(super) evidence: EvidenceSet,
     pub(super) time: SampledTime,
     pub(super) modes: Modes,
 }
 
-/// Time by whose code ran and in which mode, as profilers of hosts with guests have it: the rest, in which
-/// nothing ran, is in none.
+/// Time by code and mode, as other profilers of hosts with guests report it; idle time is in none of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Modes {
     /// The host's kernel.
@@ -61,7 +60,7 @@ impl Modes {
         modes
     }
 
-    /// Of a thread of the host's that ran there.
+    /// For a thread of the host that ran this stack.
     fn of_stack(stack: &[CodeFrame], ns: u64) -> Self {
         if stack.last().is_some_and(|frame| frame.user_space) {
             Self { usr_ns: ns, ..Self::default() }
@@ -78,7 +77,7 @@ impl Modes {
     }
 }
 
-/// What lines are told apart by; `None` where that was not asked for, or is not known.
+/// The key of a line; `None` if a part was not requested or is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key<'r> {
     pub(super) vm: &'r str,
@@ -87,7 +86,7 @@ pub(super) struct Key<'r> {
     pub(super) state: Option<VcpuState>,
     pub(super) reason: Option<&'r str>,
     pub(super) comm: Option<&'r str>,
-    /// Of a thread that is no vCPU: what it does for the VM.
+    /// For a thread that is no vCPU: its role for the VM.
     pub(super) part: Option<Part>,
 }
 
@@ -104,13 +103,13 @@ pub(super) fn all(report: &ProfileReport) -> Vec<Line<'_>> {
     rows.chain(of_threads(report, whole_ns)).chain(of_machines(report, whole_ns)).collect()
 }
 
-/// What threads of machines ran, where no vCPU is recorded.
+/// Lines of threads of all machines, if no vCPU is recorded.
 fn of_machines(report: &ProfileReport, whole_ns: u64) -> impl Iterator<Item = Line<'_>> {
     let machines = report.profile.machines.iter();
     machines.flat_map(move |machine| of_machine(report, machine, whole_ns))
 }
 
-/// What threads of one of them ran.
+/// Lines of the threads of one machine.
 pub(super) fn of_machine<'r>(
     report: &'r ProfileReport,
     machine: &'r SampledMachine,
@@ -144,7 +143,7 @@ pub(super) fn of_machine<'r>(
     })
 }
 
-/// What other threads of hosts ran, where that is asked for.
+/// Lines of other threads of hosts, if requested.
 fn of_threads(report: &ProfileReport, whole_ns: u64) -> impl Iterator<Item = Line<'_>> {
     let threads = report.profile.threads.iter().filter(|_| report.threads);
     threads.flat_map(move |thread| {
@@ -175,12 +174,12 @@ pub(super) fn by_vcpu(report: &ProfileReport) -> Vec<Vec<Line<'_>>> {
     by_vcpu
 }
 
-/// The lines that CSV has, those first that took longest.
+/// The lines in CSV, in descending order of time.
 pub(super) fn lines(report: &ProfileReport) -> Vec<Line<'_>> {
     put_together(report, all(report).into_iter().filter(|line| line.is_asked_for(report)).collect())
 }
 
-/// The lines that tables have: without those of idling, unless they were asked for.
+/// The lines in tables: without idle time, unless requested.
 pub(super) fn shown(report: &ProfileReport) -> Vec<Line<'_>> {
     let is_shown = |line: &Line<'_>| report.idle || !line.key.state.is_some_and(VcpuState::is_idle);
     let shown = |line: &Line<'_>| is_shown(line) && line.is_asked_for(report);
@@ -199,7 +198,7 @@ pub(super) fn shown(report: &ProfileReport) -> Vec<Line<'_>> {
     lines
 }
 
-/// Adds the instructions before those that samples saw, where they are known and no sample saw them.
+/// Adds the instruction before each sampled one, if it is known and was not sampled.
 fn add_those_before<'r>(lines: &mut Vec<Line<'r>>) {
     let key = |line: &Line<'r>| Some((line.key, line.function()?, line.host_code));
     let mut there: BTreeSet<_> = lines.iter().filter_map(key).collect();
@@ -216,7 +215,7 @@ fn add_those_before<'r>(lines: &mut Vec<Line<'r>>) {
     lines.extend(added);
 }
 
-/// What code of lines is told apart by: of a function that is known by name, whatever its file's build is.
+/// The key of code: by name if the function is known, whatever its file's build.
 type CodeKey<'r> = (Option<&'r str>, Option<&'r str>, Option<&'r CodeFrame>);
 
 fn code_key<'r>(line: &Line<'r>) -> (CodeKey<'r>, bool) {
@@ -238,22 +237,23 @@ fn put_together<'r>(report: &'r ProfileReport, lines: Vec<Line<'r>>) -> Vec<Line
     lines
 }
 
-/// Places in programs that have less than one of this many parts of the time are one line in tables of functions.
+/// In tables of functions, places in programs are combined if each has less than one of this many parts of the
+/// time.
 const SCATTERED: u64 = 100;
 
-/// Code of programs of which no file is known, wherever it is.
+/// Code of programs without a known file, at any address.
 static SOMEWHERE: LazyLock<[CodeFrame; 1]> = LazyLock::new(|| {
     let module = Some(USER_MODULE.to_owned());
     [CodeFrame { module, user_space: true, ..CodeFrame::default() }]
 });
 
-/// Whether a line is of one of many places in programs, each of which has little time.
+/// Whether a line is one of many places in programs that have little time each.
 pub(super) fn is_scattered(line: &Line<'_>) -> bool {
     let is_little = line.time.ns.saturating_mul(SCATTERED) < line.whole_ns;
     is_little && line.function().is_some_and(CodeFrame::is_user_address)
 }
 
-/// Puts places in programs that have little time each into one line.
+/// Combines places in programs that have little time each into one line.
 fn put_places_together<'r>(report: &'r ProfileReport, lines: Vec<Line<'r>>) -> Vec<Line<'r>> {
     let place = |line: Line<'r>| {
         if is_scattered(&line) { Line { stack: &*SOMEWHERE, ..line } } else { line }
@@ -286,7 +286,7 @@ impl<'r> Line<'r> {
         }
     }
 
-    /// Without what was not asked for.
+    /// Removes the parts that were not requested.
     fn by(mut self, by: ProfileBy) -> Self {
         let Key { vm, level, state, reason, comm, part, .. } = self.key;
         let of_vm = Key { vm, part: part.filter(|_| by != ProfileBy::Vm), ..Key::default() };
@@ -299,7 +299,7 @@ impl<'r> Line<'r> {
         };
         self.stack = self.stack.get(self.stack.len().saturating_sub(1)..).unwrap_or(&[]);
         if !matches!(by, ProfileBy::Symbol | ProfileBy::Instruction) {
-            // Together these are the time of the state, which needs no sample.
+            // Together these are the time of the state, which requires no sample.
             (self.stack, self.evidence, self.host_code) = (&[], Evidence::None.into(), false);
             self.time =
                 SampledTime { samples: self.time.samples, ..SampledTime::known(self.time.ns) };
@@ -307,19 +307,19 @@ impl<'r> Line<'r> {
         self
     }
 
-    /// Whether it is of the function that was asked for, if one was.
+    /// Whether it matches the requested function, if there is one.
     fn is_asked_for(&self, report: &ProfileReport) -> bool {
         let Some(wanted) = &report.symbol else { return true };
         let symbol = self.function().and_then(|frame| frame.symbol.as_deref());
         symbol.is_some_and(|symbol| ftrace::eventfmt::glob(wanted, symbol))
     }
 
-    /// The instruction that ran, of rows that are of these.
+    /// The sampled instruction, if rows are instructions.
     pub(super) fn instruction(&self) -> Option<&'r InstructionAt> {
         self.function()?.instruction.as_deref()
     }
 
-    /// The function that ran.
+    /// The sampled function.
     pub(super) fn function(&self) -> Option<&'r CodeFrame> {
         self.stack.last()
     }

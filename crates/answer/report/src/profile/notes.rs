@@ -1,4 +1,4 @@
-//! What a reader of a profile must know: what samples are, how many, and what they can't say.
+//! Notes on a profile: the kind of samples, their number, and their limits.
 
 use analyses::profile::{CodeFrame, Evidence, SampledMachine};
 use ftrace::eventfmt::Coverage;
@@ -39,7 +39,7 @@ pub(crate) fn notes(report: &ProfileReport) -> Vec<String> {
     notes
 }
 
-/// What samples stand for, where nothing else says how long anything ran.
+/// The weight of samples, if nothing else shows how long code ran.
 fn weight_notes(machine: &SampledMachine) -> Vec<String> {
     let WeightUnit { event, nanoseconds, hz, others } = &machine.unit;
     let event = printable::line(event);
@@ -63,7 +63,7 @@ fn weight_notes(machine: &SampledMachine) -> Vec<String> {
     notes
 }
 
-/// What says which code ran, and how sure that is.
+/// The evidence for the code, and its precision.
 fn evidence_notes(report: &ProfileReport) -> Vec<String> {
     let rows = &report.profile.rows;
     let samples = |evidence| {
@@ -108,7 +108,7 @@ fn evidence_notes(report: &ProfileReport) -> Vec<String> {
     notes
 }
 
-/// How far guests' own samples differ from those of their hosts, and what follows.
+/// The difference between guests' own samples and those of their hosts, and its consequence.
 fn difference_notes(report: &ProfileReport) -> impl Iterator<Item = String> {
     let raw = report.raw;
     report.profile.differences.iter().map(move |(vm, difference)| {
@@ -126,7 +126,7 @@ fn difference_notes(report: &ProfileReport) -> impl Iterator<Item = String> {
     })
 }
 
-/// What samples of instructions can't say, and why some have no text.
+/// The limits of samples of instructions, and why some have no text.
 fn instruction_notes(report: &ProfileReport) -> impl Iterator<Item = String> {
     let leaves =
         || report.profile.rows.iter().filter_map(|row| row.stack.last()?.instruction.as_ref());
@@ -153,7 +153,7 @@ fn instruction_notes(report: &ProfileReport) -> impl Iterator<Item = String> {
     [skid, guest, unread].into_iter().flatten()
 }
 
-/// Where code of programs is that no file names.
+/// A note on code of programs without a known file.
 fn place_notes(report: &ProfileReport) -> Option<String> {
     let in_guest = report.profile.rows.iter().filter(|row| row.state.is_guest());
     let mut leaves = in_guest.filter_map(|row| row.stack.last());
@@ -164,7 +164,7 @@ fn place_notes(report: &ProfileReport) -> Option<String> {
     })
 }
 
-/// What keeps functions of VMs from having names.
+/// Why functions of VMs have no names.
 fn unnamed_notes(report: &ProfileReport) -> impl Iterator<Item = String> {
     let reasons = [
         (
@@ -186,7 +186,7 @@ fn unnamed_notes(report: &ProfileReport) -> impl Iterator<Item = String> {
     })
 }
 
-/// VMs with samples in a kernel of whose symbols so much is known.
+/// VMs with samples in a kernel whose symbols are known to this extent.
 fn unnamed(report: &ProfileReport, coverage: Coverage) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for row in &report.profile.rows {

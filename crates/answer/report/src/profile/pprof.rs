@@ -1,4 +1,5 @@
-//! A profile for pprof: the messages of its `profile.proto`, a hand-kept subset with its field numbers.
+//! A profile for pprof: the used messages of its `profile.proto`, with its field numbers, maintained by
+//! hand.
 //!
 //! Values are samples and nanoseconds. Each machine is a mapping of its own, so that no tool takes functions
 //! of a guest for those of its host. Labels have VM, vCPU, state and thread.
@@ -83,7 +84,7 @@ struct Location {
     line: Vec<CodeLine>,
 }
 
-/// `Line`, of which there is a function alone.
+/// `Line`, with only a function.
 #[derive(Clone, PartialEq, Message)]
 struct CodeLine {
     #[prost(uint64, tag = "1")]
@@ -129,12 +130,12 @@ fn messages(report: &ProfileReport) -> Vec<u8> {
     profile.encode_to_vec()
 }
 
-/// Values that are too great stop at the greatest.
+/// Saturates values that are too great.
 fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// What samples name by number.
+/// Tables whose entries samples reference by number.
 #[derive(Default)]
 struct Tables {
     texts: Vec<String>,
@@ -142,7 +143,7 @@ struct Tables {
     mappings: Vec<Mapping>,
     locations: Vec<Location>,
     functions: Vec<Function>,
-    /// By machine, and by that and the frame's name.
+    /// By machine, and by machine and frame name.
     by_machine: HashMap<String, u64>,
     by_frame: HashMap<(u64, String), u64>,
 }

@@ -1,5 +1,5 @@
-//! A profile for speedscope: its `sampled` profiles, weights in nanoseconds, one for each vCPU; where none is recorded,
-//! for each machine.
+//! A profile for speedscope: `sampled` profiles with weights in nanoseconds, one for each vCPU or, without recorded
+//! vCPUs, for each machine.
 //!
 //! The fields are those of speedscope's `file-format-schema.json`.
 
@@ -86,7 +86,7 @@ struct Frames {
 }
 
 impl Frames {
-    /// The frames of a line, from the root on.
+    /// The frames of a line, from the root.
     fn numbers_of(&mut self, line: &Line<'_>) -> Vec<usize> {
         stack(line).into_iter().map(|(_, name)| self.number(name)).collect()
     }

@@ -1,4 +1,4 @@
-//! A profile as stacks: VM, vCPU, what it did, and the code, from the root on.
+//! A profile as stacks: VM, vCPU, its state, and the code from the root.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use crate::folded::frame;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Node {
     pub(super) name: String,
-    /// What the vCPU did, below its vCPU; `None` for VMs and vCPUs.
+    /// The state, below its vCPU; `None` for VMs and vCPUs.
     pub(super) state: Option<VcpuState>,
-    /// Its time, callees included.
+    /// Its time, including callees.
     pub(super) total_ns: u64,
-    /// Of it, what is in no callee.
+    /// Part of it outside callees.
     pub(super) own_ns: u64,
     pub(super) samples: u64,
     callees: BTreeMap<(Option<VcpuState>, String), usize>,
@@ -47,7 +47,7 @@ impl Tree {
         }
     }
 
-    /// The line's stack goes through a node.
+    /// Adds a line whose stack goes through a node.
     fn pass(&mut self, at: usize, line: &Line<'_>) {
         if let Some(node) = self.nodes.get_mut(at) {
             node.total_ns = node.total_ns.saturating_add(line.time.ns);
@@ -65,13 +65,13 @@ impl Tree {
         at
     }
 
-    /// What is in all stacks.
+    /// The sum of all stacks.
     pub(super) fn total_ns(&self) -> u64 {
         self.nodes.first().map_or(0, |root| root.total_ns)
     }
 
     /// Calls `each` with every node but the root and its depth, callers before callees, the heaviest first;
-    /// where it says no, those deeper are passed over.
+    /// if it returns false, the callees are skipped.
     pub(super) fn walk(&self, mut each: impl FnMut(usize, &Node) -> bool) {
         let callees = |at: usize| {
             let node = self.nodes.get(at);
@@ -89,7 +89,7 @@ impl Tree {
         }
     }
 
-    /// A line for each stack that has time of its own, in nanoseconds or ticks.
+    /// One line for each stack with self time, in nanoseconds or ticks.
     pub(super) fn folded(&self) -> String {
         let mut out = String::new();
         let mut stack: Vec<String> = Vec::new();
@@ -105,7 +105,7 @@ impl Tree {
     }
 }
 
-/// The frames of a line, from the root on.
+/// The frames of a line, from the root.
 pub(super) fn stack(line: &Line<'_>) -> Vec<(Option<VcpuState>, String)> {
     let key = &line.key;
     let root = if key.vm.is_empty() { "host".to_owned() } else { format!("VM {}", key.vm) };
@@ -118,7 +118,7 @@ pub(super) fn stack(line: &Line<'_>) -> Vec<(Option<VcpuState>, String)> {
         let comm = key.comm.unwrap_or("?");
         let name = format!("{} {comm}", part.name());
         stack.push((None, if part == Part::Other { comm.to_owned() } else { name }));
-        // In the colours of the host's kernel.
+        // Uses the colours of the host's kernel.
         let host = Some(VcpuState::ExitKernel);
         stack.extend(line.stack.iter().map(|frame| (host, frame.name())));
     }

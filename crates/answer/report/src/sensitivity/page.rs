@@ -1,4 +1,4 @@
-//! The page of `hyperscope sensitivity`: what a unit of progress takes by what was added to its exits.
+//! The page of `hyperscope sensitivity`: the time of a unit of progress over the added delay.
 
 use analyses::sensitivity::{DelayPoint, ReasonSensitivity};
 
@@ -8,11 +8,11 @@ use crate::figures::{Axis, Mark, Page, Plot, table};
 use crate::table::Table;
 use crate::units::{plural, time};
 
-/// Pixels of a figure.
+/// Size of a figure in pixels.
 const SIZE: (f64, f64) = (560.0, 320.0);
 
 impl SensitivityReport {
-    /// A page with a figure for each reason, in one file that needs no network.
+    /// A page with a figure for each reason, in one file that works offline.
     #[must_use]
     pub fn page(&self) -> String {
         let mut page = Page::new(&format!("What {} pays for its exits", self.vm));
@@ -54,7 +54,7 @@ impl SensitivityReport {
         );
     }
 
-    /// Points of delays, and the line of what is paid.
+    /// Points of delays, and the line of the price.
     fn figure(&self, reason: &str, sensitivity: &ReasonSensitivity) -> Option<(String, String)> {
         let points: Vec<(f64, f64, &DelayPoint)> =
             sensitivity.points.iter().filter_map(|point| self.of_a_unit(point)).collect();
@@ -87,7 +87,7 @@ impl SensitivityReport {
         Some((reason.to_owned(), plot.svg(&sentence(reason, sensitivity))))
     }
 
-    /// Of a delay's slices: what was added to a unit of progress, and what one took.
+    /// For a delay's slices: the delay added to a unit of progress, and the unit's time.
     fn of_a_unit<'p>(&self, point: &'p DelayPoint) -> Option<(f64, f64, &'p DelayPoint)> {
         let units = point.rate * point.slices as f64 * self.slice_ns as f64 / 1e9;
         let added_ns = point.mean_delay_ns.unwrap_or(0.0) * point.delayed as f64;

@@ -1,4 +1,4 @@
-//! The columns of system calls that VMMs made: for exits, and in their other threads.
+//! The columns of VMMs' system calls: for exits, and in their other threads.
 
 use analyses::vmm::{CallSum, CalledBy, VmmCalls, VmmExits, VmmThread};
 

@@ -1,4 +1,4 @@
-//! The columns of code that ran while VMMs had exits in hand, by samples.
+//! The columns of code that ran while VMMs handled exits, by samples.
 
 use analyses::vmm::{VmmCode, VmmExits};
 

@@ -92,7 +92,7 @@ fn user<'r>() -> Column<Of<'r>> {
     .missing("?")
 }
 
-/// A part that is known where system calls are.
+/// A part that is known if system calls were recorded.
 fn part<'r>(
     names: (&str, &str),
     help: &str,

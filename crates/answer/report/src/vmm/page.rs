@@ -1,4 +1,4 @@
-//! The page of `hyperscope vmm`: bars of what VMMs' time went into, for each device, lock and thread, and all numbers.
+//! The page of `hyperscope vmm`: bars of the parts of VMMs' time, for each device, lock and thread, and all numbers.
 
 use analyses::vmm::ThreadSplit;
 
@@ -16,7 +16,7 @@ const fn part(name: &'static str, class: &'static str) -> BarPart {
     BarPart { name, class }
 }
 
-/// Running parts of exits, then what they wait for: the same colour where it is about the same.
+/// Running parts of exits, then their waits; related parts share a colour.
 const RETURN: BarPart = part("return from the kernel", "c4");
 const SIGNALS: BarPart = part("signals", "c5");
 const DEVICE: BarPart = part("the VMM’s own code", "c0");
@@ -28,7 +28,7 @@ const IN_LOCKS: BarPart = part("asleep in locks", "c3 waits");
 const IN_CALLS: BarPart = part("asleep in calls", "c1 waits");
 const BLOCKED: BarPart = part("asleep elsewhere", "c0 waits");
 const RUN_QUEUE: BarPart = part("run queue", "c5 waits");
-/// What threads do besides.
+/// Further activities of threads.
 const POLL: BarPart = part("poll", "c2");
 const SUBMIT: BarPart = part("submit", "c6");
 const IN_SUBMIT: BarPart = part("asleep in submit", "c6 waits");
@@ -39,8 +39,8 @@ const OF_EXITS: [BarPart; 11] = [
 ];
 
 impl VmmReport {
-    /// A page with a figure for the exits and one for the threads of each recording, in one file that needs no network;
-    /// `part` says in words what was read, where that is not all.
+    /// A page with a figure for the exits and one for the threads of each recording, in one file that works offline;
+    /// `part` describes what was read, if that is not all.
     #[must_use]
     pub fn page(&self, part: Option<&str>) -> String {
         let mut page = Page::new("What VMMs do with exits");
@@ -69,7 +69,7 @@ impl VmmReport {
             name: format!("{} {}", group.vm, row::exits(group)),
             parts: OF_EXITS.into_iter().zip(group.split.all()).collect(),
         };
-        // Else running is not known from waiting.
+        // Otherwise running can't be distinguished from waiting.
         let exits = vmm.exits.iter().filter(|_| vmm.is_split);
         let all: Vec<Bar> = exits.take(self.top).map(bar).collect();
         self.figure(page, source, ("Time of exits in the VMM", &OF_EXITS), &all);
@@ -140,7 +140,7 @@ fn numbers<'r, T>(
     }
 }
 
-/// All but idling, and what is not known.
+/// All parts except idle and unknown time.
 const fn thread_parts(split: &ThreadSplit) -> [(BarPart, u64); 12] {
     [
         (POLL, split.poll_ns),

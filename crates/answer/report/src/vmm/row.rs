@@ -1,4 +1,4 @@
-//! What rows of all tables have in common.
+//! The shared part of rows of all tables.
 
 use analyses::vmm::VmmExits;
 use timeline::Detail;
@@ -7,7 +7,7 @@ use timeline::reasons::Code;
 use super::VmmSource;
 use crate::column::{self, Cell};
 
-/// A row: something of a recording.
+/// A row, with its recording.
 #[derive(Debug)]
 pub(super) struct Row<'r, T> {
     pub(super) source: &'r VmmSource,
@@ -20,7 +20,7 @@ impl<T> column::Row for Row<'_, T> {
     }
 }
 
-/// What a number that tells exits of one reason apart is.
+/// The meaning of the number that distinguishes exits of one reason.
 pub(super) fn kind(about: Option<(Detail, u64)>) -> Option<&'static str> {
     about.map(|(detail, _)| match detail {
         Detail::Msr => "msr",
@@ -32,7 +32,7 @@ pub(super) fn kind(about: Option<(Detail, u64)>) -> Option<&'static str> {
     })
 }
 
-/// The same with the number and the device, for people.
+/// The same with the number and the device, for text.
 pub(super) fn address(group: &VmmExits) -> String {
     let address = match group.about {
         Some((Detail::Gpa, value)) => format!("{value:#x}"),
@@ -45,7 +45,7 @@ pub(super) fn address(group: &VmmExits) -> String {
     }
 }
 
-/// Exits by their reason and number, each word once.
+/// Exits by their reason and number, without repeated words.
 pub(super) fn exits(group: &VmmExits) -> String {
     match group.about {
         Some(_) if kind(group.about) == Some(&group.reason) => address(group),
@@ -63,7 +63,7 @@ pub(super) fn code(code: &Code) -> Cell {
     }
 }
 
-/// A thread for people.
+/// A thread for text.
 pub(super) fn thread(thread: &analyses::vmm::NamedThread) -> String {
     match &thread.name {
         Some(name) => format!("{name} ({})", thread.tid),

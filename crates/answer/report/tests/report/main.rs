@@ -1,6 +1,6 @@
-//! Events as text, against the recording itself and against trace-cmd.
+//! Compares events as text with the recording itself and with trace-cmd.
 
-// Helpers of tests are not `#[test]` functions, which clippy.toml lets unwrap.
+// Helpers of tests are not `#[test]` functions, for which clippy.toml allows unwrap.
 #![allow(clippy::cast_possible_truncation, clippy::expect_used, clippy::unwrap_used)]
 
 mod names;

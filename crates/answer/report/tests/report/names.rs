@@ -14,10 +14,10 @@ use tracedat::{
 };
 
 const ABI: Abi = Abi { order: ByteOrder::Little, long: LongSize::Eight };
-/// A block of stored pages holds 256 KiB: four of these.
+/// A block of stored pages holds 256 KiB: four pages of this size.
 const PAGE_SIZE: usize = 65_536;
 
-/// A machine whose events are written down one by one.
+/// A machine whose events are recorded one by one.
 struct Host {
     formats: KernelFormats,
     saved: &'static str,
@@ -25,7 +25,7 @@ struct Host {
 }
 
 impl Host {
-    /// The recording's own list has `saved`: lines of an id, a space and a name.
+    /// `saved` is the recording's own list: lines of an id, a space and a name.
     fn new(saved: &'static str) -> Self {
         let formats = KernelFormats::new(testkit::Machine::X86, ABI);
         Self { formats, saved, cpus: BTreeMap::new() }
@@ -40,7 +40,7 @@ impl Host {
         stream.event(ns, &event.build());
     }
 
-    /// A line of thread `pid`.
+    /// Adds a line of thread `pid`.
     fn work(&mut self, cpu: u32, ns: u64, pid: i32) -> &mut Self {
         self.event(cpu, ns, pid, "softirq_entry", &[]);
         self
@@ -104,7 +104,7 @@ impl Host {
         printed(&self.recording(), filter, style)
     }
 
-    /// How the threads of all lines are called, in the order of the lines.
+    /// The names of the threads of all lines, in order.
     fn threads(&self) -> Vec<String> {
         threads(&self.printed(&Filter::default(), Style::Text))
     }
@@ -177,7 +177,7 @@ fn wake_ups_name_threads_too() {
     assert_eq!(host.threads(), ["init-1", "worker-42"]);
 }
 
-/// The thread moves: its name was seen on another CPU, where some line lacked it as well.
+/// The thread moves: its name was seen on another CPU, where a line lacked it as well.
 #[test]
 fn names_seen_on_another_cpu_count_from_their_time_on() {
     let mut host = Host::new("1 init\n");
@@ -190,7 +190,7 @@ fn names_seen_on_another_cpu_count_from_their_time_on() {
     assert_eq!(comms, ["null", "\"worker\"", "\"worker\""]);
 }
 
-/// Of what is filtered out names are learned all the same, and lines stay as they are.
+/// Names are learned from filtered events as well, and lines stay the same.
 #[test]
 fn filters_change_no_name() {
     let mut host = Host::new("1 init\n");
@@ -205,7 +205,7 @@ fn filters_change_no_name() {
     }
 }
 
-/// A thread is switched to in one block, and runs all through others.
+/// A thread is switched to in one block, and runs throughout others.
 #[test]
 fn names_last_from_block_to_block() {
     let mut host = Host::new("1 init\n");
@@ -220,7 +220,7 @@ fn names_last_from_block_to_block() {
     assert!(threads[1..].iter().all(|thread| thread == "worker-42"));
 }
 
-/// The merger fills in what decoding left blank: how many threads do either makes no difference.
+/// The merger fills in blanks of the decoder: the number of threads of either makes no difference.
 #[test]
 fn lines_do_not_depend_on_the_number_of_threads() {
     let mut host = Host::new("");

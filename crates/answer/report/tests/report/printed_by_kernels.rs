@@ -1,5 +1,5 @@
-//! Texts of shapes that need a kernel of their own: its `trace` with each option, its dumps, and what others
-//! pasted. Small files in `texts/`, with what they say.
+//! Forms of text that only specific kernels print: `trace` with each option, dumps, and pasted excerpts.
+//! `texts/` has small files with their contents.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ fn damage(recording: &Recording) -> Vec<String> {
     recording.damage().iter().map(Damage::to_string).collect()
 }
 
-/// Exits by reason: how many, and how long they took in all.
+/// Exits by reason: their number and total time.
 fn exits(recording: &Recording) -> Vec<(String, u64, u64)> {
     let row = |row: &ExitRow| {
         let code = || format!("{:?}", row.group.code);
@@ -124,7 +124,7 @@ fn headings_say_what_was_overwritten() {
         assert!(found.losses_known && recording.ending().doubt.is_none(), "{name}");
         assert_eq!(exits_of(&recording).losses.events_lost, 900, "{name}");
     }
-    // Of several CPUs nobody knows which one lost them.
+    // With several CPUs, it is unknown which one lost them.
     let text = "# entries-in-buffer/entries-written: 2/902   #P:4\n\
         a-1 [000] ..... 1.000001: x: a=1\n\
         ##### CPU 1 buffer started ####\n\
@@ -134,7 +134,7 @@ fn headings_say_what_was_overwritten() {
     assert_eq!((found.events_lost(), recording.cpus()), (900, 4));
     assert!(found.cpus.iter().all(|cpu| cpu.events_lost == 0) && found.losses_known);
     assert_eq!(exits_of(&recording).losses.events_lost, 900);
-    // An excerpt says so.
+    // An excerpt says that it is one.
     let excerpt = text.replace("2/902", "20/902");
     let recording = sources::open_bytes(Path::new("t"), excerpt.into()).unwrap();
     let doubt = recording.ending().doubt.as_ref().unwrap().to_string();

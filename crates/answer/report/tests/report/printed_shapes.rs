@@ -1,5 +1,5 @@
-//! Every shape of text that trace-cmd, perf and `hyperscope events` print recordings in, read again: the
-//! oracle is the recording.
+//! Reads every form of text in which trace-cmd, perf and `hyperscope events` print recordings; the oracle is the
+//! recording.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -19,13 +19,13 @@ use crate::printed_texts::{compare, exits_of, path_of, printed, read};
 /// Recordings of both kinds of x86 and of a guest.
 const RECORDINGS: [&str; 3] =
     ["x86-vmx/vmm.dat", "x86-svm/qemu.dat", "x86-svm/host-guest.guest.dat"];
-/// Longer ones, which are printed with some of the options; a plugin of trace-cmd makes one line of two calls.
+/// Longer recordings, which are printed with some of the options; a plugin of trace-cmd prints two calls in one line.
 const LONGER: [&str; 3] = ["x86-vmx/nested.dat", "arm64/D.dat", "x86-svm/calls.dat"];
 
-/// How times are rounded that a shape prints.
+/// The rounding of times in a form of text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Times {
-    /// To this many nanoseconds.
+    /// Rounded to this many nanoseconds.
     Rounded(u64),
     /// To microseconds, from the first event on.
     FromFirst,
@@ -33,7 +33,7 @@ enum Times {
     Raw,
 }
 
-/// Options of `trace-cmd report`, and what they make of times.
+/// Options of `trace-cmd report`, and their effect on times.
 const OPTIONS: &[(&[&str], Times)] = &[
     (&[], Times::Rounded(1000)),
     (&["-N"], Times::Rounded(1000)),
@@ -54,7 +54,7 @@ const OPTIONS: &[(&[&str], Times)] = &[
     (&["--raw-ts", "-l", "--ts-diff", "-N"], Times::Raw),
 ];
 
-/// What trace-cmd prints of recordings; `None`: it is not installed.
+/// The output of trace-cmd; `None`: it is not installed.
 fn report(files: &[&str], options: &[&str]) -> Option<Vec<u8>> {
     let mut command = Command::new("trace-cmd");
     command.arg("report");
@@ -68,7 +68,7 @@ fn report(files: &[&str], options: &[&str]) -> Option<Vec<u8>> {
     }
 }
 
-/// Events by name, without systems: a text mostly doesn't have them.
+/// Events by name, without systems: most texts lack them.
 fn by_name(recording: &Recording) -> BTreeMap<String, u64> {
     let mut names = BTreeMap::new();
     for (name, count) in contents(recording, &|_| ()).events {
@@ -78,7 +78,7 @@ fn by_name(recording: &Recording) -> BTreeMap<String, u64> {
     names
 }
 
-/// The events of a recording as `hyperscope events --format jsonl` has them.
+/// The events of a recording in the form of `hyperscope events --format jsonl`.
 fn events_of(recording: Recording) -> Vec<Value> {
     let machine = Machine { name: "host".to_owned(), level: 0, threads: None };
     let (filter, mut text) = (Filter::default(), Vec::new());
@@ -91,8 +91,8 @@ fn lines_of(events: &[Value], cpu: u64) -> impl Iterator<Item = &Value> {
     events.iter().filter(move |event| event["cpu"] == cpu)
 }
 
-/// Threads, events and times of a text are those of the recording, CPU by CPU: events of several CPUs at the
-/// same time have no order.
+/// Threads, events and times of a text equal those of the recording, CPU by CPU: events of several CPUs at the same
+/// time have no order.
 fn same_events(text: &[Value], recording: &[Value], times: Times, what: &str) {
     let mut others = BTreeMap::new();
     assert_eq!(text.len(), recording.len(), "{what}");
@@ -123,10 +123,10 @@ fn same_events(text: &[Value], recording: &[Value], times: Times, what: &str) {
     assert_eq!(others, BTreeMap::new(), "{what}");
 }
 
-/// Fields that raw forms print otherwise: of a call in the print fmt they have what it is called with.
+/// Fields that raw forms print differently: for a call in the print fmt, they show its argument.
 const PRINTED_OTHERWISE: &[&str] = &["kvm:kvm_apic_ipi.icr_low"];
 
-/// Fields of a text that the recording has, too, and that have other numbers there, with an example of each.
+/// Fields in both the text and the recording whose numbers differ, with an example of each.
 fn other_fields(found: &Value, expected: &Value, others: &mut BTreeMap<String, String>) {
     let (Some(found_fields), Some(fields)) =
         (found["fields"].as_object(), expected["fields"].as_object())
@@ -135,14 +135,14 @@ fn other_fields(found: &Value, expected: &Value, others: &mut BTreeMap<String, S
     };
     for (name, value) in found_fields {
         let Some(number) = fields.get(name).filter(|_| name != "common_flags") else { continue };
-        // States have letters in a text, and bits of several kernels in recordings.
+        // States are letters in a text, and bits of various kernels in recordings.
         if !value.is_number() || !number.is_number() || name == "prev_state" {
             continue;
         }
         let bits = |value: &Value| value.as_u64().or(value.as_i64().map(|signed| signed as u64));
         let (a, b) = (bits(value).unwrap(), bits(number).unwrap());
         let field = format!("{}.{name}", expected["event"].as_str().unwrap());
-        // Narrow fields are printed by their own width.
+        // Narrow fields are printed with their own width.
         if a != b && a != b & 0xffff_ffff && !PRINTED_OTHERWISE.contains(&field.as_str()) {
             others.entry(field).or_insert_with(|| format!("{found} {expected}"));
         }
@@ -161,7 +161,7 @@ fn every_option_of_trace_cmd_prints_a_text_that_is_read() {
     }
 }
 
-/// Prints a recording with each of the options, and compares it with what is read of the text.
+/// Prints a recording with each of the options, and compares it with the events read from the text.
 fn read_with_options(name: &str, all: &[(&[&str], Times)]) {
     let recording = sources::open(&path_of(name)).unwrap();
     let (counts, exits) = (by_name(&recording), exits_of(&recording));
@@ -193,7 +193,7 @@ fn exit_counts(exits: &Exits) -> Vec<u64> {
     counts
 }
 
-/// trace-cmd's plugins have names of their own for reasons: sums are compared without names then.
+/// trace-cmd's plugins use other names for reasons: then sums are compared without names.
 fn compare_times(what: &str, text: &Exits, recording: &Exits, rounding_ns: u64, options: &[&str]) {
     if options.contains(&"-N") {
         return compare(what, text, recording, rounding_ns);
@@ -214,7 +214,7 @@ fn compare_times(what: &str, text: &Exits, recording: &Exits, rounding_ns: u64, 
     assert!(total(&text).abs_diff(total(&recording)) <= count * rounding_ns, "{what}");
 }
 
-/// Of each function: how often it was called, its own time, and that of its longest call.
+/// For each function: number of calls, self time, and the time of its longest call.
 fn functions_of(recording: &Recording) -> BTreeMap<String, (u64, u64, u64)> {
     let calls = calls(recording, &CallQuestion::default(), &mut (), &|_| ());
     assert_eq!(calls.sum(|function| function.without_call + function.without_return), 0);
@@ -226,13 +226,13 @@ fn functions_of(recording: &Recording) -> BTreeMap<String, (u64, u64, u64)> {
     functions
 }
 
-/// From a call to its return, where the event is that.
+/// Duration of a call, if the event is one.
 fn took_ns(event: &Value) -> Option<u64> {
     let time = |name: &str| event["fields"][name].as_u64();
     Some(time("rettime")? - time("calltime")?)
 }
 
-/// Threads, functions, depths and durations of a text are those of the recording, and times of a CPU don't run back.
+/// Threads, functions, depths and durations of a text equal those of the recording, and times of a CPU don't decrease.
 fn same_calls(text: &[Value], recording: &Recording, options: &[&str]) {
     let events = events_of(sources::open(recording.path()).unwrap());
     assert_eq!(text.len(), events.len(), "{options:?}");
@@ -256,7 +256,7 @@ fn same_calls(text: &[Value], recording: &Recording, options: &[&str]) {
                 "{options:?}: {found}"
             );
             assert_eq!(fields["depth"], others["depth"], "{options:?}: {found} {expected}");
-            // Digits are left out of long times, and raw times are no nanoseconds.
+            // Long times have fewer digits, and raw times are not nanoseconds.
             let is_raw = options.contains(&"--raw-ts");
             let off = took_ns(found).zip(took_ns(expected)).filter(|_| !is_raw);
             assert!(off.is_none_or(|(a, b)| a.abs_diff(b) < 10), "{options:?}: {found} {expected}");
@@ -286,7 +286,7 @@ fn calls_that_trace_cmd_prints_are_those_of_the_recording() {
         assert_eq!((text.damage(), by_name(&text)), (&[][..], counts.clone()), "{options:?}");
         if text.is_nanoseconds() {
             let is_exact = options.contains(&"-N") || options.contains(&"-R");
-            // Of a thread that was off its CPU, or was interrupted as a function returned: the plugin leaves out when that was.
+            // For a thread that was off its CPU, or was interrupted as a function returned, the plugin omits the time.
             let is_whole = is_exact && options.contains(&"-t");
             let rounded_ns = if is_whole { 0 } else { 2 * 1000 };
             let found = functions_of(&text);
@@ -308,8 +308,8 @@ fn calls_that_trace_cmd_prints_are_those_of_the_recording() {
     }
 }
 
-/// What the kernel itself prints with the options `funcgraph-abstime` and `funcgraph-proc`, and with others beside them; the
-/// first lines are of `Documentation/trace/ftrace.rst`, put together.
+/// The kernel's output with the options `funcgraph-abstime` and `funcgraph-proc`, and with others besides; the first
+/// lines are combined from `Documentation/trace/ftrace.rst`.
 #[test]
 fn calls_that_a_kernel_prints_with_times_and_threads_are_read() {
     let text = "# tracer: function_graph\n#\n\
@@ -421,7 +421,7 @@ fn machines_that_events_prints_together_are_read_apart() {
     }
 }
 
-/// Fields of `perf script` that leave what a trace needs.
+/// Fields of `perf script` that include everything a trace needs.
 const FIELDS: &[&str] = &[
     "",
     "-F comm,tid,cpu,time,event,trace",
@@ -442,7 +442,7 @@ const FIELDS: &[&str] = &[
 #[test]
 fn every_field_of_perf_script_may_be_printed() {
     let folder = tempfile::tempdir().unwrap();
-    // Without symbols of a guest perf leaves out what was recorded while a guest's state was loaded.
+    // Without symbols of a guest, perf omits events that were recorded while a guest's state was loaded.
     let symbols = folder.path().join("kallsyms");
     std::fs::write(&symbols, "ffffb26ddfe10000 T _stext\n").unwrap();
     let script = |fields: &str| {

@@ -1,4 +1,4 @@
-//! Recordings that were printed as text and read again: the oracle is the recording itself.
+//! Reads recordings that were printed as text; the oracle is the recording itself.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use sources::Recording;
 use timeline::event_filter::Filter;
 use timeline::reasons::Code;
 
-/// Both kinds of x86, a nested guest, and arm64, whose exits are of another form.
+/// Both kinds of x86, a nested guest, and arm64, whose exits have another form.
 const RECORDINGS: [&str; 4] =
     ["x86-vmx/smp.dat", "x86-vmx/nested.dat", "x86-svm/host-guest.dat", "arm64/D.dat"];
 
@@ -28,7 +28,7 @@ pub(crate) fn read(text: Vec<u8>) -> Recording {
     sources::open_bytes(Path::new("text"), text).unwrap()
 }
 
-/// What a recording prints, to the microsecond.
+/// The text of a recording, to the microsecond.
 pub(crate) fn printed(recording: &Recording) -> Vec<u8> {
     let machine = Machine { name: "host".to_owned(), level: 0, threads: None };
     let (filter, mut text) = (Filter::default(), Vec::new());
@@ -37,7 +37,7 @@ pub(crate) fn printed(recording: &Recording) -> Vec<u8> {
     text
 }
 
-/// Exits, those with times, and the sum of times, by VM, level and reason.
+/// Exits, exits with times, and the sum of times, by VM, level and reason.
 fn sums(exits: &Exits) -> BTreeMap<String, (u64, u64, u64)> {
     let row = |row: &analyses::exits::ExitRow| {
         let (group, tally) = (&row.group, &row.tally);
@@ -48,7 +48,7 @@ fn sums(exits: &Exits) -> BTreeMap<String, (u64, u64, u64)> {
     exits.rows.iter().map(row).collect()
 }
 
-/// Counts are those of the recording, times differ by no more than `rounding_ns` an exit.
+/// Counts equal those of the recording; times differ by at most `rounding_ns` per exit.
 pub(crate) fn compare(name: &str, text: &Exits, recording: &Exits, rounding_ns: u64) {
     let (text, recording) = (sums(text), sums(recording));
     let counts = |by_reason: &BTreeMap<String, (u64, u64, u64)>| -> Vec<(String, u64, u64)> {
@@ -71,7 +71,7 @@ pub(crate) fn exits_of_what_events_prints_are_those_of_the_recording() {
         assert_eq!((text.damage(), text.cpus()), (recording.damage(), recording.cpus()));
         assert_eq!(text.info().resolution_ns, Some(1000));
         let (found, expected) = (exits_of(&text), exits_of(&recording));
-        // An exit has a beginning and an end, each rounded by half a microsecond.
+        // An exit has two ends, each rounded by half a microsecond.
         compare(name, &found, &expected, 1000);
         assert!(found.rows.iter().all(|row| row.group.code == Some(Code::NotRecorded)), "{name}");
         assert_eq!(found.losses.resolution_ns, Some(1000));
@@ -86,7 +86,7 @@ pub(crate) fn exits_of_what_trace_cmd_prints_are_those_of_the_recording() {
             Command::new("trace-cmd").args(["report", "-N", "-t", "-i"]).arg(&path).output();
         let Ok(report) = report else { return testkit::skip!("trace-cmd is not installed") };
         let text = read(report.stdout);
-        // Not rounded at all.
+        // No rounding.
         assert_eq!(text.info().resolution_ns, Some(1));
         let recording = sources::open(&path).unwrap();
         assert_eq!(contents(&text, &|_| ()).total(), contents(&recording, &|_| ()).total());
@@ -94,7 +94,7 @@ pub(crate) fn exits_of_what_trace_cmd_prints_are_those_of_the_recording() {
     }
 }
 
-/// What perf script prints of the same exits as `perf kvm stat` counts: fields are pairs, systems are
+/// The output of perf script for the exits that `perf kvm stat` counts: fields are pairs, systems are
 /// named, and threads may have no name.
 #[test]
 fn lines_of_perf_script_are_exits() {
@@ -136,7 +136,7 @@ fn losses_and_rubbish_in_a_text_are_reported() {
     );
     let exits = exits_of(&recording);
     assert_eq!((exits.losses.events_lost, exits.losses.uncounted_losses), (30, 1));
-    // The exit lasted over the loss: it counts, and has no time.
+    // The exit spans the loss: it counts, but has no time.
     assert_eq!(sums(&exits).into_values().collect::<Vec<_>>(), [(1, 0, 0)]);
 }
 

@@ -1,7 +1,7 @@
-//! The text of every event of the bundled recordings against `trace-cmd report`.
+//! Compares the text of every event of the bundled recordings with `trace-cmd report`.
 //!
-//! trace-cmd prints an event from its print fmt (`-N`) or through a plugin of its own. Both are compared
-//! line by line; where the two differ, a table says which is wrong and why.
+//! trace-cmd prints an event from its print fmt (`-N`) or through a plugin. Both are compared line by
+//! line; where the two differ, a table says which is wrong and why.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ const TRACE_CMD_IS_WRONG: &[(&str, &str)] = &[
     ("kvm_wfx_arm64", "has no %c and shifts the arguments after it"),
 ];
 
-/// Events that a plugin of trace-cmd prints otherwise.
+/// Events that a plugin of trace-cmd prints differently.
 const PLUGINS: &[(&str, &str)] = &[
     (
         "kvm_nested_vmexit",
@@ -29,13 +29,13 @@ const PLUGINS: &[(&str, &str)] = &[
     ("hrtimer_start", "plugin_hrtimer: other order"),
 ];
 
-/// The same in recordings of arm64, whose events have other fields than the plugin knows.
+/// Such events in recordings of arm64, where events have other fields than the plugin expects.
 const PLUGINS_ON_ARM64: &[(&str, &str)] = &[
     ("kvm_exit", "plugin_kvm: <CANT FIND FIELD exit_reason> before the same text"),
     ("kvm_entry", "plugin_kvm: <CANT FIND FIELD rip> before the same text"),
 ];
 
-/// The same where guests have guests of their own on VMX.
+/// Such events in recordings of nested guests on VMX.
 const PLUGINS_ON_NESTED_VMX: &[(&str, &str)] =
     &[("kvm_exit", "plugin_kvm: UNKNOWN for the reasons 46, 47 and 53, which the kernel names")];
 
@@ -52,7 +52,7 @@ fn our_text(path: &Path, style: Style<'_>) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// What trace-cmd prints; `None` where it is not installed.
+/// The output of trace-cmd; `None` if it is not installed.
 fn their_text(path: &Path, options: &[&str]) -> Option<String> {
     let output = Command::new("trace-cmd").arg("report").args(options).arg(path).output();
     let Ok(output) = output else {
@@ -72,21 +72,21 @@ fn split(line: &str) -> (&str, &str, &str) {
     (before, name, text)
 }
 
-/// Name and id of the thread of a line, and what follows them.
+/// Name and id of the thread of a line, and the rest of the line.
 fn thread(line: &str) -> (&str, &str, &str) {
     let at = line.find(" [").expect("a line has its CPU in brackets");
     let (name, pid) = line[..at].trim().rsplit_once('-').expect("a line has its thread");
     (name, pid, &line[at..])
 }
 
-/// The threads to which trace-cmd, with print fmts alone, gives no name.
+/// The threads that have no name in trace-cmd's output from print fmts alone.
 fn nameless(theirs: &str) -> BTreeSet<&str> {
     let threads = theirs.lines().skip(1).map(thread);
     threads.filter(|(name, ..)| *name == "<...>").map(|(_, pid, _)| pid).collect()
 }
 
-/// Compares line by line; returns how many lines of which event differ in their text. All else
-/// must be equal, but the names of threads that are `nameless`.
+/// Compares line by line; returns the number of lines of each event whose text differs. Everything else
+/// must be equal, except the names of threads that are `nameless`.
 fn differing(ours: &str, theirs: &str, nameless: &BTreeSet<&str>) -> BTreeMap<String, u64> {
     assert_eq!(ours.lines().count(), theirs.lines().count(), "as many lines");
     assert_eq!(ours.lines().next(), theirs.lines().next(), "the number of CPUs comes first");
@@ -112,11 +112,11 @@ fn differing(ours: &str, theirs: &str, nameless: &BTreeSet<&str>) -> BTreeMap<St
     counts
 }
 
-/// Names that a line of trace-cmd's has, with the ids of their threads.
+/// Names in a line of trace-cmd, with the ids of their threads.
 fn names_on(line: &str) -> Vec<(&str, &str)> {
     let (_, event, text) = split(line);
-    // In sched_process_wait name and id are those of two threads.
-    // A thread that runs another program is called after its file from that event on.
+    // In sched_process_wait, name and id belong to different threads. A thread that runs another program
+    // is named after its file from that event on.
     if event == "sched_process_exec" {
         let file = text.split_once(" filename=").and_then(|(_, rest)| rest.split(' ').next());
         let pid = text.split_once(" pid=").and_then(|(_, rest)| rest.split(' ').next());
@@ -134,8 +134,8 @@ fn names_on(line: &str) -> Vec<(&str, &str)> {
     ["", "prev_", "next_", "child_"].into_iter().filter_map(pair).collect()
 }
 
-/// Threads that trace-cmd leaves without a name are called what its lines called them last, or,
-/// where they had no name so far, call them first. Names change when a thread runs another program.
+/// A thread without a name in trace-cmd's output has the last name from its lines or, without an earlier
+/// one, the first. Names change when a thread runs another program.
 fn nameless_threads_are_named_alike(ours: &str, theirs: &str, nameless: &BTreeSet<&str>) {
     let mut names: BTreeMap<&str, &str> = BTreeMap::new();
     for line in theirs.lines().skip(1) {
@@ -159,8 +159,8 @@ fn only_known(name: &str, counts: &BTreeMap<String, u64>, known: &[&[(&str, &str
     }
 }
 
-/// The events of the first table are the only ones that differ from the print fmts, and they are
-/// really wrong in the recording: as many lines as counted when the table was made.
+/// Only the events of the first table differ from the print fmts, and these are wrong in the recording.
+/// The number of lines is that from when the table was made.
 fn check(name: &str, wrong: &[(&str, u64)]) {
     let path = fixtures().join(name);
     let Some(theirs) = their_text(&path, &["-N"]) else { return };
@@ -172,7 +172,7 @@ fn check(name: &str, wrong: &[(&str, u64)]) {
         wrong.iter().map(|(event, count)| ((*event).to_owned(), *count)).collect();
     assert_eq!(counts, expected, "{name}");
     only_known(name, &counts, &[TRACE_CMD_IS_WRONG]);
-    // Plugins learn names too, but keep the first: a thread goes by its parent's for good.
+    // Plugins learn names too, but keep the first: a thread keeps its parent's name.
     let Some(by_plugins) = their_text(&path, &[]) else { return };
     let counts = differing(&our_text(&path, Style::TraceCmd), &by_plugins, &nameless);
     let more = match name {
@@ -251,7 +251,7 @@ fn version_6_reads_the_same() {
     }
 }
 
-/// Raw fields, too, are printed as trace-cmd prints them.
+/// Raw fields are printed as trace-cmd prints them.
 #[test]
 fn raw_fields_are_those_of_trace_cmd() {
     for (name, wrong) in [

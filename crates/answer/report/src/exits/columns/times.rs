@@ -1,4 +1,4 @@
-//! The columns of exits' times, and of the parts that they are made of.
+//! The columns of exits' times and of their parts.
 
 use analyses::known_parts::KnownParts;
 use analyses::tally::Tally;
@@ -93,7 +93,7 @@ pub(super) fn parts<'r>() -> Vec<Column<Row<'r>>> {
             parts.blocked_ns
         })
         .shown_if_known(WHO_PAYS, 2),
-        // Where they are known apart, their sum says nothing.
+        // If the parts are known separately, their sum adds no information.
         part(("off_cpu_whole", "off CPU"), "The thread was off the CPU.", |parts| {
             parts.off_cpu_ns.filter(|_| parts.runnable_ns.is_none())
         })
@@ -123,7 +123,7 @@ pub(super) fn parts<'r>() -> Vec<Column<Row<'r>>> {
             "Exits during which events were lost: part of count, but not of paired.",
             |row: &Row<'r>| Some(row.tally.dropped),
         ),
-        // After its parts, as the cost stands before its own.
+        // After its parts, just as the cost is before its own.
         Column::time(("time_of_parts", "time"), "Sum of the times from exit to entry.", |row: &Row<'r>| {
             Some(row.tally.durations.sum())
         })
@@ -137,7 +137,7 @@ pub(super) fn parts<'r>() -> Vec<Column<Row<'r>>> {
     ]
 }
 
-/// What handling took on a CPU, and the time of which that is not known.
+/// CPU time of handling, and the time of which that is unknown.
 pub(super) fn costs<'r>() -> Vec<Column<Row<'r>>> {
     let unknown = "sched_switch was not recorded, so running cannot be distinguished from waiting";
     let percentile = |names, help, at: usize| {

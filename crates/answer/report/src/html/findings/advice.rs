@@ -1,4 +1,4 @@
-//! Advice at the findings that it explains; what explains none is a finding by itself.
+//! Attaches advice to the findings that it explains; other advice becomes a finding.
 
 use analyses::advice::{About, Advice};
 use rustc_hash::FxHashMap;
@@ -7,10 +7,10 @@ use super::{Finding, Link, Weight};
 use crate::advice::saving;
 use crate::counted;
 
-/// Findings of each recording that consist of advice alone.
+/// Max findings per recording that consist only of advice.
 const MAX_BY_THEMSELVES: usize = 100;
 
-/// Puts each piece of advice on a recording where it belongs: that first which could save most.
+/// Attaches each piece of advice on a recording, in descending order of the possible saving.
 pub(super) fn attach<'a>(
     source: &str,
     advice: impl Iterator<Item = &'a Advice>,
@@ -45,7 +45,7 @@ pub(super) fn attach<'a>(
     findings.extend(further(left_out));
 }
 
-/// A finding that counts the advice that the page leaves out.
+/// A finding with the number of omitted pieces of advice.
 fn further(left_out: u64) -> Option<Finding> {
     let number = counted(left_out, "more piece of advice", "more pieces of advice");
     let sentence = "*{}* with smaller possible savings: hyperscope advice prints all.";

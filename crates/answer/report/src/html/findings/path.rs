@@ -1,4 +1,4 @@
-//! The finding about requests: the way that took longest, and its longest hop.
+//! The finding about requests: the path with the longest time, and its longest hop.
 
 use analyses::distribution::Distribution;
 use analyses::path::{Actor, Hop};

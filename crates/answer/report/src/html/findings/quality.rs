@@ -1,4 +1,4 @@
-//! Findings about the recording itself: what is missing, how clocks were aligned, what it cost.
+//! Findings about the recording itself: missing events, alignment of clocks, cost.
 
 use super::{Finding, Link, PageReport, Weight};
 use crate::{CallsSource, align_summary, counted, plural};
@@ -22,7 +22,7 @@ pub(super) fn findings_of(page: &PageReport) -> Vec<Finding> {
     findings
 }
 
-/// That functions were traced, which slows down all that is timed.
+/// A finding if functions were traced, which slows down everything that is timed.
 fn traced(source: &CallsSource) -> Option<Finding> {
     let tracer = source.calls.tracer?.name().to_owned();
     let number = source.calls.sum(|function| function.count);

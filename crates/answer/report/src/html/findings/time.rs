@@ -1,4 +1,4 @@
-//! Findings about time: who pays, which reasons, which outliers.
+//! Findings about time: where it goes, which reasons take it, which exits are outliers.
 
 use analyses::advice::About;
 use analyses::cpu::TakenCpu;
@@ -16,14 +16,14 @@ use crate::{Source, counted, plural, share, time as duration};
 
 /// A reason has outliers if its 99th percentile is this many times its median.
 const OUTLIER: u64 = 10;
-/// Fewer exits have no percentiles worth a sentence.
+/// Min exits for percentiles to be mentioned.
 const ENOUGH: u64 = 100;
-/// Threads that are named as having had the CPU.
+/// Max threads that are named as users of the CPU.
 const MAX_TAKERS: usize = 3;
-/// Reasons reported for each VM.
+/// Max reasons per VM.
 const MAX_REASONS: usize = 2;
 
-/// What one recording shows.
+/// The findings of one recording.
 pub(super) fn findings_of(source: &Source, takers: &[&TakenCpu]) -> Vec<Finding> {
     let exits = &source.exits;
     let mut working = Tally::default();
@@ -36,7 +36,7 @@ pub(super) fn findings_of(source: &Source, takers: &[&TakenCpu]) -> Vec<Finding>
     findings
 }
 
-/// What shares are of: the cost of exits where it is known, else their time.
+/// The totals of shares: the cost of exits if it is known, otherwise their time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Amounts {
     cost_ns: Option<u64>,
@@ -63,10 +63,10 @@ struct OfVm<'s> {
     source: &'s Source,
     vm: &'s str,
     rows: Vec<&'s ExitRow>,
-    /// Over all of them, and over those that don't wait for work.
+    /// Sums over all exits, and over those that don't wait.
     all: Tally,
     working: Tally,
-    /// Of all exits of the recording that don't wait, as in the table of exits.
+    /// Totals over all exits of the recording that don't wait, as in the table of exits.
     totals: Amounts,
     takers: Vec<&'s TakenCpu>,
 }
@@ -97,7 +97,7 @@ impl<'s> OfVm<'s> {
         findings
     }
 
-    /// What exits cost, where it is known, else how long they took.
+    /// The cost of exits if it is known, otherwise their time.
     fn times<'r>(&self, row: &'r ExitRow) -> &'r Distribution {
         if self.totals.cost_ns.is_some() { &row.tally.costs } else { &row.tally.durations }
     }
@@ -119,7 +119,7 @@ impl<'s> OfVm<'s> {
         }
     }
 
-    /// How much there is, and who pays.
+    /// The total, and its parts.
     fn overall(&self) -> Finding {
         let handling = self.amounts(&self.working);
         let idle_ns = self.all.durations.sum().saturating_sub(handling.time_ns);
@@ -148,7 +148,7 @@ impl<'s> OfVm<'s> {
         Finding::new(Weight::Notice, sentence, &values).to(self.link("exits", None))
     }
 
-    /// The parts of the cost, or where that is not known, of the time.
+    /// The parts of the cost or, if it is unknown, of the time.
     fn payers(&self, handling: Amounts) -> Vec<String> {
         let parts = KnownParts::new(&self.working, &self.source.exits.recorded);
         let of_time = |part_ns: Option<u64>| part_ns.filter(|_| handling.cost_ns.is_none());
@@ -167,7 +167,7 @@ impl<'s> OfVm<'s> {
         .collect()
     }
 
-    /// The reasons that cost most, or took longest where cost is not known.
+    /// The reasons with the highest cost or, if it is unknown, the longest time.
     fn reasons(&self) -> Vec<Finding> {
         let working = self.rows.iter().filter(|row| !row.waiting && row.tally.paired() > 0);
         working.take(MAX_REASONS).map(|row| self.reason(row)).collect()
@@ -192,7 +192,7 @@ impl<'s> OfVm<'s> {
         found.to(self.link("exits", Some(row))).about(about(row))
     }
 
-    /// What the VMM takes.
+    /// The share of the VMM.
     fn user(&self) -> Option<Finding> {
         let user_ns = self.working.parts.user_ns;
         let working = self.rows.iter().filter(|row| !row.waiting);
@@ -213,7 +213,7 @@ impl<'s> OfVm<'s> {
         Some(found.to(self.link("exits", Some(costliest))).about(about(costliest)))
     }
 
-    /// The reason most of whose exits are quick, and some of which are longest.
+    /// A reason with mostly short exits, some of which are the longest.
     fn outliers(&self) -> Option<Finding> {
         let enough = |row: &&&ExitRow| !row.waiting && row.tally.paired() >= ENOUGH;
         let candidates = self.rows.iter().filter(enough).filter_map(|row| {
@@ -287,7 +287,7 @@ fn reason_of(row: &ExitRow) -> String {
     }
 }
 
-/// What exits of guests inside guests cost: the reason that took longest.
+/// The cost of nested guests' exits: the reason with the longest time.
 pub(super) fn nested(nested: &Nested) -> Option<Finding> {
     let reflected = |row: &&NestedRow| row.reflected > 0 && !row.never_returned();
     let row = nested.rows.iter().find(reflected)?;

@@ -1,4 +1,4 @@
-//! The VMs of a recording that have findings of their own, and one finding for all others.
+//! The VMs of a recording with separate findings, and one finding for all others.
 
 use std::cmp::Reverse;
 
@@ -10,7 +10,7 @@ use super::time::Amounts;
 use super::{Finding, Link, Weight};
 use crate::{Source, counted, plural, share};
 
-/// VMs of a recording that have findings of their own: those whose exits cost most.
+/// Max VMs per recording with separate findings: those whose exits cost most.
 pub(super) const MAX_VMS: usize = 100;
 
 #[derive(Debug)]
@@ -18,24 +18,24 @@ pub(super) struct RowsOfVm<'s> {
     pub(super) vm: &'s str,
     /// Its exits, the costliest first.
     pub(super) rows: Vec<&'s ExitRow>,
-    /// Threads that had the CPUs that its vCPUs waited for.
+    /// Threads that had the CPUs for which its vCPUs waited.
     pub(super) takers: Vec<&'s TakenCpu>,
 }
 
 /// The VMs of a recording that have exits.
 #[derive(Debug)]
 pub(super) struct ListedVms<'s> {
-    /// Those with findings of their own, in the order of the recording.
+    /// VMs with separate findings, in the order of the recording.
     pub(super) vms: Vec<RowsOfVm<'s>>,
     pub(super) others: Others,
 }
 
-/// Sums over the VMs without findings of their own.
+/// Sums over the other VMs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Others {
     vms: u64,
     exits: u64,
-    /// Cost of those that don't wait, or where that is not known, their time.
+    /// Cost of exits that don't wait or, if it is unknown, their time.
     value: u64,
 }
 
@@ -87,7 +87,7 @@ fn rows_by_vm<'s>(source: &'s Source, takers: &[&'s TakenCpu]) -> Vec<RowsOfVm<'
 }
 
 impl RowsOfVm<'_> {
-    /// What exits that don't wait cost, or where that is not known, took; and how many exits of any kind there are.
+    /// Cost of exits that don't wait or, if it is unknown, their time; and the number of all exits.
     fn weight(&self, source: &Source) -> (u64, u64) {
         let working = self.rows.iter().filter(|row| !row.waiting);
         let value = |row: &&ExitRow| Amounts::new(&row.tally, &source.exits.recorded).value();
@@ -103,7 +103,7 @@ impl Others {
         self.value = self.value.saturating_add(value);
     }
 
-    /// `totals` are those of all exits of the recording.
+    /// The finding; `totals` are those of all exits of the recording.
     pub(super) fn finding(self, totals: Amounts) -> Option<Finding> {
         let values = [
             &counted(self.vms, "further VM", "further VMs"),

@@ -1,78 +1,78 @@
-//! The rows of a profile in bounded room: those that took longest with their whole stacks, the rest put together.
+//! The rows of a profile in bounded space: the longest ones with complete stacks, the rest summed.
 
 use std::collections::{BTreeMap, HashMap};
 
 use analyses::profile::{CodeFrame, Evidence, Profile, SampledTime};
 use analyses::states::VcpuState;
 
-/// Frames of all stacks at most; stacks that need more are cut short.
+/// Max frames of all stacks; stacks that need more are truncated.
 const MAX_FRAMES: usize = 50_000;
-/// Rows at most, but for one of each owner and state that takes the rest.
+/// Max rows, besides one per owner and state for the rest.
 const MAX_ROWS: usize = 30_000;
-/// Bytes of a name at most.
+/// Max bytes of a name.
 const MAX_NAME_BYTES: usize = 400;
 
-/// What is left of a name that is too long ends so.
+/// Suffix of a truncated name.
 const ELLIPSIS: &str = "…";
 
 /// Names, frames and rows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Packed {
-    /// Each once.
+    /// Unique names.
     pub(super) names: Vec<String>,
-    /// Those further in after those that they are in.
+    /// Frames; inner ones after their outer frames.
     pub(super) frames: Vec<PackedFrame>,
     pub(super) rows: Vec<PackedRow>,
 }
 
-/// A frame of some stacks.
+/// A frame of stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PackedFrame {
-    /// The frame that it is in, counted from 1; 0: it is the outermost one.
+    /// The frame around it, counted from 1; 0: it is the outermost frame.
     pub(super) parent: u32,
-    /// Its place among names.
+    /// Index of its name.
     pub(super) name: u32,
     pub(super) user_space: bool,
 }
 
-/// Whose time it is.
+/// The owner of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Whose {
-    /// A vCPU's, that did this.
+    /// A vCPU, in this state.
     Vcpu(VcpuState),
-    /// Another thread's.
+    /// Another thread.
     Thread,
 }
 
-/// What rows are told apart by.
+/// The key of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PackedKey {
-    /// Place among vCPUs, and after them among other threads.
+    /// Index of the owner: vCPUs, then other threads.
     pub(super) owner: u32,
     pub(super) whose: Whose,
     pub(super) level: u8,
-    /// Place among names, counted from 1; 0: there is none.
+    /// Index of the name, counted from 1; 0: none.
     pub(super) reason: u32,
     /// As `reason`.
     pub(super) comm: u32,
     pub(super) evidence: Evidence,
     pub(super) host_code: bool,
-    /// Further frames were left out.
+    /// Whether further frames were left out.
     pub(super) is_cut: bool,
-    /// The innermost frame, counted from 1; 0: there is none.
+    /// The innermost frame, counted from 1; 0: none.
     pub(super) frame: u32,
 }
 
-/// Some of the time.
+/// A row: a part of the time.
 #[derive(Clone, Debug)]
 pub(super) struct PackedRow {
     pub(super) key: PackedKey,
     pub(super) time: SampledTime,
-    /// Numbers of slices and the time in them, ascending.
+    /// Slices with the time in each, ascending.
     pub(super) slices: Vec<(u32, u64)>,
 }
 
-/// A row as it comes.
+/// A row before packing.
 #[derive(Clone, Copy, Debug)]
 struct UnpackedRow<'p> {
     owner: u32,
@@ -94,7 +94,7 @@ impl Packed {
 
     fn within(profile: &Profile, most_frames: usize, most_rows: usize) -> Self {
         let mut all = found(profile);
-        // Those that took longest have their stacks first.
+        // The longest rows get their stacks first.
         all.sort_by_key(|entry| std::cmp::Reverse(entry.time.ns));
         let mut packer = Packer { most_frames, ..Packer::default() };
         let mut rows: BTreeMap<PackedKey, (SampledTime, BTreeMap<u32, u64>)> = BTreeMap::new();
@@ -118,7 +118,7 @@ impl Packed {
         Self { names: packer.names, frames: packer.frames, rows }
     }
 
-    /// The time of rows whose stacks were cut short.
+    /// The time of rows whose stacks were truncated.
     pub(super) fn cut_ns(&self) -> u64 {
         let cut = self.rows.iter().filter(|row| row.key.is_cut);
         cut.map(|row| row.time.ns).fold(0, u64::saturating_add)
@@ -160,7 +160,7 @@ fn found(profile: &Profile) -> Vec<UnpackedRow<'_>> {
     rows.chain(threads).chain(of_machines(profile, before)).collect()
 }
 
-/// The stacks of machines without vCPUs, whose threads come after this many owners.
+/// The stacks of machines without vCPUs; `before` is the number of owners before their threads.
 fn of_machines(profile: &Profile, before: usize) -> impl Iterator<Item = UnpackedRow<'_>> {
     let machines = profile.machines.iter();
     let threads =
@@ -185,7 +185,7 @@ fn number(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)
 }
 
-/// Gives names and frames their numbers.
+/// Numbers names and frames.
 #[derive(Debug, Default)]
 struct Packer {
     most_frames: usize,
@@ -211,7 +211,7 @@ impl Packer {
         PackedKey { reason, comm, frame, is_cut, ..self.cut(entry) }
     }
 
-    /// That of a row of which only owner and state are kept.
+    /// The key of a row reduced to owner and state.
     const fn cut(&self, entry: &UnpackedRow<'_>) -> PackedKey {
         PackedKey {
             owner: entry.owner,
@@ -268,7 +268,7 @@ mod tests {
 
     use super::*;
 
-    /// Threads whose stacks are as many functions deep as their numbers say.
+    /// Threads with stacks as deep as their numbers.
     fn threads(many: u64) -> Profile {
         let frame = |at: u64| CodeFrame { symbol: Some(format!("f{at}")), ..CodeFrame::default() };
         let thread = |at: u64| ProfileThread {
@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(cut.frames.len(), 60);
         let sum = |packed: &Packed| packed.rows.iter().map(|row| row.time.ns).sum::<u64>();
         assert_eq!(sum(&cut), sum(&full));
-        // The 39 that go further in, and those that have no row of their own.
+        // The 39 deeper ones, and those without a row of their own.
         let less: u64 = (61..100).sum();
         assert!(cut.cut_ns() >= less, "{}", cut.cut_ns());
         for row in cut.rows.iter().chain(&full.rows) {

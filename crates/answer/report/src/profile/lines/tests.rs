@@ -1,4 +1,4 @@
-//! Lines that are put together, of rows made up.
+//! Combines synthetic rows into lines.
 
 use analyses::profile::{Profile, ProfileSlices};
 
