@@ -1,4 +1,4 @@
-//! Writes what a query gives, row by row as it comes; a table for people has to have all of its rows first.
+//! Writes the result of a query row by row as it arrives; a text table needs all rows first.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -18,13 +18,13 @@ use tempfile::TempDir;
 
 use crate::Format;
 
-/// Rows that a table for people shows; the other formats have all.
+/// Max rows of a text table; the other formats have all.
 const MAX_SHOWN: usize = 10_000;
 
 /// Writes the rows of `frame` in a format, to a file or to standard output.
 ///
 /// # Errors
-/// When the query fails, or its answer can't be written.
+/// When the query fails, or its result can't be written.
 pub(crate) async fn write(frame: DataFrame, format: Format, output: Option<&Path>) -> Result<()> {
     let Some(path) = output else {
         return to(frame, format, &mut BufWriter::new(io::stdout().lock())).await;
@@ -40,8 +40,8 @@ pub(crate) async fn write(frame: DataFrame, format: Format, output: Option<&Path
     Ok(file.complete()?)
 }
 
-/// A file in a folder of its own next to its place until it is complete; what can't be replaced, such as a pipe, is
-/// written as it is.
+/// The destination: a file in a separate folder next to its place until it is complete. A target that can't be
+/// replaced, such as a pipe, is written in place.
 struct Place {
     path: PathBuf,
     begun: PathBuf,
@@ -84,7 +84,7 @@ async fn to(frame: DataFrame, format: Format, out: &mut dyn Write) -> Result<()>
     Ok(out.flush()?)
 }
 
-/// Names of columns: with their table where two are called the same.
+/// Names of columns; with their table if two have the same name.
 fn names(schema: &DFSchema) -> Vec<String> {
     let (mut seen, mut twice) = (BTreeSet::new(), BTreeSet::new());
     for field in schema.fields() {
@@ -127,7 +127,7 @@ impl<'b> Texts<'b> {
     }
 }
 
-/// A table for people.
+/// A text table.
 struct Shown {
     names: Vec<String>,
     numeric: Vec<bool>,
@@ -179,7 +179,7 @@ impl Writer for Shown {
     }
 }
 
-/// One JSON document, a row a line.
+/// One JSON document, one row per line.
 struct Document {
     names: Vec<String>,
     rows: u64,
@@ -221,7 +221,7 @@ impl Writer for Document {
     }
 }
 
-/// `SELECT NULL` has a type of its own, of which no array says which values are null.
+/// `SELECT NULL` has a type of its own, whose array does not mark null values.
 fn is_null(array: &ArrayRef, row: usize) -> bool {
     *array.data_type() == DataType::Null || array.is_null(row)
 }

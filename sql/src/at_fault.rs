@@ -1,9 +1,9 @@
-//! What is wrong with a query, and where.
+//! Explains errors of a query, with their position.
 
 use datafusion::common::diagnostic::Diagnostic;
 use datafusion::error::DataFusionError;
 
-/// The error in words, with the line of the query that it is in and a mark below the place.
+/// The error message, with the line of the query and a mark below the position.
 pub(crate) fn explain(error: &DataFusionError, query: &str) -> String {
     let diagnostic = error.diagnostic();
     let place = diagnostic
@@ -28,7 +28,7 @@ fn words_of(diagnostic: &Diagnostic) -> String {
     all.join("; ")
 }
 
-/// The innermost error, without what the engine puts around it.
+/// The innermost error, without the engine's wrapping.
 pub(crate) fn in_words(error: &DataFusionError) -> String {
     match error.find_root() {
         DataFusionError::External(cause) => cause.to_string(),
@@ -42,19 +42,19 @@ pub(crate) fn in_words(error: &DataFusionError) -> String {
     }
 }
 
-/// Whether a query ends before it is whole.
+/// Whether the query is incomplete.
 fn is_cut(error: &DataFusionError) -> bool {
     matches!(error.find_root(), DataFusionError::SQL(..))
         && error.to_string().contains("found: EOF")
 }
 
-/// Where a query ends.
+/// The end of a query.
 fn end_of(query: &str) -> (u64, u64) {
     let last = query.lines().last().unwrap_or_default();
     (query.lines().count() as u64, last.chars().count() as u64 + 1)
 }
 
-/// The place that a syntax error names: `at Line: 1, Column: 8`.
+/// The position in a syntax error: `at Line: 1, Column: 8`.
 fn place_in(text: &str) -> Option<(u64, u64)> {
     let (_, place) = text.rsplit_once("Line: ")?;
     let (line, column) = place.split_once(", Column: ")?;
@@ -62,7 +62,7 @@ fn place_in(text: &str) -> Option<(u64, u64)> {
     Some((line.parse().ok()?, column.get(..digits)?.parse().ok()?))
 }
 
-/// A line of the query, with a mark below a place in it.
+/// A line of the query, with a mark below a position.
 pub(crate) fn marked(query: &str, line: u64, column: u64) -> Option<String> {
     let text = query.lines().nth(usize::try_from(line.checked_sub(1)?).ok()?)?;
     let before = usize::try_from(column.checked_sub(1)?).ok()?.min(text.chars().count());

@@ -1,11 +1,11 @@
-//! The columns of tables as the engine calls them.
+//! The columns of tables in the engine's types.
 
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use lake_store::{Column, Kind, Table};
 
-/// The schema of a table: what the files of every version are read as. A column that older files don't have is null.
+/// The schema of a table, for files of every version. A column that older files lack is null.
 pub(crate) fn schema_of(table: &Table) -> SchemaRef {
     Arc::new(Schema::new(table.columns.iter().map(field).collect::<Vec<_>>()))
 }

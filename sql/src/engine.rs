@@ -1,7 +1,7 @@
-//! The same question to another engine: DuckDB, Spark or Trino read the files of tables, and what they answer is written as this
-//! program's own answers are.
+//! Passes a query to another engine: DuckDB, Spark or Trino read the tables' files, and their result is written in the
+//! same formats as this program's.
 //!
-//! Their answer is left as Parquet in a folder of its own, so that a number stays what it is.
+//! The engines write their result as Parquet into a separate folder, so that numbers keep their types.
 
 mod duckdb;
 mod spark;
@@ -23,11 +23,11 @@ use crate::stored_lake::StoredLake;
 /// Another engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
-    /// DuckDB: its program, or a Python that has its module.
+    /// DuckDB: its program, or a Python with its module.
     DuckDb(PathBuf),
-    /// Spark, by its `spark-sql`: the master.
+    /// Spark, through its `spark-sql`: the master.
     Spark(String),
-    /// Trino, by a catalog of its Hive connector.
+    /// Trino, through a catalog of its Hive connector.
     Trino(trino::Catalog),
 }
 
@@ -40,7 +40,7 @@ impl FromStr for Engine {
             Some(("duckdb", program)) if !program.is_empty() => Ok(Self::DuckDb(program.into())),
             Some(("spark", master)) if !master.is_empty() => Ok(Self::Spark(master.to_owned())),
             Some(("trino", url)) => trino::Catalog::parse(url).map(Self::Trino),
-            // What stands behind its name may be a password.
+            // The text after the engine's name may be a password.
             _ => Err(format!(
                 "{} is no engine; there are: duckdb, duckdb=PROGRAM, duckdb=PYTHON, spark=MASTER, trino=URL",
                 text.split_once('=').map_or(text, |(name, _)| name)
@@ -49,15 +49,15 @@ impl FromStr for Engine {
     }
 }
 
-/// What an engine answered.
+/// The result of an engine.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// The folder with its files; gone with this.
+    /// The folder with its files; dropping this removes it.
     folder: TempDir,
 }
 
 impl Answer {
-    /// Files of the answer, in the order of its rows.
+    /// Files of the result, in the order of its rows.
     ///
     /// # Errors
     /// When they can't be listed.
@@ -74,24 +74,24 @@ impl Answer {
     }
 }
 
-/// What is asked of an engine.
+/// A request to an engine.
 #[derive(Debug)]
 pub(crate) struct Asked<'q> {
     pub(crate) tables: &'q [Named],
     /// One statement, without a semicolon.
     pub(crate) query: &'q str,
     pub(crate) memory_mib: usize,
-    /// The lake whose tables these are, if they are of one.
+    /// The lake that contains these tables, if any.
     pub(crate) lake: Option<&'q Path>,
-    /// The lake in an object store: of its tables only the engine can know the files.
+    /// The lake in an object store: only the engine can list its tables' files.
     pub(crate) store: Option<&'q StoredLake>,
 }
 
 impl Engine {
-    /// Asks it.
+    /// Runs the query.
     ///
     /// # Errors
-    /// When it can't be run, or says that it can't answer.
+    /// When the engine can't be run, or reports an error.
     pub(crate) async fn ask(&self, request: &Asked<'_>) -> Result<Answer> {
         if request.query.starts_with(['\\', '.']) {
             return Err(failed(
@@ -112,13 +112,13 @@ fn failed(why: String) -> DataFusionError {
     DataFusionError::External(why.into())
 }
 
-/// What an engine says is wrong, with the place in the query where it names one.
+/// An engine's error, with the position in the query if it names one.
 fn at_place(why: &str, query: &str, place: Option<(u64, u64)>) -> DataFusionError {
     let marked = place.and_then(|(line, column)| marked(query, line, column));
     failed(marked.map_or_else(|| why.to_owned(), |marked| format!("{why}\n{marked}")))
 }
 
-/// A text in a statement.
+/// A string literal.
 pub(crate) fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }

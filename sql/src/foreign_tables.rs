@@ -1,4 +1,4 @@
-//! Tables and views of a source in the words of other engines: those that a query names, and what these take.
+//! Tables and views of a source in other engines' SQL: those that a query names, and those that they require.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use lake_store::{Kind, Table};
 
 use crate::questions::views;
 
-/// Whose SQL.
+/// The SQL dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     DuckDb,
@@ -21,11 +21,11 @@ pub(crate) enum Dialect {
 pub(crate) struct Named {
     pub(crate) table: &'static Table,
     pub(crate) files: Vec<PathBuf>,
-    /// Whether all of their rows count; else those whose session has them.
+    /// Whether all their rows are valid; otherwise only those that their session names.
     pub(crate) all_count: bool,
 }
 
-/// Names in a query and in the views that it names.
+/// Names in a query, and in the views that it names.
 pub(crate) fn names_in(query: &str) -> BTreeSet<String> {
     let mut names = words(query);
     loop {
@@ -47,7 +47,7 @@ fn words(text: &str) -> BTreeSet<String> {
     words.map(str::to_ascii_lowercase).collect()
 }
 
-/// The tables that a query needs; sessions come first, with which others are joined.
+/// The tables that a query needs; sessions come first, because others are joined with them.
 pub(crate) fn needed<'t>(tables: &'t [Named], query: &str) -> impl Iterator<Item = &'t Named> {
     let names = names_in(query);
     let is_needed =
@@ -55,7 +55,7 @@ pub(crate) fn needed<'t>(tables: &'t [Named], query: &str) -> impl Iterator<Item
     tables.iter().filter(is_needed)
 }
 
-/// Statements that make the views that a query names.
+/// Statements that create the views in a query.
 pub(crate) fn views_in(dialect: Dialect, query: &str) -> Vec<String> {
     let names = names_in(query);
     let named = views().filter(|(name, ..)| names.contains(*name));
@@ -65,14 +65,14 @@ pub(crate) fn views_in(dialect: Dialect, query: &str) -> Vec<String> {
 const fn begin(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::DuckDb => "CREATE VIEW",
-        // Those that are kept can't be made of those that are not.
+        // Persistent views can't use temporary ones.
         Dialect::Spark => "CREATE OR REPLACE TEMPORARY VIEW",
-        // There are none that are not kept.
+        // Trino has no temporary views.
         Dialect::Trino => "CREATE OR REPLACE VIEW",
     }
 }
 
-/// A table as a view of rows, all of which count or those whose session has them; without `rows` it has none.
+/// A table as a view of its valid rows; without `rows` it is empty.
 pub(crate) fn view_of(
     dialect: Dialect,
     table: &Table,
@@ -89,7 +89,7 @@ pub(crate) fn view_of(
     let is_of = "s.session_id = x.session_id AND s.ingest_id = x.ingest_id";
     let counted = match (all_count, dialect) {
         (true, _) => String::new(),
-        // It would number all rows of x to find those that have one in s.
+        // Trino would number all rows of x to find those with a match in s.
         (false, Dialect::Trino) => {
             format!(" JOIN (SELECT DISTINCT session_id, ingest_id FROM sessions) s ON {is_of}")
         }
@@ -98,7 +98,7 @@ pub(crate) fn view_of(
     format!("{begin} {name} AS SELECT {columns} FROM {rows} x{counted}")
 }
 
-/// A type of columns.
+/// A column type.
 pub(crate) const fn kind_of(dialect: Dialect, kind: Kind) -> &'static str {
     match (kind, dialect) {
         (Kind::Long, _) => "BIGINT",

@@ -1,6 +1,6 @@
-//! `hyperscope-sql`: SQL over tables of recordings, one or those of a lake. `hyperscope sql` runs it.
+//! `hyperscope-sql`: SQL over tables of recordings or of a lake. `hyperscope sql` runs it.
 //!
-//! Ends with code 0 when the query was answered, 1 when it or a source is at fault, 2 with wrong arguments.
+//! Exits with code 0 if the query was answered, 1 at an error of the query or a source, 2 at wrong arguments.
 
 #![forbid(unsafe_code)]
 
@@ -86,7 +86,7 @@ struct Args {
     reader_option: Vec<OsString>,
 }
 
-/// How an answer is written.
+/// The format of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// A table for people
@@ -97,7 +97,7 @@ enum Format {
     Csv,
 }
 
-/// A query, unless it comes from a prompt, and what is asked.
+/// The query, unless a prompt reads it, and its sources.
 fn query_and_sources(arguments: &[OsString]) -> Result<(Option<String>, Vec<PathBuf>), String> {
     let paths = |paths: &[OsString]| paths.iter().map(PathBuf::from).collect();
     match arguments {
@@ -144,12 +144,12 @@ fn main() -> ExitCode {
             signal = ended() => ExitCode::from(128 + signal),
         }
     });
-    // What still reads or waits for input is left alone.
+    // Tasks that still read or wait for input are abandoned.
     runtime.shutdown_background();
     code
 }
 
-/// What can't be done is said in answers: the other program has the words for it.
+/// Answers calls; errors become replies, because the calling program words them.
 fn serve_store(lake: &Path) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let shown = format!("{}: ", lake.display());
@@ -165,7 +165,7 @@ fn is_one_of(output: &Path, sources: &[PathBuf]) -> bool {
     place.is_some() && sources.iter().any(|source| std::fs::canonicalize(source).ok() == place)
 }
 
-/// Waits for a signal that ends the program, after which its temporary files are gone.
+/// Waits for a signal that ends the program, so that temporary files are removed first.
 async fn ended() -> u8 {
     let (sender, receiver) = oneshot::channel();
     let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else {
@@ -173,7 +173,7 @@ async fn ended() -> u8 {
     };
     std::thread::spawn(move || {
         let first = signals.forever().next();
-        // Nobody waits any more where the program ends by itself.
+        // The receiver is gone if the program ends by itself.
         let _ = sender.send(first.unwrap_or(SIGTERM));
     });
     match receiver.await {
@@ -184,7 +184,7 @@ async fn ended() -> u8 {
 
 async fn run(args: &Args, query: Option<&str>, sources: &[PathBuf]) -> ExitCode {
     if let Some(engine) = &args.engine {
-        // Read here: what the parser of arguments says of a wrong one has all of it, and it may hold a password.
+        // Parsed here: the argument parser's error would repeat the whole text, which may contain a password.
         let engine = match engine.parse::<Engine>() {
             Ok(engine) => engine,
             Err(why) => return fails(&why, 2),
@@ -208,7 +208,7 @@ async fn run(args: &Args, query: Option<&str>, sources: &[PathBuf]) -> ExitCode 
     }
 }
 
-/// Answers what comes from a prompt, or from a pipe.
+/// Answers queries from a prompt, or from a pipe.
 async fn ask(args: &Args, context: &SessionContext) -> ExitCode {
     let mut prompt = Prompt::new();
     loop {
@@ -235,7 +235,7 @@ async fn answered(args: &Args, context: &SessionContext, query: &str) -> Result<
     answer::write(frame, args.format, args.output.as_deref()).await
 }
 
-/// Has another engine answer, and writes what it says.
+/// Runs the query on another engine, and writes the result.
 async fn answered_by(engine: &Engine, args: &Args, query: &str, sources: &[PathBuf]) -> Result<()> {
     let reader = Reader::new(args.reader.clone(), args.reader_option.clone(), sources.to_vec())?;
     let query = statement::single(query)?;
@@ -245,11 +245,11 @@ async fn answered_by(engine: &Engine, args: &Args, query: &str, sources: &[PathB
     let (memory_mib, lake) = (args.memory, lake.as_deref());
     let request = Asked { tables: &named, query, memory_mib, lake, store: source.store() };
     let answer = engine.ask(&request).await?;
-    // Files one after the other: they are in the order of the rows.
+    // Reads one file after the other: they are in the order of the rows.
     let config = SessionConfig::new().with_target_partitions(1);
     let context = SessionContext::new_with_config(config);
     let frame = context.read_parquet(answer.files()?, ParquetReadOptions::default()).await?;
-    // Numbers with a fraction are such here, whatever an engine takes them for.
+    // All numbers with a fraction become doubles, whatever the engine's type.
     let columns = frame.schema().fields().iter().map(|field| {
         let column = ident(field.name());
         match field.data_type() {

@@ -1,8 +1,9 @@
-//! What a query needs of a table of recordings, as options for who reads them: of events times, names and columns, of exits VMs.
+//! The part of a table that a query needs, as options for the reader of recordings: times, names and columns of events;
+//! VMs of exits.
 //!
-//! Events are most of a recording, and each is a row by itself: blocks of other times need not be read, other events not be
-//! taken apart. An exit is known from what its thread did before, so those of other VMs need not be followed. Rows of other
-//! tables are known from all that happened before, so these are made as a whole.
+//! Most of a recording is events, and each is a row: blocks at other times need not be read, and other events not
+//! decoded. An exit depends only on its own thread, so exits of other VMs can be skipped. Rows of other tables depend
+//! on all earlier events, so these tables are always complete.
 
 use std::collections::BTreeSet;
 
@@ -13,15 +14,15 @@ use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
 use lake_store::Table;
 use lake_store::tables::{EVENTS, EXIT_HIST, EXIT_ROLLUP, EXITS, NESTED_ROLLUP};
 
-/// Names that are given to who reads recordings: a command line has room for no more than so much.
+/// Max names in options: the length of a command line is limited.
 const MAX_NAMES: usize = 256;
 
-/// What is needed; the default is all.
+/// The needed part; the default is everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Needed {
     /// From this time on.
     from_ns: Option<i64>,
-    /// Up to this time, which is not needed itself.
+    /// Up to this time, exclusive.
     to_ns: Option<i64>,
     /// Only these events; `None`: any.
     events: Option<BTreeSet<String>>,
@@ -32,7 +33,7 @@ pub(crate) struct Needed {
 }
 
 impl Needed {
-    /// What filters, all of which must hold, and columns, by their places, leave of a table; of most that is all.
+    /// The part that remains after filters, all of which must hold, and column indices; for most tables, everything.
     pub(crate) fn of_table(table: &Table, columns: Option<&Vec<usize>>, filters: &[Expr]) -> Self {
         let of_exits = [&EXITS, &EXIT_ROLLUP, &EXIT_HIST, &NESTED_ROLLUP];
         if *table == EVENTS {
@@ -59,7 +60,7 @@ impl Needed {
         needed
     }
 
-    /// Options for `hyperscope export --only TABLE`.
+    /// Options of `hyperscope export --only TABLE`.
     pub(crate) fn options(&self) -> Vec<String> {
         let mut all = Vec::new();
         all.extend(self.from_ns.map(|ns| format!("--needed-from={ns}")));
@@ -67,14 +68,14 @@ impl Needed {
         let events = self.events.iter().flatten();
         all.extend(events.map(|name| format!("--needed-event={name}")));
         let columns = self.columns.as_ref().map(|all| all.iter().cloned().collect::<Vec<_>>());
-        // A query that counts rows needs none; a list has one at least.
+        // A query that counts rows needs no column, but a list must have at least one.
         let listed = columns.map(|all| if all.is_empty() { vec!["ts_ns".into()] } else { all });
         all.extend(listed.map(|all: Vec<String>| format!("--needed-columns={}", all.join(","))));
         all.extend(self.vms.iter().flatten().map(|name| format!("--needed-vm={name}")));
         all
     }
 
-    /// Leaves out what an expression does not hold for, as far as that can be seen of it.
+    /// Removes what an expression excludes, as far as that can be derived.
     fn narrow(&mut self, expr: &Expr) {
         match expr {
             Expr::BinaryExpr(BinaryExpr { left: lhs, op: Operator::And, right: rhs }) => {
@@ -89,7 +90,7 @@ impl Needed {
                 self.compare(*op, number(rhs));
             }
             Expr::BinaryExpr(BinaryExpr { left: lhs, op, right: rhs }) if is(rhs, "ts_ns") => {
-                // The other way round: 5 < ts_ns.
+                // Swapped operands: 5 < ts_ns.
                 self.compare(op.swap().unwrap_or(Operator::NotEq), number(lhs));
             }
             other => narrow_names(&mut self.events, other, "event", event_name),
@@ -119,13 +120,13 @@ impl Needed {
         self.to_ns = [self.to_ns, ns].into_iter().flatten().min();
     }
 
-    /// Whether nothing can be of it.
+    /// Whether it is empty.
     pub(crate) fn is_nothing(&self) -> bool {
         [&self.events, &self.vms].into_iter().flatten().any(BTreeSet::is_empty)
             || self.from_ns.zip(self.to_ns).is_some_and(|(from_ns, to_ns)| from_ns >= to_ns)
     }
 
-    /// Whether what is needed is all in this.
+    /// Whether it contains everything in `needed`.
     pub(crate) fn covers(&self, needed: &Self) -> bool {
         let has_all = |all: Option<&BTreeSet<String>>, few: Option<&BTreeSet<String>>| match all {
             None => true,
@@ -139,7 +140,7 @@ impl Needed {
     }
 }
 
-/// The time after one; the last has none.
+/// The time after this one; the last has none.
 fn after(ns: Option<i64>) -> Option<i64> {
     ns?.checked_add(1)
 }
@@ -155,7 +156,7 @@ fn number(expr: &Expr) -> Option<i64> {
     }
 }
 
-/// Leaves of names those for which an expression about their column holds.
+/// Keeps the names for which an expression about their column holds.
 fn narrow_names(
     known: &mut Option<BTreeSet<String>>,
     expr: &Expr,
@@ -170,7 +171,7 @@ fn narrow_names(
     });
 }
 
-/// The names of a column that an expression holds for; `None`: that can't be seen of it.
+/// The names for which an expression holds; `None`: can't be derived.
 fn names(
     expr: &Expr,
     column: &str,
@@ -193,14 +194,14 @@ fn names(
     }
 }
 
-/// A text that an argument of a program can be.
+/// A text that a program's argument can hold.
 fn text(expr: &Expr) -> Option<String> {
     let Expr::Literal(value, _) = expr else { return None };
     let text = value.try_as_str()??;
     (!text.contains('\0')).then(|| text.to_owned())
 }
 
-/// The whole name of an event that has a format: such alone are no patterns to who reads them, and found by name.
+/// The complete name of an event with a format: only such a name is found by name, and is no pattern.
 fn event_name(expr: &Expr) -> Option<String> {
     let name = text(expr)?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
@@ -292,7 +293,7 @@ mod tests {
         assert_eq!(event.options(), ["--needed-event=kvm:kvm_exit"]);
     }
 
-    /// What could leave out rows that are asked for leaves out none.
+    /// An expression that is not understood excludes no rows.
     #[test]
     fn what_is_not_understood_narrows_nothing() {
         let event = |name: &str| col("event").eq(lit(name));
@@ -300,7 +301,7 @@ mod tests {
             event("kvm:kvm_exit").or(col("pid").eq(lit(1_i32))),
             event("kvm:*"),
             event("unknown"),
-            // An event without a format, which no filter finds.
+            // An event without a format, which no filter matches.
             event("unknown:5"),
             event(":a"),
             col("event").in_list((0..300).map(|at| lit(format!("a:b{at}"))).collect(), false),

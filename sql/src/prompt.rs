@@ -1,20 +1,20 @@
-//! Queries from a prompt, or from a pipe, one after the other.
+//! Reads queries from a prompt or a pipe, one after the other.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
-/// What stands in front of a query, and of its further lines.
+/// The prompts before a query, and before its further lines.
 const PROMPTS: [&str; 2] = ["hyperscope> ", "         -> "];
 
-/// Where statements come from: standard input.
+/// Reads statements from standard input.
 #[derive(Debug)]
 pub(crate) struct Prompt {
     is_terminal: bool,
-    /// What was read after the last statement.
+    /// Input after the last statement.
     buffer: String,
 }
 
 impl Prompt {
-    /// Says to a person what can be asked.
+    /// Prints an introduction on a terminal.
     pub(crate) fn new() -> Self {
         let is_terminal = io::stdin().is_terminal();
         if is_terminal {
@@ -25,12 +25,12 @@ impl Prompt {
         Self { is_terminal, buffer: String::new() }
     }
 
-    /// Whether a statement that fails ends all: nobody is there to mend it.
+    /// Whether input is a pipe: then an error ends the program, because no user can correct it.
     pub(crate) fn is_pipe(&self) -> bool {
         !self.is_terminal
     }
 
-    /// The next statement; none after the last.
+    /// The next statement; `None` after the last.
     ///
     /// # Errors
     /// When input can't be read.
@@ -68,7 +68,7 @@ fn is_end(text: &str) -> bool {
     matches!(text.trim(), "\\q" | "quit" | "exit")
 }
 
-/// Whether a statement needs no more lines: SQL ends with a semicolon.
+/// Whether a statement is complete: SQL ends with a semicolon.
 fn is_whole(text: &str) -> bool {
     let text = text.trim();
     text.is_empty() || text.ends_with(';') || text.starts_with(['\\', '@']) || is_end(text)

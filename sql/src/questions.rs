@@ -1,4 +1,4 @@
-//! Views, and questions that are known by name.
+//! Views, and named queries.
 
 use std::io::{self, Write};
 
@@ -7,18 +7,18 @@ use datafusion::prelude::SessionContext;
 
 const VIEWS: &str = include_str!("../views.sql");
 
-/// A question.
+/// A named query.
 #[derive(Debug)]
 pub(crate) struct Question {
     /// Its name.
     pub(crate) name: &'static str,
-    /// Its text: what it asks, as a comment, and the query.
+    /// Its text: a description as a comment, and the query.
     pub(crate) sql: &'static str,
 }
 
 macro_rules! questions {
     ($($name:literal),* $(,)?) => {
-        /// All questions, by name.
+        /// All named queries.
         pub(crate) const QUESTIONS: &[Question] =
             &[$(Question { name: $name, sql: include_str!(concat!("../questions/", $name, ".sql")) }),*];
     };
@@ -27,13 +27,13 @@ macro_rules! questions {
 questions!["hosts", "nested", "requests", "slow-exits", "states", "waiting-vms"];
 
 impl Question {
-    /// What it asks.
+    /// Its description.
     fn asks(&self) -> &'static str {
         self.sql.lines().next().unwrap_or_default().trim_start_matches("-- ")
     }
 }
 
-/// Writes the names of all questions, and what they ask.
+/// Writes the names and descriptions of all named queries.
 ///
 /// # Errors
 /// When that can't be written.
@@ -45,7 +45,7 @@ pub(crate) fn list(out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The views: name, what it has in words, and the statement that makes it.
+/// The views: name, description, and the statement that creates it.
 pub(crate) fn views() -> impl Iterator<Item = (&'static str, String, &'static str)> {
     VIEWS.split(';').filter_map(|part| {
         let (about, statement) = part.split_once("CREATE VIEW ")?;
@@ -56,10 +56,10 @@ pub(crate) fn views() -> impl Iterator<Item = (&'static str, String, &'static st
     })
 }
 
-/// Makes all views.
+/// Creates all views.
 ///
 /// # Errors
-/// When the tables are others than they are for.
+/// When the tables don't match them.
 pub(crate) async fn make_views(context: &SessionContext) -> Result<()> {
     for (.., statement) in views() {
         context.sql(statement).await?.collect().await?;

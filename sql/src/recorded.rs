@@ -1,7 +1,7 @@
-//! Tables of recordings: each is made when a query first needs it, by `hyperscope export`, in a folder of its own
-//! that is gone with this process.
+//! Tables of recordings: `hyperscope export` makes each when a query first needs it, in a temporary folder of this
+//! process.
 //!
-//! What is made is what an export has: the same rows with the same identities; of events and exits, those that the query needs.
+//! A table is as in an export, with the same rows and ids; events and exits are limited to the needed part.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -35,15 +35,15 @@ pub(crate) struct Reader {
     options: Vec<OsString>,
     recordings: Vec<PathBuf>,
     folder: TempDir,
-    /// Messages of its that were passed on.
+    /// Messages of the program that were shown.
     shown_messages: Mutex<BTreeSet<String>>,
 }
 
 impl Reader {
-    /// Reads `recordings` by a program with these options.
+    /// Reads `recordings` with a program and these options.
     ///
     /// # Errors
-    /// When there is no place for tables.
+    /// When there is no folder for tables.
     pub(crate) fn new(
         program: PathBuf,
         options: Vec<OsString>,
@@ -53,7 +53,7 @@ impl Reader {
         Ok(Self { program, options, recordings, folder, shown_messages: Mutex::default() })
     }
 
-    /// Makes what is needed of a table, and says where it is; `at` is which part of it that is.
+    /// Makes the needed part of a table, and returns its path; `at` is the number of the part.
     ///
     /// # Errors
     /// When it can't be made.
@@ -73,7 +73,7 @@ impl Reader {
         Ok(folder.join(format!("{}.parquet", table.name)))
     }
 
-    /// What the reader says of recordings, once for all tables.
+    /// Shows the reader's messages about recordings, each only once.
     fn pass_on(&self, messages: &str) {
         let mut shown_messages = self.shown_messages.lock();
         for line in messages.lines() {
@@ -84,17 +84,17 @@ impl Reader {
     }
 }
 
-/// A table that recordings become.
+/// A table of the recordings.
 #[derive(Debug)]
 pub(crate) struct RecordedTable {
     table: &'static Table,
     schema: SchemaRef,
     reader: Arc<Reader>,
-    /// What was made of it: all, or parts.
+    /// The parts made so far.
     made: Mutex<BTreeMap<Needed, Made>>,
 }
 
-/// A file of a table, and which of them it is.
+/// A file of a table, with its number.
 #[derive(Clone, Debug)]
 struct Made {
     at: usize,
@@ -106,7 +106,7 @@ impl RecordedTable {
         Self { table, schema: schema_of(table), reader, made: Mutex::default() }
     }
 
-    /// The file that has what is needed: one that was made already, where it has all of that.
+    /// The file with the needed part; reuses one that contains it.
     async fn file(&self, needed: Needed) -> Result<PathBuf> {
         let Made { at, path } = {
             let mut made = self.made.lock();

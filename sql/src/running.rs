@@ -1,4 +1,4 @@
-//! Another program that this one waits for: it is ended where nobody waits for it any more.
+//! A child process that is killed when this program no longer waits for it.
 
 use std::io::{self, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -8,25 +8,25 @@ use std::thread;
 use datafusion::error::{DataFusionError, Result};
 use parking_lot::Mutex;
 
-/// A program that runs.
+/// A running program.
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Arc<Mutex<Child>>,
     input: String,
 }
 
-/// How a program ended.
+/// The end of a program.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) succeeded: bool,
-    /// What it wrote to standard output.
+    /// Its standard output.
     pub(crate) output: String,
-    /// What it wrote to standard error.
+    /// Its standard error.
     pub(crate) messages: String,
 }
 
 impl Running {
-    /// Starts a program that is to read `input`.
+    /// Starts a program that reads `input`.
     ///
     /// # Errors
     /// When it can't be run.
@@ -39,10 +39,10 @@ impl Running {
         Ok(Self { child: Arc::new(Mutex::new(child)), input: input.to_owned() })
     }
 
-    /// Waits for its end: whether it went well, and what it wrote.
+    /// Waits for its end; returns its success and its output.
     ///
     /// # Errors
-    /// When what it writes can't be read.
+    /// When its output can't be read.
     pub(crate) async fn end(&self) -> Result<Ended> {
         let (child, input) = (Arc::clone(&self.child), self.input.clone());
         let ended = tokio::task::spawn_blocking(move || ended(&child, &input));
@@ -51,14 +51,14 @@ impl Running {
     }
 }
 
-/// The three pipes are served at the same time, so that neither side waits for the other.
+/// Serves all three pipes concurrently, so that neither side blocks.
 fn ended(child: &Mutex<Child>, input: &str) -> io::Result<Ended> {
     let (stdin, stdout, stderr) = {
         let mut child = child.lock();
         (child.stdin.take(), child.stdout.take(), child.stderr.take())
     };
     let (output, messages) = thread::scope(|scope| {
-        // Who ends early reads no more; how it ended says why.
+        // A program that ends early reads no further; its exit status explains it.
         scope.spawn(|| stdin.map(|mut stdin| stdin.write_all(input.as_bytes())));
         let output = scope.spawn(|| text_of(stdout));
         (text_of(stderr), output.join())
@@ -79,7 +79,7 @@ fn text_of(pipe: Option<impl Read>) -> io::Result<String> {
 impl Drop for Running {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.try_lock() {
-            // It has ended by itself, most often.
+            // Mostly it has ended by itself.
             let _ = child.kill();
         }
     }

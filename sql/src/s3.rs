@@ -1,5 +1,5 @@
-//! An object store of S3's protocol, as lakes ask it. Its keys, region and endpoint are those of the environment
-//! (`AWS_ACCESS_KEY_ID` and so on), of a container or of the machine, as other programs have them.
+//! An object store with S3's protocol, for lakes. Keys, region and endpoint come from the environment
+//! (`AWS_ACCESS_KEY_ID` and so on), the container or the machine, as in other programs.
 
 use std::future::Future;
 use std::io::{self, Read};
@@ -20,21 +20,20 @@ use url::{Host, Url};
 
 use crate::stored_lake::StoredLake;
 
-/// Bytes that are put or read at once.
+/// Bytes per put or read.
 const PART_BYTES: u64 = 8 << 20;
-/// How long one call may take with all that is tried again in it.
+/// Timeout of a call with all its retries.
 const MAX_TIME: Duration = Duration::from_secs(180);
-/// The same of one that lists or removes any number of objects, a thousand a request.
+/// Timeout of a call that lists or removes any number of objects, a thousand per request.
 const MAX_TIME_OF_MANY: Duration = Duration::from_secs(3600);
-/// How often what a store answers for a time only is tried again, and how long after the first time at least; waits grow
-/// to some seconds.
+/// Max retries of temporary errors, and the min delay before the first; delays grow to some seconds.
 const MAX_RETRIES: usize = 10;
 const FIRST_WAIT: Duration = Duration::from_millis(200);
-/// Objects that are read at a time.
+/// Number of concurrent reads.
 const AT_A_TIME: usize = 16;
-/// Objects of a lake.
+/// Max objects of a lake.
 const MAX_LISTED: usize = 1 << 22;
-/// What has keys for programs on a cloud's machine, and how long it may take to answer at all.
+/// The service that has keys for programs on a cloud machine, and the timeout of its first reply.
 const METADATA: SocketAddr =
     SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::new(169, 254, 169, 254)), 80);
 const METADATA_TIME: Duration = Duration::from_secs(2);
@@ -51,10 +50,10 @@ pub(crate) struct S3 {
 }
 
 impl S3 {
-    /// By what the environment says.
+    /// Configured by the environment.
     ///
     /// # Errors
-    /// When that is no store, or there are no keys.
+    /// When that describes no store, or there are no keys.
     pub(crate) fn for_lake(lake: &StoredLake, runtime: Handle) -> io::Result<Self> {
         let (bucket, folder) = lake.bucket_and_folder();
         let options = ClientOptions::new()
@@ -65,7 +64,7 @@ impl S3 {
             retry_timeout: MAX_TIME,
             backoff: BackoffConfig { init_backoff: FIRST_WAIT, ..BackoffConfig::default() },
         };
-        // Options first: the environment may say others.
+        // Explicit options come first, because the environment may override them.
         let from_environment = std::env::vars().filter(|(name, _)| name.starts_with("AWS_"));
         let mut builder = AmazonS3Builder::new().with_client_options(options);
         for (name, value) in from_environment {
@@ -79,7 +78,7 @@ impl S3 {
         let may_be_plain =
             builder.get_config_value(&may_be_plain).is_some_and(|value| value == "true");
         if let Some(endpoint) = endpoint {
-            // By TLS, no redirection leads to where there is none.
+            // With TLS, no redirection leads to an unencrypted address.
             if is_plain(&endpoint, may_be_plain)? {
                 builder = builder.with_allow_http(true);
             }
@@ -100,12 +99,12 @@ impl S3 {
         Ok(Self { store: Arc::new(store), bucket, folder: folder.to_owned(), runtime })
     }
 
-    /// The bucket, and what reads it.
+    /// The bucket, and its client.
     pub(crate) fn store(&self) -> (&Url, Arc<dyn ObjectStore>) {
         (&self.bucket, Arc::clone(&self.store) as _)
     }
 
-    /// A name in the lake as one in the bucket.
+    /// The key in the bucket of a name in the lake.
     fn key(&self, name: &str) -> String {
         if self.folder.is_empty() { name.to_owned() } else { format!("{}/{name}", self.folder) }
     }
@@ -140,7 +139,7 @@ impl S3 {
         tokio::task::block_in_place(|| self.runtime.block_on(call))
     }
 
-    /// Puts an object where nothing, or what is known, is. Where an answer is lost, what is there is looked at.
+    /// Puts an object if there is none, or the known one. If the reply is lost, it checks the existing object.
     fn put_where(&self, path: &Path, bytes: Vec<u8>, mode: &PutMode) -> io::Result<Option<String>> {
         let body = bytes::Bytes::from(bytes);
         let mut tried = 0;
@@ -150,7 +149,7 @@ impl S3 {
                 Ok(done) => return Ok(done.e_tag),
                 Err(error) => error,
             };
-            // Only its own object is what it would have put.
+            // Only equal content can be its own object.
             if let Some((there, version)) = self.there(path)?
                 && there == body
             {
@@ -164,7 +163,7 @@ impl S3 {
         }
     }
 
-    /// An object and its version.
+    /// The object at a path, with its version.
     fn there(&self, path: &Path) -> io::Result<Option<(bytes::Bytes, Option<String>)>> {
         let read = self.wait(async {
             let found = self.store.get(path).await?;
@@ -196,7 +195,7 @@ impl S3 {
         match all() {
             Ok(()) => self.wait(upload.complete()).map(|done| done.e_tag),
             Err(error) => {
-                // Parts that stay are removed by a rule of the bucket, if it has one.
+                // A rule of the bucket, if any, removes the parts that stay.
                 let _ = self.wait(upload.abort());
                 Err(error)
             }
@@ -214,7 +213,7 @@ impl S3 {
     }
 }
 
-/// Whether an endpoint is asked without TLS. Refuses one that is no address, or where others on the way could read along.
+/// Whether an endpoint is unencrypted. Refuses an invalid address, or one whose traffic others could read.
 fn is_plain(endpoint: &str, may_be_plain: bool) -> io::Result<bool> {
     let bad = |why| {
         let why = format!("AWS_ENDPOINT_URL={endpoint}: {why}");
@@ -262,9 +261,9 @@ fn io_error(error: Error) -> io::Error {
     io::Error::new(kind, why)
 }
 
-/// What a store says is wrong; what it says besides is many lines long, and of use to its makers.
+/// The store's error; the other lines of its message only concern its developers.
 fn in_words(error: &str) -> String {
-    // Whatever answered there, or a proxy in its place, has none.
+    // The metadata service, or a proxy in its place, has no keys.
     if error.contains(&format!("http://{}/", METADATA.ip())) {
         return NO_KEYS.to_owned();
     }

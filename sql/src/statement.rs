@@ -1,4 +1,4 @@
-//! What can be asked: a query, a question by its name, what tables there are, how a query is answered.
+//! Statements: a query, a named query, the list of tables, the plan of a query.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use lake_store::tables::{TABLES, table};
 
 use crate::questions::{QUESTIONS, views};
 
-/// A statement as it was written: with `@NAME`, the question's own text.
+/// A statement as written; for `@NAME`, the text of the named query.
 ///
 /// # Errors
-/// When no question is called so.
+/// When there is no such name.
 pub(crate) fn text_of(statement: &str) -> Result<&str, String> {
     let statement = statement.trim();
     let Some(name) = statement.strip_prefix('@') else { return Ok(statement) };
@@ -26,17 +26,17 @@ pub(crate) fn text_of(statement: &str) -> Result<&str, String> {
         .ok_or_else(|| format!("no question is called {name}; --list shows those there are"))
 }
 
-/// One statement, without the semicolon at its end.
+/// A single statement, without the semicolon at its end.
 ///
 /// # Errors
-/// When it is none, or several.
+/// When there is none, or several.
 pub(crate) fn single(statement: &str) -> Result<&str> {
     let statement = statement.trim().trim_end_matches(';').trim_end();
     let failed = |why: &str| Err(DataFusionError::External(why.into()));
     if statement.is_empty() {
         return failed("the query is empty");
     }
-    // What can't be read as words is for whoever answers it to refuse.
+    // The engine refuses a text without valid tokens.
     let tokens = Tokenizer::new(&GenericDialect, statement).tokenize().unwrap_or_default();
     if tokens.contains(&Token::SemiColon) {
         return failed("several statements: an argument is one; more are read from standard input");
@@ -44,10 +44,10 @@ pub(crate) fn single(statement: &str) -> Result<&str> {
     Ok(statement)
 }
 
-/// The rows that answer a statement; nothing is read for them yet.
+/// The rows that answer a statement; reads nothing for them yet.
 ///
 /// # Errors
-/// When it makes no sense.
+/// When it is invalid.
 pub(crate) async fn answer(context: &SessionContext, statement: &str) -> Result<DataFrame> {
     let statement = single(statement)?;
     if let Some(name) = statement.strip_prefix("\\d") {
@@ -57,12 +57,12 @@ pub(crate) async fn answer(context: &SessionContext, statement: &str) -> Result<
         };
     }
     let explained = statement.strip_prefix(".explain").map(|query| format!("EXPLAIN {query}"));
-    // Views may be made; files are written by -o alone.
+    // Queries may create views; only -o writes files.
     let options = SQLOptions::new().with_allow_dml(false);
     context.sql_with_options(explained.as_deref().unwrap_or(statement), options).await
 }
 
-/// Tables and views, and what their rows are.
+/// Tables and views, with the meaning of their rows.
 fn list(context: &SessionContext) -> Result<DataFrame> {
     let tables = TABLES.iter().map(|table| ("table", table.name, table.about.to_owned()));
     let views = views().map(|(name, about, _)| ("view", name, about));

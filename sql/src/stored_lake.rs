@@ -1,4 +1,4 @@
-//! A lake in an object store. This program asks the store by keys of its own; other engines have theirs.
+//! A lake in an object store. This program has its own keys for the store; other engines have theirs.
 
 use std::path::{Path, PathBuf};
 
@@ -7,15 +7,15 @@ use lake_store::tables::{BUCKETS, SESSIONS, TABLES};
 
 use crate::foreign_tables::Named;
 
-/// Where such a lake is: `s3://BUCKET/LAKE`.
+/// The location of such a lake: `s3://BUCKET/LAKE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoredLake(String);
 
 impl StoredLake {
-    /// Reads a text.
+    /// Parses a location.
     ///
     /// # Errors
-    /// When it names no folder of a bucket by letters that mean the same to all engines.
+    /// When it is no folder of a bucket, or has characters that engines interpret differently.
     pub(crate) fn parse(source: &Path) -> Result<Self, String> {
         let text = source.to_str().unwrap_or_default().trim_end_matches('/');
         let rest = text.strip_prefix("s3://").unwrap_or_default();
@@ -36,13 +36,13 @@ impl StoredLake {
         &self.0
     }
 
-    /// Its two parts; the second one may have some.
+    /// Its two parts; the second may have several segments.
     pub(crate) fn bucket_and_folder(&self) -> (&str, &str) {
         let rest = self.0.strip_prefix("s3://").unwrap_or_default();
         rest.split_once('/').unwrap_or((rest, ""))
     }
 
-    /// The folders that files of a table are in, and whether they are in days there.
+    /// The folders with files of a table, and whether these have a folder per day.
     pub(crate) fn folders(&self, table: &Table) -> Vec<(String, bool)> {
         let root = self.root(table);
         match table.name {
@@ -57,7 +57,7 @@ impl StoredLake {
         format!("{}/v1/{}", self.0, table.name)
     }
 
-    /// All files that may be of a table, as a pattern.
+    /// All files that may belong to a table, as a pattern.
     pub(crate) fn pattern(&self, table: &Table) -> String {
         let below = match table.name {
             name if name == SESSIONS.name => "date=*/*.parquet",
@@ -67,16 +67,16 @@ impl StoredLake {
         format!("{}/{below}", self.root(table))
     }
 
-    /// All tables, of which it isn't known what files they have.
+    /// All tables, without a list of their files.
     pub(crate) fn unlisted() -> Vec<Named> {
         let without_files = |table| Named { table, files: Vec::new(), all_count: has_all(table) };
         TABLES.into_iter().map(without_files).collect()
     }
 
-    /// The tables whose files a listing has.
+    /// The tables whose files are in a listing.
     ///
     /// # Errors
-    /// When none is of a lake.
+    /// When no file belongs to a lake.
     pub(crate) fn tables(&self, listed: &[String]) -> Result<Vec<Named>, String> {
         let mut listed: Vec<&str> = listed.iter().map(String::as_str).collect();
         listed.sort_unstable();
@@ -87,7 +87,7 @@ impl StoredLake {
                 below.is_some_and(|below| is_place(table, &below.split('/').collect::<Vec<_>>()))
             };
             let files = listed.iter().filter(is_own).map(PathBuf::from).collect();
-            // Which rows count, sessions say: they are joined with.
+            // Sessions determine the valid rows: tables are joined with them.
             Named { table, files, all_count: has_all(table) }
         };
         let tables: Vec<Named> = TABLES.into_iter().map(with_files).collect();
@@ -99,12 +99,12 @@ impl StoredLake {
     }
 }
 
-/// Whether all rows of a table count.
+/// Whether all rows of a table are valid.
 fn has_all(table: &Table) -> bool {
     *table == SESSIONS || *table == BUCKETS
 }
 
-/// Whether a file of a table is where a lake has such.
+/// Whether a path is one of a table's files in a lake.
 fn is_place(table: &Table, below: &[&str]) -> bool {
     let is_day = |name: &str| name.starts_with("date=");
     match *below {

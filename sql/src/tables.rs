@@ -1,4 +1,4 @@
-//! The tables that a query sees: those of a lake whose rows count, those of a folder, or those of recordings.
+//! The tables of a query: the valid rows of a lake, a folder, or recordings.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -27,24 +27,24 @@ use crate::recorded::{Reader, RecordedTable};
 use crate::s3::S3;
 use crate::stored_lake::StoredLake;
 
-/// What a query is asked of.
+/// The source of a query.
 #[derive(Debug)]
 pub(crate) enum Source {
     /// The tables of many recordings.
     Lake(PathBuf),
     /// Files of tables.
     Folder(PathBuf),
-    /// The same in an object store.
+    /// A lake in an object store.
     Stored(StoredLake),
-    /// Recordings of a host and its guests, which become tables as far as queries need them.
+    /// Recordings of a host and its guests, from which tables are made on demand.
     Recordings,
 }
 
 impl Source {
-    /// What these paths are.
+    /// The source at these paths.
     ///
     /// # Errors
-    /// When one is a place in an object store that is none of a lake, or one of several.
+    /// When a path in an object store is no lake, or there are several paths with it.
     pub(crate) fn from_paths(paths: &[PathBuf]) -> Result<Self> {
         let stored = paths.iter().find(|path| is_in_store(path));
         Ok(match (stored, paths) {
@@ -94,7 +94,7 @@ fn has_files(folder: &Path, table: &Table) -> bool {
     files_of(folder, table).is_ok_and(|files| !files.is_empty())
 }
 
-/// The files of a table: `TABLE.parquet`, or those in a folder `TABLE`, in the order of their names.
+/// The files of a table: `TABLE.parquet`, or those in a folder `TABLE`, by name.
 fn files_of(folder: &Path, table: &Table) -> io::Result<Vec<PathBuf>> {
     let file = folder.join(format!("{}.parquet", table.name));
     if file.is_file() {
@@ -113,7 +113,7 @@ fn files_of(folder: &Path, table: &Table) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Gives `context` the tables of a source.
+/// Registers the tables of a source with `context`.
 ///
 /// # Errors
 /// When they can't be read.
@@ -137,7 +137,7 @@ pub(crate) async fn register(
     }
 }
 
-/// The files of those tables of a source that a query names, for another engine.
+/// The files of the tables that a query names, for another engine.
 ///
 /// # Errors
 /// When they can't be read.
@@ -188,13 +188,13 @@ async fn register_stored(context: &SessionContext, lake: &StoredLake) -> Result<
     register_counted(context, &tables, &url).await
 }
 
-/// The tables of a lake, whose files have these addresses.
+/// Registers the tables of a lake, whose files have these addresses.
 async fn register_counted(
     context: &SessionContext,
     tables: &[TableFiles],
     url: &dyn Fn(&Entry) -> Result<ListingTableUrl>,
 ) -> Result<()> {
-    // Sessions come first, and tables are joined with them.
+    // Sessions come first, because tables are joined with them.
     for found in tables {
         let urls = found.files.iter().map(url).collect::<Result<Vec<_>>>()?;
         if urls.is_empty() {
@@ -206,7 +206,7 @@ async fn register_counted(
     Ok(())
 }
 
-/// A table of a lake: without rows of sessions that count elsewhere by now.
+/// Registers a table of a lake, limited to valid rows.
 async fn register_one(
     context: &SessionContext,
     found: &TableFiles,
@@ -238,10 +238,10 @@ fn register_folder(context: &SessionContext, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A table in these files.
+/// A table of these files.
 ///
 /// # Errors
-/// When a path is none.
+/// When a path is invalid.
 pub(crate) fn files(table: &Table, paths: &[PathBuf]) -> Result<ListingTable> {
     listed(table, paths.iter().map(|path| local_url(path)).collect::<Result<Vec<_>>>()?)
 }
@@ -261,7 +261,7 @@ fn listed(table: &Table, urls: Vec<ListingTableUrl>) -> Result<ListingTable> {
     ListingTable::try_new(config)
 }
 
-/// A table that has no rows here.
+/// Registers a table without rows.
 fn register_empty(context: &SessionContext, table: &Table) -> Result<()> {
     let empty = MemTable::try_new(schema_of(table), vec![Vec::new()])?;
     context.register_table(table.name, Arc::new(empty))?;

@@ -1,4 +1,4 @@
-//! DuckDB, by its program or by its Python module.
+//! DuckDB, through its program or its Python module.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::foreign_tables::{Dialect, Named, needed, view_of, views_in};
 use crate::running::Running;
 use crate::stored_lake::StoredLake;
 
-/// Runs the statements that come in, and prints rows of the last as JSON objects.
+/// Runs the given statements, and prints rows of the last as JSON objects.
 const SCRIPT: &str = r#"
 import duckdb, json, sys
 found = None
@@ -25,13 +25,13 @@ names = [one[0] for one in found.description]
 print(json.dumps([dict(zip(names, row)) for row in found.fetchall()]))
 "#;
 
-/// A line break stands before the query, so that lines of it are lines of errors.
+/// The query starts on a new line, so that line numbers in errors refer to it.
 const ANSWER: &str = "CREATE VIEW hyperscope_answer AS\n";
 
-/// Has the answer written into a folder.
+/// Writes the result into a folder.
 ///
 /// # Errors
-/// When it can't be run, or says that it can't answer.
+/// When DuckDB can't be run, or reports an error.
 pub(super) async fn ask(program: &Path, request: &Asked<'_>, folder: &Path) -> Result<()> {
     let answer = folder.join("answer");
     fs::create_dir(&answer)?;
@@ -59,7 +59,7 @@ pub(super) async fn ask(program: &Path, request: &Asked<'_>, folder: &Path) -> R
     run(program, &statements, request.query).await.map(drop)
 }
 
-/// The tables of a lake in an object store that a query needs, with the files that DuckDB finds there.
+/// The tables of a lake in an object store that a query needs, with the files that DuckDB lists.
 async fn listed(program: &Path, request: &Asked<'_>, lake: &StoredLake) -> Result<Vec<Named>> {
     let found = needed(request.tables, request.query)
         .map(|named| format!("SELECT file FROM glob({})", literal(&lake.pattern(named.table))));
@@ -69,7 +69,7 @@ async fn listed(program: &Path, request: &Asked<'_>, lake: &StoredLake) -> Resul
     lake.tables(&rows.iter().filter_map(file).collect::<Vec<_>>()).map_err(failed)
 }
 
-/// Why a store can't be asked, and what may be done about it.
+/// Explains why a store can't be read, and what the user can do.
 fn no_store(error: DataFusionError, lake: &StoredLake) -> DataFusionError {
     let message = error.find_root().to_string();
     let why = message.strip_prefix("External error: ").unwrap_or(&message);
@@ -84,25 +84,25 @@ fn no_store(error: DataFusionError, lake: &StoredLake) -> DataFusionError {
 /// A table as a view of its files.
 fn view(Named { table, files, all_count }: &Named) -> String {
     let list: Vec<String> = files.iter().map(|path| literal(&path.display().to_string())).collect();
-    // Days are in folders' names, and columns of no table.
+    // Days are part of folder names, and not columns of any table.
     let options = "union_by_name = true, hive_partitioning = false";
     let rows = format!("read_parquet([{}], {options})", list.join(", "));
     let rows = (!list.is_empty()).then_some(&*rows);
     view_of(Dialect::DuckDb, table, rows, *all_count)
 }
 
-/// A column of the answer, as what Parquet has too.
+/// A column of the result, cast to a type that Parquet has.
 fn selected(column: &Value) -> String {
     let text = |key: &str| column.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let name = format!("\"{}\"", text("column_name").replace('"', "\"\""));
     match text("data_type").as_str() {
-        // Sums of BIGINT, which Parquet would have as numbers with a fraction.
+        // Sums of BIGINT, which Parquet would store as floating-point numbers.
         "HUGEINT" => format!("CAST({name} AS BIGINT) AS {name}"),
         _ => name,
     }
 }
 
-/// The rows that the last statement gives.
+/// The rows of the last statement.
 async fn run(program: &Path, statements: &[String], query: &str) -> Result<Vec<Value>> {
     let name = program.file_name().unwrap_or_default().to_string_lossy();
     let mut command = Command::new(program);
@@ -110,7 +110,7 @@ async fn run(program: &Path, statements: &[String], query: &str) -> Result<Vec<V
         command.args(["-c", SCRIPT]);
         Value::from(statements.to_vec()).to_string()
     } else {
-        // A user's own settings could have rows printed in another form.
+        // A user's settings could change the form of the output.
         command.args(["-init", "/dev/null", "-batch", "-bail", "-json"]);
         // Statements may end with a comment.
         statements.iter().map(|statement| format!("{statement}\n;\n")).collect()
@@ -119,15 +119,15 @@ async fn run(program: &Path, statements: &[String], query: &str) -> Result<Vec<V
     if !ended.succeeded {
         return Err(explain(&ended.messages, query));
     }
-    // Of statements before it, some versions print rows, too.
+    // Some versions also print rows of earlier statements.
     let mut found = Deserializer::from_str(&ended.output).into_iter::<Vec<Value>>();
     let last = found.try_fold(Vec::new(), |_, rows| rows);
     last.map_err(|error| failed(format!("{name} does not print rows as DuckDB does: {error}")))
 }
 
-/// What it says is wrong, and its place in the query.
+/// DuckDB's error, with its position in the query.
 fn explain(messages: &str, query: &str) -> DataFusionError {
-    // What it says of an extension that it can't have begins in another way than all else.
+    // Errors about missing extensions begin differently from all others.
     let begins = |line: &str| line.contains("Error") || line.starts_with("An error occurred");
     let mut lines = messages.lines().skip_while(|line| !begins(line)).peekable();
     if lines.peek().is_none() {
@@ -147,14 +147,14 @@ fn explain(messages: &str, query: &str) -> DataFusionError {
     at_place(&words.join("; "), query, place)
 }
 
-/// The place that it names: `LINE 2: SELECT reson`, and marks on the line below.
+/// The position in an error: `LINE 2: SELECT reson`, with marks on the line below.
 fn place_in(line: &str, marks: &str, query: &str) -> Option<(u64, u64)> {
     let (number, shown) = line.strip_prefix("LINE ")?.split_once(": ")?;
-    // The first line of its statement is not the query's.
+    // The first line of the statement is not part of the query.
     let number = number.parse::<usize>().ok()?.checked_sub(1)?;
     let column = marks.find('^')?.checked_sub(line.len() - shown.len())?;
     let before = match shown.strip_prefix("...") {
-        // A part of a long line.
+        // An excerpt of a long line.
         Some(part) => {
             let full_line = query.lines().nth(number.checked_sub(1)?)?;
             let (before, _) = full_line.split_once(part.trim_end_matches("..."))?;

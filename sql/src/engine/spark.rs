@@ -1,4 +1,4 @@
-//! Spark, by the `spark-sql` of `SPARK_HOME` or of the `PATH`.
+//! Spark, through the `spark-sql` of `SPARK_HOME` or of the `PATH`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,17 +13,18 @@ use crate::foreign_tables::{Dialect, Named, kind_of, needed, view_of, views_in};
 use crate::running::Running;
 use crate::stored_lake::StoredLake;
 
-/// Has the answer written into a folder, which its executors have to see, too.
+/// Writes the result into a folder, which Spark's executors must see as well.
 ///
 /// # Errors
-/// When it can't be run, or says that it can't answer.
+/// When Spark can't be run, or reports an error.
 pub(super) async fn ask(master: &str, request: &Asked<'_>, folder: &Path) -> Result<()> {
     let tables = needed(request.tables, request.query);
     let mut statements: Vec<String> =
         tables.flat_map(|named| views(named, request.store)).collect();
     statements.extend(views_in(Dialect::Spark, request.query));
     let to = text(&format!("file:{}", folder.join("answer").display()));
-    // Its files are in the order of the rows, by name. The query begins a line, of which errors speak.
+    // Spark names its files in the order of the rows. The query starts on a new line, so that errors name its
+    // lines.
     statements.push(format!("INSERT OVERWRITE DIRECTORY {to} USING parquet\n{}", request.query));
     let script = folder.join("statements.sql");
     // Statements may end with a comment.
@@ -34,7 +35,7 @@ pub(super) async fn ask(master: &str, request: &Asked<'_>, folder: &Path) -> Res
     let mut command = Command::new(program()?);
     command.args(["--master", master, "--conf", "spark.ui.enabled=false"]);
     command.arg("--conf").arg(format!("spark.sql.warehouse.dir={}", folder.join("w").display()));
-    // Files alone are asked, no metastore. That a pattern is no file is a warning with a stack of calls.
+    // Reads only files, without a metastore. A pattern that is no file gives a warning with a stack trace.
     command.args(["--conf", "spark.sql.catalogImplementation=in-memory"]);
     command.args(["--conf", "spark.log.level=ERROR"]);
     command.arg("-f").arg(&script).current_dir(folder);
@@ -49,7 +50,7 @@ fn program() -> Result<PathBuf> {
     }
 }
 
-/// A table as views: of its files, with the columns that it has by now, and of those of their rows that count.
+/// A table as views: of its files with all current columns, and of their valid rows.
 fn views(Named { table, files, all_count }: &Named, store: Option<&StoredLake>) -> Vec<String> {
     let view = |rows| view_of(Dialect::Spark, table, rows, *all_count);
     if store.is_none() && files.is_empty() {
@@ -67,9 +68,9 @@ fn views(Named { table, files, all_count }: &Named, store: Option<&StoredLake>) 
     };
     let of_files = match store {
         None => of_pattern(&format!("file:{}", pattern(files))),
-        // There is no lake where a pattern of its sessions fits nothing, which is an error.
+        // A pattern of sessions without any match is an error: then there is no lake.
         Some(lake) if **table == SESSIONS => of_pattern(&in_hadoop(&lake.pattern(table))),
-        // A folder that isn't there is a table without rows.
+        // A missing folder is a table without rows.
         Some(lake) => format!(
             "CREATE TABLE {name} ({columns}) USING parquet \
              OPTIONS (recursiveFileLookup 'true', pathGlobFilter '*.parquet') LOCATION {}",
@@ -79,17 +80,19 @@ fn views(Named { table, files, all_count }: &Named, store: Option<&StoredLake>) 
     vec![of_files, view(Some(&name))]
 }
 
-/// A place in a store by the name that Hadoop has for it.
+/// A place in a store, under its name in Hadoop.
 fn in_hadoop(place: &str) -> String {
     place.replacen("s3://", "s3a://", 1)
 }
 
-/// A text in a statement: two quotes are none in it to some versions, and a backslash is no letter to any.
+/// A string literal: some versions don't take two quotes as an escaped one, and no version takes a backslash
+/// literally.
 fn text(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-/// Files as one pattern: `FOLDER/{A,B}`. A relation for each would be a plan as long as a lake has files.
+/// Files as one pattern: `FOLDER/{A,B}`. One relation per file would make the plan as long as the lake has
+/// files.
 fn pattern(files: &[PathBuf]) -> String {
     let text = |path: &Path| {
         let mut text = String::new();
@@ -111,12 +114,12 @@ fn pattern(files: &[PathBuf]) -> String {
     format!("{}/{{{}}}", text(common), below.collect::<Vec<_>>().join(","))
 }
 
-/// What it says is wrong, and its place in the query.
+/// Spark's error, with its position in the query.
 fn explain(messages: &str, query: &str) -> DataFusionError {
     let is_class = |line: &&str| line.starts_with('[') && line.contains(']');
     let is_error = |line: &&str| line.contains("Error") || line.contains("Exception");
     let lines = || messages.lines().map(str::trim).filter(|line| !line.is_empty());
-    // What is said after it is that nothing can be asked any more.
+    // After this message, Spark runs no further statements.
     let killed = lines().find_map(|line| line.split_once("Application has been killed. Reason: "));
     if let Some((_, why)) = killed {
         return failed(format!("Spark: {why} Is its master there, with workers that are free?"));
@@ -135,12 +138,13 @@ fn explain(messages: &str, query: &str) -> DataFusionError {
         lines().find(is_class).or_else(|| lines().find(is_error)).or_else(|| lines().next_back());
     let Some(why) = found else { return failed("Spark failed and did not say why".to_owned()) };
     let place = place_in(why).or_else(|| messages.lines().find_map(place_in));
-    // Lines are those of its statement, whose first is not the query's; columns count from 0.
+    // Line numbers are those of the statement, whose first line is not part of the query; columns count from
+    // 0.
     let place = place.and_then(|(line, column)| Some((line.checked_sub(1)?, column + 1)));
     at_place(why.split("; line ").next().unwrap_or(why), query, place)
 }
 
-/// The place that it names: `line 2 pos 7`, or `(line 2, pos 7)`.
+/// The position in an error: `line 2 pos 7`, or `(line 2, pos 7)`.
 fn place_in(text: &str) -> Option<(u64, u64)> {
     let (_, place) = text.rsplit_once("line ")?;
     let (line, column) = place.split_once(", pos ").or_else(|| place.split_once(" pos "))?;

@@ -1,4 +1,5 @@
-//! Trino, by its HTTP protocol: tables of its Hive connector lie on the files of a lake, and a query is asked of them as it is.
+//! Trino, through its HTTP protocol: tables of its Hive connector refer to the files of a lake, and the query runs on
+//! them unchanged.
 
 mod answer;
 mod catalog;
@@ -18,14 +19,14 @@ use self::answer::Writer;
 use self::client::{Client, Refusal};
 use super::{Asked, at_place, failed};
 
-/// Has the answer written into a folder.
+/// Writes the result into a folder.
 ///
 /// # Errors
-/// When it can't be reached, or says that it can't answer.
+/// When Trino can't be reached, or reports an error.
 pub(super) async fn ask(catalog: &Catalog, request: &Asked<'_>, folder: &Path) -> Result<()> {
     let tables = tables::Tables::prepare(catalog, request, folder)?;
     let client = Arc::new(Client::new(catalog, tables.schema()).map_err(failed)?);
-    // Whoever stops waiting stops the query, too.
+    // Dropping this future stops the query.
     let stopped = Stop(Arc::clone(&client));
     let (query, answer) = (request.query.to_owned(), folder.join("answer"));
     let work = move || {
@@ -33,7 +34,7 @@ pub(super) async fn ask(catalog: &Catalog, request: &Asked<'_>, folder: &Path) -
             client.run(statement, &mut |_, _| Ok(())).map_err(|why| why.in_words())?;
         }
         let answered = answer_to(&client, &query, &answer);
-        // Those of one query alone; whether it went well is said before.
+        // Drops the tables of a single query; the query's result is known before.
         let dropped = tables.dropped().map(|statement| client.run(statement, &mut |_, _| Ok(())));
         answered?;
         dropped.transpose().map_err(|why| why.in_words()).map(drop)
@@ -49,7 +50,7 @@ fn answer_to(client: &Client, query: &str, folder: &Path) -> Result<()> {
     let done = client.run(query, &mut |columns, rows| writer.write(columns, rows));
     done.map_err(|refusal| match refusal {
         Refusal::Said { why, place } => {
-            // It names the place in its message, too.
+            // Trino's message repeats the position.
             let words = why.split_once(": ").filter(|(before, _)| before.starts_with("line "));
             at_place(words.map_or(why.as_str(), |(_, words)| words), query, place)
         }
@@ -68,7 +69,7 @@ impl Refusal {
     }
 }
 
-/// Has the query that runs canceled when it is gone.
+/// Cancels the running query when dropped.
 struct Stop(Arc<Client>);
 
 impl Drop for Stop {

@@ -1,4 +1,4 @@
-//! Rows of Trino's answers, which are JSON, as a file of Parquet: a number stays what it is.
+//! Writes rows of Trino's JSON result as a Parquet file, so that numbers keep their types.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -15,10 +15,10 @@ use serde_json::Value;
 use super::client::{Column, Rows};
 use super::failed;
 
-/// Writes an answer.
+/// Writes a result.
 pub(super) struct Writer {
     path: PathBuf,
-    /// Once its columns are known.
+    /// Set once its columns are known.
     file_writer: Option<ArrowWriter<File>>,
 }
 
@@ -30,7 +30,7 @@ impl Writer {
     /// Writes rows.
     ///
     /// # Errors
-    /// When they are not of these columns, or can't be written.
+    /// When they don't match these columns, or can't be written.
     pub(super) fn write(&mut self, columns: &[Column], rows: Rows) -> Result<()> {
         if let Some(row) = rows.iter().find(|row| row.len() != columns.len()) {
             return Err(failed(format!(
@@ -58,10 +58,10 @@ impl Writer {
         Ok(writer.write(&batch)?)
     }
 
-    /// Ends the file.
+    /// Completes the file.
     ///
     /// # Errors
-    /// When nothing was answered, or it can't be written.
+    /// When there is no result, or it can't be written.
     pub(super) fn end(self) -> Result<()> {
         let Some(writer) = self.file_writer else {
             return Err(failed("Trino answers without columns: is it a query?".to_owned()));
@@ -70,12 +70,12 @@ impl Writer {
     }
 }
 
-/// What a type of Trino's is here; what is none of these is shown as its text.
+/// The Arrow type for a type of Trino; all other types are shown as text.
 fn type_of(kind: &str) -> DataType {
     match kind.split('(').next().unwrap_or_default() {
         "bigint" => DataType::Int64,
         "integer" | "smallint" | "tinyint" => DataType::Int32,
-        // Numbers with a fraction are such here, whatever an engine takes them for.
+        // All numbers with a fraction become doubles, whatever the engine's type.
         "double" | "real" | "decimal" => DataType::Float64,
         "boolean" => DataType::Boolean,
         _ => DataType::Utf8,
@@ -83,7 +83,7 @@ fn type_of(kind: &str) -> DataType {
 }
 
 fn array<'v>(kind: &DataType, values: impl Iterator<Item = &'v Value>) -> Result<ArrayRef> {
-    /// Null, or what `of` makes of a value; else it is none of its type.
+    /// Null, or the value that `of` returns; otherwise the value does not match its type.
     fn each<'v, T>(
         values: impl Iterator<Item = &'v Value>,
         convert: impl Fn(&Value) -> Option<T>,
@@ -103,7 +103,7 @@ fn array<'v>(kind: &DataType, values: impl Iterator<Item = &'v Value>) -> Result
             Arc::new(Int32Array::from(each(values, number)?))
         }
         DataType::Float64 => {
-            // What is no number of JSON's is a text, and so are decimal ones.
+            // Values that JSON numbers can't represent are texts, and so are decimals.
             let number = |value: &Value| match value {
                 Value::String(text) => text.parse().ok(),
                 value => value.as_f64(),

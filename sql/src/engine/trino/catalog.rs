@@ -1,4 +1,4 @@
-//! Where Trino is, as `--engine trino=` names it: `https://HOST:PORT/CATALOG?at=LOCATION&user=NAME`.
+//! The address of Trino in `--engine trino=`: `https://HOST:PORT/CATALOG?at=LOCATION&user=NAME`.
 
 use std::path::PathBuf;
 
@@ -6,26 +6,26 @@ use url::{Host, Url};
 
 use super::credentials::SecretFile;
 
-/// What may come behind the `?`.
+/// The parameters after the `?`.
 const PARTS: &str = "at=LOCATION, user=NAME, ca=FILE, password-file=FILE, token-file=FILE";
 
 /// A catalog of Trino's Hive connector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Catalog {
-    /// `http://HOST:PORT/`, or by `https`.
+    /// `http://HOST:PORT/` or `https://HOST:PORT/`.
     pub(super) server: Url,
     pub(super) name: String,
-    /// Where the catalog finds the lake; without one it is its path here, in a file system of its own machine.
+    /// Where the catalog finds the lake; by default the local path, on Trino's own file system.
     pub(super) at: Option<String>,
-    /// Who asks, where that is said.
+    /// The user, if given.
     pub(super) user: Option<String>,
-    /// Certificates that are trusted in place of this system's.
+    /// Trusted certificates, instead of the system's.
     pub(super) ca: Option<PathBuf>,
     pub(super) secret: Option<SecretFile>,
 }
 
 impl Catalog {
-    /// Reads a text; what of it may be a secret is in no error.
+    /// Parses a text; errors don't repeat parts that may be secret.
     ///
     /// # Errors
     /// When it names no catalog.
@@ -58,7 +58,7 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// A part behind the `?`.
+    /// Adds a parameter.
     fn add(&mut self, key: &str, value: &str) -> Result<(), String> {
         let secret = |kind: fn(PathBuf) -> SecretFile| Some(kind(value.into()));
         match key {
@@ -83,13 +83,13 @@ impl Catalog {
             "at" | "user" => {
                 return Err(format!("{key}={value} is nothing to Trino; there are: {PARTS}"));
             }
-            // Its value may be a secret.
+            // The value may be a secret.
             _ => return Err(format!("{key}= is nothing to Trino; there are: {PARTS}")),
         }
         Ok(())
     }
 
-    /// Whether nobody between can read what is sent: it is encrypted, or stays on this machine.
+    /// Whether no third party can read the traffic: it is encrypted, or stays on this machine.
     pub(super) fn is_private(&self) -> bool {
         let is_here = match self.server.host() {
             Some(Host::Ipv4(address)) => address.is_loopback(),
@@ -100,7 +100,7 @@ impl Catalog {
         is_here || self.server.scheme() == "https"
     }
 
-    /// Who asks: as is said, or who runs this.
+    /// The given user, or the user of this process.
     pub(super) fn user_or_own(&self) -> String {
         let current_user =
             || std::env::var("USER").ok().filter(|user| is_plain(user) && !user.is_empty());
@@ -114,7 +114,7 @@ fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(is_part)
 }
 
-/// Whether it can be in a header.
+/// Whether a header can contain it.
 fn is_plain(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_graphic())
 }

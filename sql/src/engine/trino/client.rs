@@ -1,4 +1,4 @@
-//! Trino's statement protocol: a statement is posted, and what it gives is fetched page by page, within bounds.
+//! Trino's statement protocol: a statement is posted, and its result is fetched page by page, within limits.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -15,20 +15,20 @@ use super::catalog::Catalog;
 use super::connection::{agent, in_words};
 use super::credentials::Credentials;
 
-/// How long all statements of a question may take.
+/// Timeout for all statements of a query.
 const MAX_TIME: Duration = Duration::from_secs(3600);
-/// How long it may take to have a query end that nobody waits for.
+/// Timeout for canceling an abandoned query.
 const MAX_CANCEL_TIME: Duration = Duration::from_secs(5);
-/// Bytes of one page; Trino's own are of 1 MB, or of one row.
+/// Max bytes of a page; Trino's pages have 1 MB, or one row.
 const MAX_PAGE_BYTES: u64 = 32 << 20;
-/// Bytes of all pages of an answer.
+/// Max bytes of all pages of a result.
 const MAX_ANSWER_BYTES: u64 = 4 << 30;
-/// Characters of a text of the server's that a message has.
+/// Max characters of a server's text in a message.
 const MAX_SHOWN: usize = 200;
-/// How long to wait before a server is asked once more that is busy, as the protocol has it.
+/// Delay before a retry if the server is busy, as the protocol defines it.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A server, and the schema that is asked.
+/// A server, and the schema in use.
 #[derive(Debug)]
 pub(super) struct Client {
     agent: Agent,
@@ -36,11 +36,11 @@ pub(super) struct Client {
     credentials: Credentials,
     schema: String,
     until: Instant,
-    /// What goes on with the statement that runs.
+    /// The next URL of the running statement.
     next: Mutex<Option<Url>>,
 }
 
-/// A column of an answer.
+/// A column of a result.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 pub(super) struct Column {
     pub(super) name: String,
@@ -48,17 +48,17 @@ pub(super) struct Column {
     pub(super) kind: String,
 }
 
-/// Rows of an answer.
+/// Rows of a result.
 pub(super) type Rows = Vec<Vec<Value>>;
 
-/// Why there is no answer.
+/// Why there is no result.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// The statement is at fault, and where: line and column from 1.
+    /// The statement has an error at this position: line and column from 1.
     Said { why: String, place: Option<(u64, u64)> },
-    /// The server is.
+    /// The server failed.
     Failed(String),
-    /// What came can't be kept here.
+    /// The received result can't be stored here.
     Here(DataFusionError),
 }
 
@@ -87,10 +87,10 @@ struct Location {
 }
 
 impl Client {
-    /// A client; nothing is sent yet.
+    /// A client; sends nothing yet.
     ///
     /// # Errors
-    /// When its server can't be checked, or what shows who asks can't be had or sent.
+    /// When the server's certificate can't be checked, or credentials can't be read or sent.
     pub(super) fn new(catalog: &Catalog, schema: &str) -> std::result::Result<Self, String> {
         Ok(Self {
             agent: agent(catalog)?,
@@ -102,7 +102,7 @@ impl Client {
         })
     }
 
-    /// A request with who asks.
+    /// Adds the credentials to a request.
     fn signed<B>(&self, mut request: RequestBuilder<B>) -> RequestBuilder<B> {
         if let Some(user) = &self.credentials.user {
             request = request.header("X-Trino-User", user);
@@ -113,10 +113,10 @@ impl Client {
         }
     }
 
-    /// Runs a statement; each page's columns and rows are given to `rows`, the columns also without any.
+    /// Runs a statement; passes each page's columns and rows to `rows`, even without any row.
     ///
     /// # Errors
-    /// When it is not answered within the bounds, or `rows` fails.
+    /// When the result exceeds the limits, or `rows` fails.
     pub(super) fn run(
         &self,
         statement: &str,
@@ -157,7 +157,7 @@ impl Client {
         }
     }
 
-    /// A page, and its bytes. A server that is busy is asked once more.
+    /// A page and its bytes. Repeats the request if the server is busy.
     fn page(
         &self,
         ask: &dyn Fn() -> std::result::Result<Response<Body>, ureq::Error>,
@@ -197,7 +197,7 @@ impl Client {
         }
     }
 
-    /// Why it doesn't believe who asks.
+    /// Why the server rejects the credentials.
     fn unknown(&self, status: u16) -> String {
         let user = self.credentials.user.as_deref().unwrap_or("who has the token");
         match (&self.credentials.header, self.catalog.is_private()) {
@@ -212,7 +212,7 @@ impl Client {
         }
     }
 
-    /// An address that the server sends us on to, which must be one of its own.
+    /// A URL from the server, which must belong to the same server.
     fn checked_url(&self, uri: &str) -> std::result::Result<Url, Refusal> {
         let server = &self.catalog.server;
         let next = Url::parse(uri).ok();
@@ -223,7 +223,7 @@ impl Client {
         }
         let is_plain =
             next.is_some_and(|next| next.scheme() == "http") && server.scheme() == "https";
-        // A coordinator behind a proxy that ends TLS does so.
+        // A coordinator behind a proxy that terminates TLS does so.
         let why = if is_plain {
             "which is not encrypted: set http-server.process-forwarded there"
         } else {
@@ -237,18 +237,18 @@ impl Client {
         Refusal::Failed(format!("Trino at {}: {why}", self.catalog.server))
     }
 
-    /// A text of the server's as a message has it.
+    /// A server's text in a message.
     fn shown(&self, text: &str) -> String {
         self.credentials.without_secrets(text).chars().take(MAX_SHOWN).collect()
     }
 
-    /// What answers may be no Trino.
+    /// The error for a server that may not be Trino.
     fn no_trino(&self, why: &str) -> Refusal {
         let scheme = self.catalog.server.scheme();
         self.failed(&format!("{why}; its coordinator is asked at {scheme}://HOST:PORT/CATALOG"))
     }
 
-    /// What the server says is wrong.
+    /// The server's error.
     fn refused(&self, fault: Fault) -> Refusal {
         let place = fault.error_location.map(|at| (at.line_number, at.column_number));
         let why = fault.message.or(fault.error_name);
@@ -256,13 +256,13 @@ impl Client {
         Refusal::Said { why: self.credentials.without_secrets(&why), place }
     }
 
-    /// Has the statement that runs end, if one does.
+    /// Cancels the running statement, if any.
     pub(super) fn cancel(&self) {
         let next = self.next.lock().take();
         if let Some(next) = next {
             let request = self.signed(self.agent.delete(next.as_str()));
             let request = request.config().timeout_global(Some(MAX_CANCEL_TIME)).build();
-            // Trino forgets a query by itself, if nobody asks for more of it.
+            // Trino drops a query by itself if no client fetches its pages.
             let _: io::Result<()> = request.call().map(drop).map_err(|error| error.into_io());
         }
     }

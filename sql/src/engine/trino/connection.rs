@@ -1,4 +1,4 @@
-//! The connection to Trino's server: by https its certificate is checked, and what is wrong with it is said in words.
+//! The connection to Trino's server: checks the certificate with https, and explains errors.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,22 +15,22 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 use super::catalog::Catalog;
 
-/// How long a connection may take to come about, TLS and all.
+/// Timeout for connecting, including TLS.
 const MAX_CONNECT_TIME: Duration = Duration::from_secs(10);
-/// How long one page may take to come: while a query runs, a page without rows comes every second.
+/// Timeout for a page: while a query runs, a page without rows arrives every second.
 const MAX_PAGE_TIME: Duration = Duration::from_secs(60);
-/// Bytes of a file of certificates; a system's own have a quarter of it.
+/// Max bytes of a file of certificates; a system's own has a quarter of that.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// What asks a catalog's server, and no other.
+/// The HTTP client for a catalog's server only.
 ///
 /// # Errors
-/// When there are no certificates by which it could be checked.
+/// When there are no certificates to check it.
 pub(super) fn agent(catalog: &Catalog) -> Result<Agent, String> {
     let config = Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)
-        // A proxy of the environment is one to the internet.
+        // A proxy from the environment leads to the internet.
         .proxy(None)
         .timeout_connect(Some(MAX_CONNECT_TIME))
         .timeout_resolve(Some(MAX_CONNECT_TIME))
@@ -52,7 +52,7 @@ pub(super) fn agent(catalog: &Catalog) -> Result<Agent, String> {
     Ok(config.https_only(true).tls_config(tls).build().new_agent())
 }
 
-/// Those of a file that the user names, which are trusted alone.
+/// The certificates of the user's file, which are trusted exclusively.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let shown = path.display();
     let mut text = Vec::new();
@@ -71,7 +71,7 @@ fn system_certificates() -> Result<Vec<CertificateDer<'static>>, String> {
     Ok(found)
 }
 
-/// Why a request came to nothing, in words.
+/// Why a request failed, as text.
 pub(super) fn in_words(error: &ureq::Error, catalog: &Catalog) -> String {
     match tls_fault(error) {
         Some(rustls::Error::InvalidCertificate(fault)) => certificate_fault(fault, catalog),
@@ -94,7 +94,7 @@ fn tls_fault(error: &ureq::Error) -> Option<&rustls::Error> {
 fn certificate_fault(fault: &CertificateError, catalog: &Catalog) -> String {
     let host = catalog.server.host_str().unwrap_or_default();
     match fault {
-        // The latter where a CA is of the same name, with another key.
+        // BadSignature: a CA has the same name but another key.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => match &catalog.ca {
             Some(path) => format!("its certificate is not by a CA of {}", path.display()),
             None => {

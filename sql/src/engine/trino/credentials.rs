@@ -1,4 +1,5 @@
-//! What says to Trino who asks: a password or a token, from the environment or a file of its owner's alone. It is printed nowhere.
+//! Credentials for Trino: a password or a token, from the environment or a file that only its owner can read. They are
+//! never printed.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,26 +11,26 @@ use base64::prelude::BASE64_STANDARD;
 
 use super::catalog::Catalog;
 
-/// The variables that have one, where the URL names no file.
+/// The variables that are used if the URL names no file.
 const PASSWORD: &str = "HYPERSCOPE_TRINO_PASSWORD";
 const TOKEN: &str = "HYPERSCOPE_TRINO_TOKEN";
-/// Bytes of either.
+/// Max bytes of a password or token.
 const MAX_BYTES: u64 = 16 << 10;
 
-/// A file that has a password or a token.
+/// A file with a password or a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SecretFile {
     Password(PathBuf),
     Token(PathBuf),
 }
 
-/// Who asks, and what shows that.
+/// The user and its credentials.
 pub(super) struct Credentials {
-    /// Who; with a token it says that by itself.
+    /// The user; a token contains its own.
     pub(super) user: Option<String>,
-    /// What a request has in `Authorization`.
+    /// The value of `Authorization`.
     pub(super) header: Option<String>,
-    /// What no message may have in it.
+    /// The text that no message may contain.
     secret: Option<String>,
 }
 
@@ -40,10 +41,10 @@ impl std::fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Those for a catalog, of its URL's files or of `variable`s of the environment.
+    /// The credentials for a catalog, from the files in its URL or from `variable`s of the environment.
     ///
     /// # Errors
-    /// When a file is open to others, there are two of them, or one would be sent so that others can read it.
+    /// When others can read a file, there are two credentials, or they would be sent unencrypted.
     pub(super) fn for_catalog(
         catalog: &Catalog,
         variable: impl Fn(&str) -> Option<String>,
@@ -94,7 +95,7 @@ impl Credentials {
         Ok(Self { user: catalog.user.clone(), header, secret: Some(token) })
     }
 
-    /// What a server says, without what it was sent.
+    /// A server's text without the secret.
     pub(super) fn without_secrets(&self, text: &str) -> String {
         let coded = self.header.as_deref().and_then(|header| header.split(' ').next_back());
         let known = [coded, self.secret.as_deref()];
@@ -102,7 +103,7 @@ impl Credentials {
     }
 }
 
-/// The first line of a file that its owner alone can read.
+/// The first line of a file that only its owner can read.
 fn read(path: &Path) -> Result<String, String> {
     let shown = path.display();
     let failed = |why: &dyn std::fmt::Display| format!("cannot read {shown}: {why}");
@@ -188,7 +189,7 @@ mod tests {
             assert!(error.contains(why) && !error.contains("secret"), "{error}");
         }
         fs::write(&path, "secret\r\nmore\n").unwrap();
-        // A file that is named comes before what is set.
+        // A named file precedes a variable.
         let found = credentials_for(&url, &[(TOKEN, "x")]).unwrap();
         assert_eq!(found.header.as_deref(), Some("Basic YW5uOnNlY3JldA=="));
     }

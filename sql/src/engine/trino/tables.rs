@@ -1,5 +1,5 @@
-//! The statements by which a catalog of Trino's Hive connector gets the tables that a query names: external ones on the folders
-//! of their files, a partition a day.
+//! Statements that create the tables of a query in a catalog of Trino's Hive connector: external tables on the folders
+//! of their files, with one partition per day.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,20 +15,20 @@ use crate::engine::{Asked, failed, literal};
 use crate::foreign_tables::{Dialect, Named, kind_of, needed, view_of, views_in};
 use crate::stored_lake::StoredLake;
 
-/// What a query takes before it is asked.
+/// The statements that a query requires first.
 #[derive(Debug)]
 pub(super) struct Tables {
     schema: String,
     statements: Vec<String>,
-    /// Removes all of it, where it is of one query alone.
+    /// Drops everything, if it belongs to a single query.
     dropped: Option<String>,
 }
 
 impl Tables {
-    /// Those of what is asked. Files that are in no folder of their own are put into one in `folder`.
+    /// The tables of a request. Files that share a folder with others are linked into one in `folder`.
     ///
     /// # Errors
-    /// When they can't be.
+    /// When that fails.
     pub(super) fn prepare(catalog: &Catalog, request: &Asked<'_>, folder: &Path) -> Result<Self> {
         let place = Place::new(catalog, request, folder)?;
         let (name, schema) = (&catalog.name, place.schema());
@@ -40,7 +40,7 @@ impl Tables {
                 let table = format!("{}_files_{}", named.table.name, part.name(at));
                 statements.push(part.external(&table, named.table));
                 if part.has_days {
-                    // Days come, and are removed.
+                    // Days are added and removed over time.
                     let (schema, table) = (literal(&schema), literal(&table));
                     let call = format!("{name}.system.sync_partition_metadata");
                     statements.push(format!("CALL {call}({schema}, {table}, 'FULL')"));
@@ -48,7 +48,7 @@ impl Tables {
                 rows.push(format!("SELECT {} FROM {table}", columns(named.table)));
             }
             let rows = (!rows.is_empty()).then(|| format!("({})", rows.join(" UNION ALL ")));
-            // Of sessions all do; in other folders of days there are also files whose rows do not.
+            // All rows of sessions are valid; other folders of days may also have files with invalid rows.
             let all_count = *named.table == SESSIONS || !parts.iter().any(|part| part.has_days);
             statements.push(view_of(Dialect::Trino, named.table, rows.as_deref(), all_count));
         }
@@ -76,7 +76,7 @@ fn columns(table: &Table) -> String {
     table.columns.iter().map(|column| column.name).collect::<Vec<_>>().join(", ")
 }
 
-/// Where files are, here and for Trino.
+/// The location of files, locally and for Trino.
 struct Place<'a> {
     lake: Option<&'a Path>,
     store: Option<&'a StoredLake>,
@@ -87,10 +87,10 @@ struct Place<'a> {
 
 /// A folder with files of one table.
 struct Part {
-    /// As Trino calls it.
+    /// Its location for Trino.
     location: String,
     folder: PathBuf,
-    /// Whether its files are in folders of days.
+    /// Whether it has a folder per day.
     has_days: bool,
 }
 
@@ -105,7 +105,7 @@ impl<'a> Place<'a> {
         Ok(Self { lake, store, at, folder })
     }
 
-    /// The same for a lake, whatever is asked of it, and another for other columns.
+    /// A name that is the same for all queries of a lake, and changes with the columns.
     fn schema(&self) -> String {
         let mut text = match self.store {
             Some(lake) => lake.as_str().to_owned(),
@@ -143,7 +143,7 @@ impl<'a> Place<'a> {
                 folder.file_name().is_some_and(|day| day.as_encoded_bytes().starts_with(b"date="));
             match folder.parent().filter(|_| is_day) {
                 Some(parent) => folders.insert((parent.to_owned(), true)),
-                // The files of a table alone are in a folder that is called so.
+                // A folder named after the table contains only its files.
                 None if is_own(folder, named.table) => folders.insert((folder.to_owned(), false)),
                 None => folders.insert((self.linked(named)?, false)),
             };
@@ -156,14 +156,14 @@ impl<'a> Place<'a> {
         Ok(folders.into_iter().map(part).collect())
     }
 
-    /// A folder with the files of one table alone.
+    /// A new folder with only the files of one table.
     fn linked(&self, named: &Named) -> io::Result<PathBuf> {
         let folder = self.folder.join("tables").join(named.table.name);
         if !folder.exists() {
             fs::create_dir_all(&folder)?;
             for (at, file) in named.files.iter().enumerate() {
                 let to = folder.join(format!("{at}.parquet"));
-                // Links that another machine could not follow are no use.
+                // Another machine could not follow symbolic links.
                 fs::hard_link(file, &to).or_else(|_| fs::copy(file, &to).map(drop))?;
             }
         }
@@ -172,7 +172,7 @@ impl<'a> Place<'a> {
 }
 
 impl Part {
-    /// `hot` and `cold` stay what they are, whichever there is.
+    /// `hot` and `cold` keep their numbers even if one is missing.
     fn name(&self, at: usize) -> String {
         let name = self.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if ["hot", "cold"].contains(&&*name) { name } else { at.to_string() }
@@ -197,7 +197,7 @@ fn is_own(folder: &Path, table: &Table) -> bool {
     folder.file_name().is_some_and(|name| name == table.name)
 }
 
-/// FNV-1a: the same on every machine and of every version.
+/// FNV-1a: stable across machines and versions.
 fn hash(text: &str) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
