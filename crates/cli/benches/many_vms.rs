@@ -1,5 +1,5 @@
-//! What a host with many VMs takes: an interval added to the totals, a page of metrics in each format, and a frame of `top`. Exits
-//! are those of a real recording, given to as many VMs as are asked for.
+//! Cost of a host with many VMs: adding an interval to the totals, a page of metrics in each format, and a frame of
+//! `top`. Exits come from a real recording and are assigned to many VMs.
 
 use std::error::Error;
 use std::path::Path;
@@ -20,12 +20,12 @@ const RECORDING: &str = "x86-svm/nested.dat";
 /// VMs, and vCPUs of each.
 const VMS: u32 = 1000;
 const VCPUS: u32 = 4;
-/// VMs on the screen of `top`, which has rows of each vCPU, and its size.
+/// VMs on the screen of `top` with a row per vCPU, and the size of the screen.
 const SHOWN_VMS: u32 = 200;
 const CELLS: (u16, u16) = (200, 60);
-/// Reasons of a VM: those of the recording, again under other names.
+/// Reasons of a VM: those of the recording, repeated under other names.
 const REASONS: usize = 40;
-/// Buckets that a reason's times are in.
+/// Buckets with times of a reason.
 const BUCKETS_USED: usize = 8;
 const SERIES: usize = 1 << 20;
 
@@ -45,7 +45,7 @@ fn recorded() -> Result<Vec<Sums>, Box<dyn Error>> {
     Ok(sums.collect())
 }
 
-/// The interval of a host with that number of VMs; its rows are of VMs, or of each vCPU.
+/// The interval of a host with this number of VMs; rows are VMs or vCPUs.
 fn interval(recorded: &[Sums], vms: u32, is_by_vcpu: bool) -> Interval {
     let mut interval = Interval { end_ns: 1_000_000_000, ..Interval::default() };
     for vm in 0..vms {
@@ -86,7 +86,7 @@ fn rows(recorded: &[Sums], vm: &str, vcpu: Option<u32>) -> impl Iterator<Item = 
     })
 }
 
-/// What `top` does with each interval, and with each key.
+/// The work of `top` for each interval and each key.
 fn screen(criterion: &mut Criterion, recorded: &[Sums]) -> Result<(), Box<dyn Error>> {
     let interval = interval(recorded, SHOWN_VMS, true);
     let name = format!("top, {SHOWN_VMS} VMs of {VCPUS} vCPUs and {REASONS} reasons");

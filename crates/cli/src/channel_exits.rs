@@ -1,4 +1,4 @@
-//! How many exits the channels to a session's guests caused, counted in the host's own recording.
+//! Counts the exits that the channels to a session's guests caused, in the host's own recording.
 
 use analyses::device_exits::{DeviceAddresses, device_exits};
 use anyhow::Context;
@@ -7,11 +7,11 @@ use session_json::{DeviceRanges, GuestSummary, Recorded};
 
 use command::progress::Progress;
 
-/// Counts them, and writes `session.json` again with them. Nothing is read where no guest has sent
-/// where its channel's device is, or none of them is a VM that is known.
+/// Counts them, and rewrites `session.json` with the counts. Skips the reading if no guest has
+/// reported its channel's device, or none of them is a known VM.
 ///
 /// # Errors
-/// When the host's recording can't be read, or the session not written.
+/// When the host's recording can't be read, or the session can't be written.
 pub(crate) fn count(recorded: &mut Recorded, session: &SessionFolder) -> anyhow::Result<()> {
     let devices: Vec<(usize, DeviceAddresses)> = (0..)
         .zip(&recorded.guests)
@@ -34,7 +34,7 @@ pub(crate) fn count(recorded: &mut Recorded, session: &SessionFolder) -> anyhow:
     recorder::write_session(recorded, session).context(failed)
 }
 
-/// Where a guest's exits show its channel, if that can be known.
+/// The addresses whose exits belong to a guest's channel, if they are known.
 fn addresses(guest: &GuestSummary, recorded: &Recorded) -> Option<DeviceAddresses> {
     let vm = recorded.vms.iter().find(|vm| Some(vm.pid) == guest.pid)?;
     if guest.channel_device == DeviceRanges::default() {

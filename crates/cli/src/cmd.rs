@@ -1,4 +1,4 @@
-//! One file per verb, but for those that describe all of them: `crate::verbs` has these.
+//! One file per verb. Verbs that describe all others are in `crate::verbs`.
 
 pub(crate) mod advice;
 pub(crate) mod align;

@@ -10,12 +10,12 @@ use crate::args::debug_files::DebugFilesArgs;
 use command::notice::say;
 use command::progress;
 
-/// Without a terminal downloads shorter than this are not mentioned.
+/// Without a terminal, shorter downloads are not reported.
 const QUIET: Duration = Duration::from_secs(1);
-/// How often a bar moves while nothing comes.
+/// Interval at which a bar moves without progress.
 const TICK: Duration = Duration::from_millis(200);
 
-/// From now on files that this system lacks come from the servers that the environment names, if it does.
+/// Enables downloads of missing debug files from the servers in the environment, if there are any.
 pub(crate) fn fetch(args: DebugFilesArgs) {
     if args.no_debuginfod {
         return;
@@ -30,7 +30,7 @@ pub(crate) fn fetch(args: DebugFilesArgs) {
     }
 }
 
-/// Shows downloads: as a bar on a terminal, else in a line each.
+/// Shows downloads: as a bar on a terminal, otherwise in a line each.
 #[derive(Default)]
 struct Shown {
     download: Option<One>,
@@ -40,7 +40,7 @@ struct Shown {
 struct One {
     start: Instant,
     bar: ProgressBar,
-    /// There is nothing more to be said about it.
+    /// Whether it was reported.
     is_said: bool,
 }
 

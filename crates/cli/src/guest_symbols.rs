@@ -8,10 +8,10 @@ use analyses::profile::{GuestSymbols, Profile};
 use anyhow::{Context, bail};
 use ftrace::eventfmt::{Coverage, Kallsyms};
 
-/// Bytes of a list that are read at most: those of kernels have some 15 MB.
+/// Max bytes of a list: those of kernels have about 15 MB.
 const MAX_LIST_BYTES: u64 = 64 << 20;
 
-/// Reads what is named as `FILE` or `VM=FILE`, of the kernel of guests at a level.
+/// Reads `FILE` or `VM=FILE`, for the kernel of guests at a level.
 pub(crate) fn guest_symbols(named: &str, level: u8) -> anyhow::Result<GuestSymbols> {
     let (vm, path) = match named.split_once('=') {
         Some((vm, path)) if !Path::new(named).exists() => (Some(vm.to_owned()), Path::new(path)),
@@ -32,9 +32,9 @@ pub(crate) fn guest_symbols(named: &str, level: u8) -> anyhow::Result<GuestSymbo
     }
 }
 
-/// Those of a list, or of a recording.
+/// The symbols of a list or a recording.
 fn kallsyms(path: &Path) -> anyhow::Result<Kallsyms> {
-    // A list may come through a pipe.
+    // A list may be a pipe.
     if !path.is_dir() {
         let failed = || format!("cannot read {}", path.display());
         let mut text = Vec::new();
@@ -50,7 +50,7 @@ fn kallsyms(path: &Path) -> anyhow::Result<Kallsyms> {
     Ok(recording.kallsyms().clone())
 }
 
-/// Refuses symbols of VMs that there are none of.
+/// Refuses symbols for VMs that don't exist.
 pub(crate) fn each_names_a_vm(given: &[GuestSymbols], profile: &Profile) -> anyhow::Result<()> {
     let mut names: Vec<&str> = profile.vcpus.iter().map(|vcpu| vcpu.vm.as_str()).collect();
     names.dedup();

@@ -1,4 +1,4 @@
-//! Names of recordings on pages: a page is sent to others, and must not reveal folders of this
+//! Replaces paths of recordings on pages: a page is sent to others, and must not reveal folders of this
 //! machine.
 
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use report::html::PageReport;
 
-/// Calls recordings by the names of their files everywhere in a page; those of the same name are numbered.
+/// Names recordings after their files everywhere in a page; equal names are numbered.
 pub(crate) fn leave_out_folders(page: &mut PageReport) {
     let names = Names::new(page.exits.sources.iter().map(|source| source.path.as_str()));
     let exits = page.exits.sources.iter_mut().map(|source| &mut source.path);

@@ -1,4 +1,5 @@
-//! Finds what guests' modules stored in memory: files of sessions, or a guest's memory itself.
+//! Finds the frames that guests' modules stored in memory: in files of sessions, or in a guest's
+//! memory.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -13,7 +14,7 @@ use hypertrace::{FrameWords, STORED_MAGIC, Stored, StoredWriter};
 use sources::{Recording, guest_named};
 use sys::FileMap;
 
-/// Frames, wherever they came from.
+/// Frames from any source.
 pub(crate) struct Frames {
     path: PathBuf,
     bytes: Bytes,
@@ -35,7 +36,7 @@ impl Deref for Bytes {
     }
 }
 
-/// Parts paths into those of recordings and what holds frames. A session has both.
+/// Splits paths into those of recordings and those of frames. A session has both.
 pub(crate) fn find(paths: &[PathBuf]) -> anyhow::Result<(Vec<PathBuf>, Vec<Frames>)> {
     let (mut recordings, mut frames) = (Vec::new(), Vec::new());
     for path in paths {
@@ -56,7 +57,8 @@ pub(crate) fn find(paths: &[PathBuf]) -> anyhow::Result<(Vec<PathBuf>, Vec<Frame
 }
 
 impl Frames {
-    /// Reads them; times are those of the host's recording in the same session, or of the only one.
+    /// Reads the frames; times are those of the host's recording in the same session, or of the
+    /// only recording.
     pub(crate) fn read(&self, recordings: &[Recording]) -> anyhow::Result<StoredFrames<'_>> {
         let unknown_version = || format!("{}: unknown version", self.path.display());
         let stored = Stored::read(&self.bytes).with_context(unknown_version)?;
@@ -69,12 +71,12 @@ impl Frames {
         Ok(StoredFrames { stored, host })
     }
 
-    /// What the guest is called: the NAME of `guest-NAME.hypertrace`.
+    /// The guest's name: the NAME of `guest-NAME.hypertrace`.
     pub(crate) fn guest(&self) -> Option<String> {
         guest_named(&self.path).map(str::to_owned)
     }
 
-    /// Where they are.
+    /// Their path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -85,7 +87,7 @@ fn is_host_of(recording: &Path, frames: &Path) -> bool {
     recording.parent() == frames.parent() && name.starts_with("host.")
 }
 
-/// `guest-NAME.hypertrace` of a session, in the order of names.
+/// The files `guest-NAME.hypertrace` of a session, by name.
 fn in_session(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let failed = || format!("cannot read {}", folder.display());
     let mut found = Vec::new();
@@ -109,7 +111,7 @@ fn begins_with(path: &Path, magic: &[u8]) -> bool {
     read.is_ok() && first == magic
 }
 
-/// The frames in a guest's memory, also of one that is dead: all that are there.
+/// All frames in a guest's memory; the guest may be dead.
 fn of_memory(path: &Path) -> Option<Vec<u8>> {
     if !path.is_file() {
         return None;

@@ -1,5 +1,6 @@
-//! All verbs: `hyperscope --help` lists them in this order, under the question that each answers, and names those of the
-//! last group alone. A new one is a line here, a file in `cmd` with its arguments, and a page of expected help.
+//! All verbs. `hyperscope --help` lists them in this order, grouped by the question that each answers, and lists the
+//! last group only by name. A new verb needs a line here, a file in `cmd` with its arguments, and a file of expected
+//! help.
 
 use std::error::Error;
 

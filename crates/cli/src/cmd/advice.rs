@@ -15,7 +15,7 @@ use command::output;
 use command::progress::reading;
 use command::verb::{Memory, Range, VerbArgs};
 
-/// Passes over the recordings: exits, and the threads that used CPUs while vCPUs waited.
+/// Passes over the recordings: for exits, and for threads that used CPUs while vCPUs waited.
 const PASSES: u64 = 2;
 
 /// Arguments of `advice`.

@@ -1,4 +1,4 @@
-//! `hyperscope align`: how guests' clocks relate to their host's.
+//! `hyperscope align`: the relation of guests' clocks to their host's.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -53,7 +53,7 @@ fn run(args: &AlignArgs) -> anyhow::Result<()> {
     let out = output::open(args.output.output.as_deref(), session.recordings())?;
     let method = args.method.method();
     let guests = reading(&session, 1, |progress| session.alignments(method, progress))?;
-    // An alignment reads as much of a recording as it needs, which may be none of it.
+    // An alignment reads only as much of a recording as it needs, which may be nothing.
     let losses = session.recordings().iter().map(contents::losses_by_reading).collect();
     let report = AlignReport { sources: session.paths(), guests, losses };
     output::write_part(&report, session.part(), &args.output, out)

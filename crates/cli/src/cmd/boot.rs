@@ -1,4 +1,4 @@
-//! `hyperscope boot`: how guests boot and go down, and what that costs their host.
+//! `hyperscope boot`: boots and shutdowns of guests, and their cost on the host.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -36,7 +36,7 @@ fn run(args: &BootArgs) -> anyhow::Result<()> {
     let marks = BootMarks { until: args.until.clone(), down: args.down.clone() };
     let found = reading(&session, 1, |progress| session.boots(&marks, progress))?;
     let mut report = BootReport { top: args.top, ..found };
-    // Where no machine boots, recordings were not read for it.
+    // If no machine boots, the recordings have not been read.
     if report.boot.losses.is_empty() {
         report.boot.losses = losses_of(session.recordings());
     }

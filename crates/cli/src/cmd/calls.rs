@@ -1,4 +1,4 @@
-//! `hyperscope calls`: which kernel functions ran, how long, and who called them.
+//! `hyperscope calls`: which kernel functions ran, how long, and their callers.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -18,7 +18,7 @@ use command::output::{self, create_extra, write_extra};
 use command::progress::Progress;
 use command::verb::{Memory, Range, VerbArgs};
 
-/// Recordings are read for their own calls, and for those that guests sent.
+/// Passes over the recordings: for their own calls, and for those that guests sent.
 const PASSES: u64 = 2;
 
 impl VerbArgs for CallsArgs {
@@ -49,7 +49,7 @@ fn run(args: &CallsArgs) -> anyhow::Result<()> {
     let sent = sent_by_guests(args, &session, &frames, &question, &on_progress)?;
     session.select_on_own_clocks(&selection.times_alone())?;
     let mut sources = own_calls(&session, &question, &on_progress);
-    // Whoever asks for guests' calls doesn't ask for what their host hasn't.
+    // If guests sent calls, a host without calls needs no section.
     sources.retain(|source| sent.is_empty() || source.calls.tracer.is_some());
     sources.extend(sent);
     progress.finish();
@@ -118,7 +118,7 @@ fn sent_by_guests(
     Ok(sent.into_iter().map(source).collect())
 }
 
-/// The guest that a session's file is of; without clocks its name is all there is to go by.
+/// The guest of a session's file; without clocks, only the file name identifies it.
 fn guest_of_session(path: &Path) -> Option<String> {
     let is_recording = path.extension().is_some_and(|kind| kind == "dat" || kind == "pages");
     guest_named(path).filter(|_| is_recording).map(str::to_owned)

@@ -1,4 +1,4 @@
-//! `hyperscope cpu`: who used the CPUs, and for what.
+//! `hyperscope cpu`: the users of the CPUs, and their purpose.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use command::output;
 use command::progress::reading;
 use command::verb::{Memory, Range, VerbArgs};
 
-/// Tables shown unless others are asked for.
+/// Tables shown by default.
 const DEFAULT: [CpuBy; 3] = [CpuBy::Vcpu, CpuBy::Taken, CpuBy::Thread];
 
 impl VerbArgs for CpuArgs {
@@ -53,7 +53,7 @@ fn run(args: &CpuArgs) -> anyhow::Result<()> {
     output::write_part(&report, session.part(), &args.output, out)
 }
 
-/// The tables asked for, each once.
+/// The requested tables, each once.
 fn tables(args: &CpuArgs) -> Vec<CpuBy> {
     let mut by: Vec<CpuBy> = Vec::new();
     for arg in &args.by {

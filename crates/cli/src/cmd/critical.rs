@@ -1,4 +1,4 @@
-//! `hyperscope critical`: what a task or a request really waited for.
+//! `hyperscope critical`: the causes of a task's or a request's waits.
 
 use std::process::ExitCode;
 
@@ -69,7 +69,7 @@ fn busiest_threads(args: &CriticalArgs, session: &Session) -> anyhow::Result<Bus
     })
 }
 
-/// The request of that id among those that `path` shows.
+/// The request with this id among those that `path` shows.
 fn request(id: &str, session: &Session) -> anyhow::Result<CriticalOf> {
     let found =
         reading(session, 1, |progress| paths(session.view(), &PathEnds::default(), progress));
@@ -86,7 +86,7 @@ fn ends(id: &str, paths: &Paths) -> Option<CriticalOf> {
     Some(CriticalOf::Request(first.clone(), last.clone()))
 }
 
-/// What the threads of that name or number waited for.
+/// The waits of the threads with this name or number.
 pub(super) fn critical_of_task(
     task: &str,
     view: View<'_>,
@@ -96,7 +96,7 @@ pub(super) fn critical_of_task(
     critical(view, &subject, progress).map_err(|none| no_task(task, &none))
 }
 
-/// Says which threads there are instead.
+/// The error for an unknown task, with the threads that exist.
 fn no_task(task: &str, none: &NoSuchTask) -> anyhow::Error {
     if none.known.is_empty() {
         return no_threads();

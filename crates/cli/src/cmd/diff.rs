@@ -1,4 +1,4 @@
-//! `hyperscope diff`: whether two recordings, or two sets of them, differ.
+//! `hyperscope diff`: tests whether two recordings, or two sets of them, differ.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -95,7 +95,7 @@ fn run(args: &DiffArgs, sides: &Sides<'_>) -> anyhow::Result<ExitCode> {
     conclude(&report.diff, &args.fail_if, args.fail_on_estimate)
 }
 
-/// Refuses to judge by recordings of which something is missing.
+/// Refuses a verdict from recordings with losses or damage.
 fn refuse_losses(diff: &Diff) -> anyhow::Result<()> {
     for (side, lost) in [("A", diff.lost.0), ("B", diff.lost.1)] {
         if lost.is_any() {
@@ -115,7 +115,8 @@ struct OpenRun {
 }
 
 impl OpenRun {
-    /// Opens a run as a question takes it: with guests on their host's clock, or each recording on its own.
+    /// Opens a run as the question requires: with guests on their host's clock, or each recording on its
+    /// own.
     fn open(
         path: &PathBuf,
         names: &VmNames,
@@ -141,8 +142,8 @@ impl OpenRun {
     }
 }
 
-/// Refuses sides of which one has no VM: a guest's recording against a host's, most often. Boots are
-/// guests' own.
+/// Refuses sides of which only one has a VM: mostly a guest's recording against a host's. Boots are in
+/// guests' own recordings.
 fn refuse_without_vms(sides: &Sides<'_>, a: &[Run], b: &[Run]) -> anyhow::Result<()> {
     let has_none = |runs: &[Run]| runs.iter().all(|run| run.vms.is_empty());
     if sides.question.name == "boot" || has_none(a) == has_none(b) {
@@ -155,7 +156,7 @@ fn refuse_without_vms(sides: &Sides<'_>, a: &[Run], b: &[Run]) -> anyhow::Result
     )))
 }
 
-/// Refuses samples that stand for no time: of events that were counted, at no rate.
+/// Refuses samples that don't represent time: those of counted events without a rate.
 fn refuse_counts((run, measured): (&OpenRun, &Run)) -> anyhow::Result<()> {
     let is_empty = measured.groups.is_empty() && measured.vms.is_empty();
     let first = run.samples.first().and_then(Option::as_ref).filter(|_| is_empty);
@@ -169,14 +170,14 @@ fn refuse_counts((run, measured): (&OpenRun, &Run)) -> anyhow::Result<()> {
     }
 }
 
-/// Reports which conditions hold, and for what.
+/// Reports which conditions hold, and for which rows.
 fn conclude(diff: &Diff, conditions: &[Condition], by_estimate: bool) -> anyhow::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     let mut err = messages();
     for judged in judge(diff, conditions, by_estimate) {
         let Judged { condition, rows, beyond, holds } = &judged;
         if *rows == 0 {
-            // A slip in a name must not pass for a good result.
+            // A typing error in a name must not look like success.
             bail!("--fail-if '{}': no row has the numbers for this condition", condition.text);
         }
         for found in holds {

@@ -129,7 +129,7 @@ fn run(args: &EventsArgs) -> anyhow::Result<()> {
     let mut machines = Machine::of_all(session.view());
     choose_threads(args, recordings, &mut machines)?;
     let progress = Progress::new(session.view().stored_len());
-    // A bar and lines would be written over each other on one terminal, or on that of a pager.
+    // On a terminal, lines (or their pager) and a progress bar would overwrite each other.
     let on_progress = |bytes| {
         if args.output.is_some() {
             progress.advance(bytes);

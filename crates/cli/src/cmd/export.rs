@@ -1,4 +1,4 @@
-//! `hyperscope export`: recordings as files that other tools open.
+//! `hyperscope export`: writes recordings as files for other tools.
 
 mod files;
 mod tables;
@@ -24,10 +24,11 @@ use command::output::{self, ShownLines};
 use command::progress::{Progress, reading};
 use command::verb::{Conflict, Memory, Range, VerbArgs};
 
-/// Tracks take four readings: which there are, also of calls, what is on them, and single events.
+/// Tracks take four passes: for the list of tracks, for calls, for their content, and for single
+/// events.
 const PASSES_OF_TRACKS: u64 = 4;
 
-/// Bytes gathered before they are written.
+/// Size of the write buffer.
 const BUFFER_BYTES: usize = 1 << 18;
 
 impl VerbArgs for ExportArgs {
@@ -131,7 +132,7 @@ fn events(
     Ok(())
 }
 
-/// Writes what vCPUs, tasks and CPUs did.
+/// Writes the states of vCPUs, tasks and CPUs.
 fn tracks(args: &ExportArgs, session: &Session, filter: &Filter) -> anyhow::Result<()> {
     let waits = match &args.critical {
         Some(task) => waits_of(task, session)?,

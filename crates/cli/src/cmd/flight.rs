@@ -1,4 +1,4 @@
-//! `hyperscope flight`: has a flight recorder that runs make a session of what it keeps.
+//! `hyperscope flight`: makes a running flight recorder save its events as a session.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -48,7 +48,7 @@ fn dump(args: &DumpArgs) -> anyhow::Result<()> {
     output::write(&dumped, &args.output, out)
 }
 
-/// What `hyperscope flight dump --format json` prints: the session that was made. See docs/flight.md.
+/// Output of `hyperscope flight dump --format json`: the new session. See docs/flight.md.
 #[derive(JsonSchema, Serialize)]
 struct DumpedSession {
     schema: &'static str,
@@ -79,7 +79,7 @@ impl Report for DumpedSession {
     }
 }
 
-/// The socket of the one that is meant.
+/// The socket of the selected recorder.
 fn recorder_of(pid: Option<u32>) -> anyhow::Result<PathBuf> {
     let running = flight::running()?;
     let pids: Vec<String> = running.iter().map(|(pid, _)| pid.to_string()).collect();

@@ -90,7 +90,7 @@ fn nothing_sent(recordings: &[Recording]) -> &'static str {
     }
 }
 
-/// What collectors wrote next to recordings, by recording.
+/// By recording, the files that collectors wrote next to it.
 pub(crate) fn collected(
     source: Option<SourceArg>,
     recordings: &[Recording],
@@ -105,8 +105,7 @@ pub(crate) fn collected(
     Ok(all)
 }
 
-/// What the guest of each vCPU's thread is called, where the recording or its exits name it, or the
-/// file does.
+/// By vCPU thread, the name of its guest, if the recording, its exits or the file name has it.
 pub(crate) fn machines(
     recordings: &[Recording],
     frames: &[Frames],
@@ -141,7 +140,7 @@ fn report(summary: &HypertraceSummary) {
     ] {
         let streams: Vec<_> =
             summary.streams.iter().filter(|stream| stream.route == route).collect();
-        // Without anything at all, a host that was asked about hypercalls has had none.
+        // Without any input, the host has had no hypercalls.
         if streams.is_empty() && (route == Route::Memory || !summary.streams.is_empty()) {
             continue;
         }
@@ -184,7 +183,7 @@ fn report(summary: &HypertraceSummary) {
     }
 }
 
-/// Reports what is wrong with frames out of memory.
+/// Reports errors of frames from memory.
 fn report_frames(frames: &Frames, stored: &StoredFrames<'_>, recordings: &[Recording]) {
     let mut err = messages();
     let path = frames.path().display();
@@ -197,7 +196,7 @@ fn report_frames(frames: &Frames, stored: &StoredFrames<'_>, recordings: &[Recor
     }
 }
 
-/// Reports what a collector said of itself.
+/// Reports a collector's own messages.
 fn report_collected(collected: &Collected) {
     let mut err = messages();
     let (clock, counts) = (collected.conversion(), collected.counts().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! `hyperscope info`: what a recording holds.
+//! `hyperscope info`: the contents of a recording.
 
 use std::process::ExitCode;
 

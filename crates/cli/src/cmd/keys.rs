@@ -1,4 +1,4 @@
-//! `hyperscope keys`: makes what a machine shows of itself over TLS.
+//! `hyperscope keys`: makes a machine's key and certificate for TLS.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -48,7 +48,7 @@ fn run(args: &KeysArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes a file that is not there yet.
+/// Writes a new file; refuses an existing one.
 fn write(path: &Path, mode: u32, text: &str) -> anyhow::Result<()> {
     let mut options = OpenOptions::new();
     let file = options.write(true).create_new(true).mode(mode).open(path);

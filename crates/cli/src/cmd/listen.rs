@@ -13,7 +13,7 @@ use crate::cmd::record::{conclude_guest, stop_at_signals};
 use command::notice::say;
 use command::verb::{Memory, Range, VerbArgs};
 
-/// How long one waits at a time.
+/// Interval between checks for the end.
 const LOOK: Duration = Duration::from_millis(200);
 
 impl VerbArgs for ListenArgs {

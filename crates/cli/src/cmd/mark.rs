@@ -1,4 +1,4 @@
-//! `hyperscope mark`: puts a text among the events that are recorded just now, here and on this guest's host.
+//! `hyperscope mark`: writes a text into the recordings in progress, here and on this guest's host.
 
 use std::process::ExitCode;
 
@@ -56,13 +56,13 @@ fn run(args: &MarkArgs) -> anyhow::Result<()> {
     }
 }
 
-/// What came of marking this machine's recordings.
+/// The result of marking this machine's recordings.
 enum Here {
     Recorded,
     NotRecorded(Tracefs),
 }
 
-/// Marks all recordings of this machine, and the kernel's own buffer where that `is_asked`.
+/// Marks all recordings of this machine, and the kernel's own buffer if `is_asked`.
 fn here(text: &str, is_asked: bool) -> tracefs::Result<Here> {
     let tracefs = Tracefs::find()?;
     let mut buffers = RecordedBuffer::all(&tracefs)?;
@@ -74,7 +74,7 @@ fn here(text: &str, is_asked: bool) -> tracefs::Result<Here> {
         buffers.push(kernel_buffer);
     }
     for buffer in &buffers {
-        // One that ends just now takes no mark: the others do.
+        // A recording that is just ending takes no mark; the others do.
         match buffer.mark(text) {
             Ok(()) => say(&format!("marked {}", name(buffer))),
             Err(error) => {
@@ -85,7 +85,7 @@ fn here(text: &str, is_asked: bool) -> tracefs::Result<Here> {
     Ok(Here::Recorded)
 }
 
-/// Whose a buffer is, for people.
+/// The owner of a buffer, for messages.
 fn name(buffer: &RecordedBuffer) -> String {
     match (buffer.session(), buffer.instance()) {
         (Some((pid, session)), _) => {
@@ -96,14 +96,14 @@ fn name(buffer: &RecordedBuffer) -> String {
     }
 }
 
-/// Makes a hypercall for each piece. KVM refuses them to programs, but has traced them by then.
+/// Makes one hypercall per piece. KVM refuses hypercalls from programs, but traces them first.
 #[cfg(target_arch = "x86_64")]
 fn to_host(text: &str) -> bool {
     use sys::guest_instructions::{hypercall, is_kvm_guest};
     if !is_kvm_guest() {
         return false;
     }
-    // Programs that put marks at the same time have other process ids.
+    // Programs that write marks at the same time have different process ids.
     let id = std::process::id().to_le_bytes();
     let id = u16::from_le_bytes([id[0], id[1]]);
     for words in hypertrace::mark_words(id, text) {

@@ -1,4 +1,4 @@
-//! `hyperscope nested`: what exits of nested guests cost.
+//! `hyperscope nested`: the cost of nested guests' exits.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `hyperscope path`: which ways requests take, and how long each hop lasts.
+//! `hyperscope path`: the paths of requests, and the time of each hop.
 
 use std::process::ExitCode;
 

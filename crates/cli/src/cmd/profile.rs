@@ -1,4 +1,4 @@
-//! `hyperscope profile`: which code vCPUs ran.
+//! `hyperscope profile`: the code that vCPUs ran.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -62,7 +62,7 @@ fn run(args: &ProfileArgs) -> anyhow::Result<()> {
     output::write_part(&report, session.part(), &args.output, out)
 }
 
-/// The profile, with symbols that were given.
+/// The profile, with the given symbols.
 fn profile_of(args: &ProfileArgs, session: &Session) -> anyhow::Result<Profile> {
     let recordings = session.recordings();
     let samples = recordings.iter().map(Samples::for_recording).collect::<Result<Vec<_>, _>>()?;
@@ -91,13 +91,13 @@ fn profile_of(args: &ProfileArgs, session: &Session) -> anyhow::Result<Profile> 
     Ok(profile)
 }
 
-/// The code of a recorded machine's kernel, where its recorder kept any.
+/// The code of a recorded machine's kernel, if its recorder kept it.
 fn kernel_code(recording: &Recording) -> anyhow::Result<Option<KernelCode>> {
     let Some(path) = sources::kernel_code_file(recording.path()) else { return Ok(None) };
     KernelCode::open(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// The files that were asked for besides the report.
+/// The requested files besides the report.
 struct Outputs {
     flame: Option<Output>,
     folded: Option<Output>,

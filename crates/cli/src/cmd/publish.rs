@@ -1,4 +1,5 @@
-//! `hyperscope publish`: publishes to guests what happens to their vCPUs, until a signal ends it.
+//! `hyperscope publish`: publishes to guests how the host schedules their vCPUs, until a signal
+//! ends it.
 
 use std::process::ExitCode;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -13,7 +14,7 @@ use crate::cmd::record::{Guard, stop_at_signals};
 use command::notice::say;
 use command::verb::{Memory, Range, VerbArgs};
 
-/// How long one waits at a time.
+/// Interval between checks for the end.
 const LOOK: Duration = Duration::from_millis(200);
 
 impl VerbArgs for PublishArgs {
@@ -57,7 +58,7 @@ fn run(args: &PublishArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Says what was published to a guest, and what that has cost.
+/// Prints what was published to a guest, and its cost.
 #[allow(clippy::cast_precision_loss, reason = "shown with few decimals")]
 fn conclude(summary: &Summary, took: Duration) {
     let Summary { vm, spans, pages, lost_events, looks, cpu_ns, .. } = summary;

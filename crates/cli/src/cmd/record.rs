@@ -33,13 +33,13 @@ use ::command::progress::Progress;
 use ::command::verb::{Memory, Range, VerbArgs};
 use session::Misuse;
 
-/// What sessions' folders are called, when none is named: hyperscope.hscope, hyperscope-1.hscope and so on.
+/// Default name of sessions' folders: hyperscope.hscope, hyperscope-1.hscope and so on.
 const SESSION: &str = "hyperscope";
-/// The folder with a flight recorder's sessions, when none is named.
+/// Default folder of a flight recorder's sessions.
 const FLIGHT: &str = "flight";
-/// How often a line of progress is written on a terminal.
+/// Interval of progress lines on a terminal.
 const LINE: Duration = Duration::from_millis(500);
-/// How often it is looked whether the recording failed; each look is work of the recorder's own.
+/// Interval of checks whether the recording failed; each check costs CPU time of the recorder.
 const LOOK: Duration = Duration::from_secs(2);
 
 impl VerbArgs for RecordArgs {
@@ -70,15 +70,15 @@ fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     let owner = session.claim().inspect_err(|_| session.abandon())?;
     let guard = Guard::start();
     let recorded = record(args, &plan, &session);
-    // It may be gone by now: nothing was recorded.
+    // The folder may be gone: nothing was recorded.
     let ended = if recorded.is_err() { session.end().or(Ok(())) } else { session.end() };
     drop(owner);
-    // It waits until this recorder no longer owns its instance.
+    // The guard waits until this recorder no longer owns its instance.
     drop(guard);
     recorded.and_then(|code| ended.map(|()| code).map_err(Into::into))
 }
 
-/// Takes the folder that is named, or makes one.
+/// Uses the named folder, or creates one.
 fn take(args: &RecordArgs) -> anyhow::Result<SessionFolder> {
     let modes = args.mode.unwrap_or_default();
     if args.flight.flight.is_none() {
@@ -99,11 +99,11 @@ fn take(args: &RecordArgs) -> anyhow::Result<SessionFolder> {
     Ok(folder)
 }
 
-/// Says what came of what a recorder left that was killed.
+/// Reports the outcome of finishing a killed recorder's session.
 fn report_finished(finished: &Finished) {
     let Finished { pid, saved, result } = finished;
     let (mut err, saved) = (io::stderr().lock(), saved.display());
-    // It is of another recording: this one goes on.
+    // The error concerns another recording: this one continues.
     let _ = match result {
         Ok(bytes) => {
             let kib = bytes >> 10;
@@ -120,7 +120,7 @@ fn report_finished(finished: &Finished) {
     };
 }
 
-/// Records; the result is the code of the command whose end ended that, if there was one.
+/// Records; returns the code of the command whose end stopped the recording, if there is one.
 fn record(
     args: &RecordArgs,
     plan: &RecordPlan,
@@ -151,7 +151,7 @@ fn record(
     Ok(running.and_then(|command| command.exit_code()).map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
-/// Runs the command, if there is one, and gives up rights that are not needed from then on.
+/// Starts the command, if there is one, and drops privileges that are no longer needed.
 fn start_command(
     command: Option<Runner>,
     recording: &Recording,
@@ -162,7 +162,7 @@ fn start_command(
     Ok(running)
 }
 
-/// Says why what hypervisors change can't be recorded, where that is so.
+/// Explains why changes by hypervisors can't be recorded, if so.
 fn refuse_nested_writes(args: &RecordArgs) -> anyhow::Result<()> {
     if args.nested_writes && !Path::new("/sys/module/kvm_amd").exists() {
         bail!(
@@ -201,7 +201,7 @@ fn probes(args: &RecordArgs) -> Vec<String> {
     args.kprobes.iter().cloned().chain(extra_probe).collect()
 }
 
-/// What is recorded in guests: what is asked for, else the same as on the host where they have it.
+/// The events recorded in guests: the requested ones, otherwise the same as on the host if they have them.
 fn in_guests(args: &RecordArgs) -> anyhow::Result<InGuests> {
     let usual = args.profile.map_or(Profile::Exits, Profile::from).in_guests();
     Ok(InGuests {
@@ -222,7 +222,7 @@ fn in_guests(args: &RecordArgs) -> anyhow::Result<InGuests> {
     })
 }
 
-/// How guests are sampled: not in step with their host.
+/// Sampling of guests, out of step with their host.
 fn guest_sampling(args: &RecordArgs) -> anyhow::Result<Option<Sampling>> {
     let Some(hz) = args.guest_sample_hz else { return Ok(None) };
     if let Some(host_hz) = args.sample_hz
@@ -235,7 +235,8 @@ fn guest_sampling(args: &RecordArgs) -> anyhow::Result<Option<Sampling>> {
     Ok(Some(Sampling { hz, event: args.sample_event.map(Into::into) }))
 }
 
-/// Says at once what is waited for: setting tracing up takes a second or two, and guests may take longer.
+/// Reports immediately what the start waits for: setting up tracing takes a second or two, and guests may
+/// take longer.
 fn report_start(plan: &RecordPlan) {
     let guests: Vec<String> = plan.guests.iter().map(|guest| printable::label(guest)).collect();
     let agents_note = match guests.as_slice() {
@@ -245,7 +246,7 @@ fn report_start(plan: &RecordPlan) {
     let _ = writeln!(messages(), "hyperscope: setting up tracing{agents_note}");
 }
 
-/// Says what is recorded.
+/// Reports what is recorded.
 fn report(recording: &Recording) {
     let mut err = messages();
     let _ = writeln!(
@@ -271,7 +272,7 @@ fn report(recording: &Recording) {
     }
 }
 
-/// Says why threads could not be confined, where that is so: the recording goes on.
+/// Reports why threads could not be confined, if so; the recording continues.
 pub(crate) fn report_unconfined() {
     if let Some(why) = os::confine::failure() {
         let _ = writeln!(
@@ -281,14 +282,14 @@ pub(crate) fn report_unconfined() {
     }
 }
 
-/// Waits until the time is over, the command has ended, or a signal came.
+/// Waits until the time is over, the command has ended, or a signal arrives.
 fn wait(recording: &Recording, time: Option<Duration>, stop: &Stop) {
     let shown = io::stderr().is_terminal();
     let mut reported = 0;
-    // From when all guests record that were up: their part is as long as was asked for.
+    // The time starts once all running guests record, so that their part has the requested length.
     let start = Instant::now();
     loop {
-        // Guests that are waited for are few, and reported as they come.
+        // There are few guests to wait for, and each is reported as it starts.
         let is_waiting = recording.guest_names().len() < recording.guests_asked();
         let interval = if shown || is_waiting { LINE } else { LOOK };
         let remaining = time.map(|time| time.saturating_sub(start.elapsed()));
@@ -308,7 +309,7 @@ fn wait(recording: &Recording, time: Option<Duration>, stop: &Stop) {
     }
 }
 
-/// Reports guests that are recorded now: at first all, then those that came up meanwhile.
+/// Reports recorded guests: at first all, then each one that starts later.
 fn report_guests(recording: &Recording, reported: &mut usize) {
     let (names, channels) = (recording.guest_names(), recording.guest_channels());
     for (name, channel) in names.iter().zip(channels).skip(*reported) {
@@ -317,7 +318,7 @@ fn report_guests(recording: &Recording, reported: &mut usize) {
     *reported = names.len();
 }
 
-/// One line that is written over and over.
+/// Prints a single line that is overwritten again and again.
 fn show(recording: &Recording) {
     let progress = recording.progress();
     let (time, mib) = (progress.time.as_secs_f64(), progress.bytes >> 20);
@@ -331,7 +332,7 @@ fn show(recording: &Recording) {
     let _ = err.flush();
 }
 
-/// What a line of progress says of guests.
+/// The guests in a line of progress.
 fn guests(progress: &recorder::Progress) -> String {
     let over = match progress.guests_over {
         0 => String::new(),
@@ -375,7 +376,7 @@ fn end(recording: Recording, session: &SessionFolder, phase: &Phase) -> anyhow::
     conclude(&recorded, session.path())
 }
 
-/// Says what came of it.
+/// Reports the result of the recording.
 fn conclude(recorded: &Recorded, to: &Path) -> anyhow::Result<()> {
     let mut err = messages();
     for fault in &recorded.faults {
@@ -433,7 +434,7 @@ fn losses(counted: u64, faults: &[String]) -> String {
     }
 }
 
-/// Says what came of a guest.
+/// Reports the result of a guest.
 pub(crate) fn conclude_guest(
     guest: &GuestSummary,
     of_ns: Option<u64>,
@@ -464,7 +465,7 @@ pub(crate) fn conclude_guest(
     }
 }
 
-/// How long a guest was recorded, of the time that its host was.
+/// The recorded time of a guest, out of its host's.
 fn covered(guest: &GuestSummary, of_ns: Option<u64>) -> String {
     #[allow(clippy::cast_precision_loss, reason = "shown with one decimal")]
     let seconds = |ns: u64| ns as f64 / 1e9;
@@ -489,7 +490,7 @@ fn samples(sampler: &SamplerSummary) -> String {
     format!("{samples}{event}, {} KiB, {lost} lost{unread}", sampler.bytes >> 10)
 }
 
-/// Says what came of a guest's module.
+/// Reports the result of a guest's module.
 fn conclude_module(module: &ModuleSummary, err: &mut impl Write) -> io::Result<()> {
     let name = &module.name;
     for fault in &module.faults {
@@ -510,7 +511,7 @@ fn conclude_module(module: &ModuleSummary, err: &mut impl Write) -> io::Result<(
     )
 }
 
-/// What the agent says that recording has cost.
+/// The cost of recording, as the agent reports it.
 fn cost(guest: &GuestSummary) -> String {
     let (Some(cpu_ns), Some(wakeups)) = (guest.agent_cpu_ns, guest.agent_wakeups) else {
         return String::new();
@@ -522,12 +523,11 @@ fn cost(guest: &GuestSummary) -> String {
     format!(", {cpu_ms:.1} ms of CPU time and {wakeups} wake-ups of its agent{exits}")
 }
 
-/// A process that cleans up when this one is killed, which it sees by the end of a pipe.
+/// A process that cleans up if this one is killed, which it detects by the end of a pipe.
 pub(crate) struct Guard(Option<Child>);
 
 impl Guard {
-    /// Starts it for this process. What there is to be done then stands in the file that the process
-    /// has as an owner of instances.
+    /// Starts it for this process. Its tasks are in the file of this process as an owner of instances.
     pub(crate) fn start() -> Self {
         let pid = std::process::id().to_string();
         let program = std::env::current_exe();
@@ -541,7 +541,7 @@ impl Guard {
                 .process_group(0)
                 .spawn()
         });
-        // Without it the next recording cleans up.
+        // Without it, the next recording cleans up.
         Self(child.ok())
     }
 }
@@ -556,12 +556,12 @@ impl Drop for Guard {
 }
 
 fn guard(pid: u32) -> anyhow::Result<()> {
-    // What it may have to do: save what is left into a folder that may be in another user's, and unmount.
+    // It may have to save remaining pages into another user's folder, and to unmount.
     let needed = CapabilitySet::CHOWN
         | CapabilitySet::DAC_OVERRIDE
         | CapabilitySet::DAC_READ_SEARCH
         | CapabilitySet::SYS_ADMIN;
-    // Where the kernel refuses, it guards all the same.
+    // It guards even if the kernel refuses.
     let _ = os::confine::keep_only(needed);
     io::stdin().lock().read_to_end(&mut Vec::new())?;
     Ok(recorder::clean_up(pid)?)

@@ -30,28 +30,27 @@ use command::output;
 use command::progress::Progress;
 use command::verb::{Conflict, Memory, Range, VerbArgs};
 
-/// Of the memory that may be taken, the part (one of this many) for spans of the timeline.
+/// One of this many parts of the memory limit is for spans of the timeline.
 const LANES_PART: u64 = 3;
 
-/// Bytes of memory for each span that `--spans` asks for. One by itself takes 6 to 10, one of several that were merged up to
-/// 30, and both nearly as many in the page: with this one of 50 million exits stays below 30 MB.
+/// Bytes of memory for each span of `--spans`. A single span takes 6 to 10, merged ones up to 30, and both nearly as
+/// many in the page: with this value, a page of 50 million exits stays below 30 MB.
 const BYTES_PER_SPAN: usize = 14;
 
-/// The part for a list of all exits; what does not fit is left out of the page.
+/// The part for the list of exits; a list that does not fit is left out of the page.
 const EXITS_PART: u64 = 8;
 
-/// The part for the code that ran: of further places one is as good as another, and slices of time get wider.
+/// The part for the profile: if it is full, further places of code are combined, and slices of time get wider.
 const CODE_PART: u64 = 16;
 
-/// The part for arrows between lanes, and what they take at most, so that the page stays small: those that took
-/// least are left out.
+/// The part for arrows between lanes, and its maximum, so that the page stays small: the shortest arrows are left out.
 const ARROWS_PART: u64 = 32;
 const MAX_ARROW_BYTES: usize = 8 << 20;
 
-/// The part for a list of all requests.
+/// The part for the list of requests.
 const REQUESTS_PART: u64 = 32;
 
-/// Times that a recording is read; those of calls and boots are read for these, too.
+/// Passes over a recording; those for calls and boots are part of these.
 const PASSES: u64 = 2;
 
 impl VerbArgs for PageArgs {
@@ -97,11 +96,11 @@ fn run(args: &PageArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// All that a page shows, and what was found on the way that more can be asked with.
+/// The content of a page, and the facts by which it can be asked for more.
 fn read(args: &PageArgs, session: &mut Session) -> anyhow::Result<(PageReport, PageFacts)> {
     let progress = Progress::new(session.view().stored_len().saturating_mul(PASSES));
     let on_progress = |bytes| progress.advance(bytes);
-    // Durations are those of the recording's own clock, as in the other reports.
+    // Durations use the recording's own clock, as in the other reports.
     let mut of_exits = AllExits::read(session, list_room(args), &on_progress);
     let diff = diff_of(args, session.on_own_clocks(), &on_progress)?;
     of_exits.over_time_of.add_guests(session.on_host_clock(), &on_progress);
@@ -148,7 +147,7 @@ fn align_report(session: &Session, exits: &ExitsReport) -> Option<AlignReport> {
     })
 }
 
-/// What a list of all exits may take.
+/// The limit for the list of exits.
 fn list_room(args: &PageArgs) -> ListRoom {
     ListRoom {
         exits: MAX_LISTED_EXITS.min(args.spans),
@@ -156,7 +155,7 @@ fn list_room(args: &PageArgs) -> ListRoom {
     }
 }
 
-/// What the rest over time may take.
+/// The limits for everything else over time.
 fn room(args: &PageArgs) -> PageRoom {
     let memory = &args.memory.max_memory;
     let lane_bytes = args.spans.saturating_mul(BYTES_PER_SPAN);
@@ -174,13 +173,13 @@ fn say_losses(session: &Session, page: &PageReport) {
     }
 }
 
-/// What a page is called that was given no name: by its recordings, and what of them it shows.
+/// The default title of a page: its recordings, and the selected part.
 fn title(session: &Session, selection: &Selection) -> String {
     let names = file_names(session.recordings());
     selection.description().map_or_else(|| names.clone(), |part| format!("{names} ({part})"))
 }
 
-/// Says on standard error what there is to look at.
+/// Summarizes the page on standard error.
 fn summarize(args: &PageArgs, page: &PageReport) {
     let Some(output) = &args.output else { return };
     let mut err = messages();

@@ -26,10 +26,10 @@ use session::Misuse;
 /// threads.
 const UNASKED: Duration = Duration::from_secs(10);
 
-/// Each connection may have a page in memory.
+/// Max connections: each may hold a page in memory.
 const CONNECTIONS: usize = 8;
 
-/// How long a client may take for its answer.
+/// Timeout of a client for receiving its reply.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 impl VerbArgs for ServeArgs {
@@ -55,7 +55,7 @@ fn run(args: &ServeArgs) -> anyhow::Result<()> {
     if let Some(file) = &args.textfile {
         return into_file(args, file, &is_over);
     }
-    // First, so that a port that is taken is reported before anything else begins.
+    // First, so that a port in use is reported before anything else begins.
     let bounds =
         Bounds { connections: CONNECTIONS, answer_within: ANSWER_WITHIN, ..Bounds::default() };
     let server = Server::open(args.listen, guard(args)?, bounds)
@@ -74,7 +74,7 @@ fn run(args: &ServeArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the address asks for, which is all that protects one that other machines reach.
+/// The credentials that a client needs; they are the only protection if other machines reach the address.
 fn guard(args: &ServeArgs) -> anyhow::Result<Guard> {
     let token = args.token_file.as_deref().map(Token::read).transpose()?;
     let tls = match (&args.tls_cert, &args.tls_key) {
@@ -97,7 +97,7 @@ fn guard(args: &ServeArgs) -> anyhow::Result<Guard> {
     }
 }
 
-/// One interval, to standard output.
+/// Writes one interval to standard output.
 fn once(args: &ServeArgs, is_over: &Receiver<()>) -> anyhow::Result<()> {
     let mut monitor = Monitor::begin(args)?;
     let _ = is_over.recv_timeout(args.interval);
@@ -107,10 +107,10 @@ fn once(args: &ServeArgs, is_over: &Receiver<()>) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// Writes each interval into a file that is removed at the end, so that its series end visibly.
+/// Writes each interval into a file, which is removed at the end, so that its series end visibly.
 fn into_file(args: &ServeArgs, file: &Path, is_over: &Receiver<()>) -> anyhow::Result<()> {
     let mut monitor = Monitor::begin(args)?;
-    // First, so that a slip in the path is reported at once.
+    // First, so that a wrong path is reported immediately.
     let page = |monitor: &Monitor| live::metrics::page(&monitor.totals, Format::Text);
     output::write_file(file, &page(&monitor))?;
     let mut was_written = true;
@@ -121,7 +121,7 @@ fn into_file(args: &ServeArgs, file: &Path, is_over: &Receiver<()>) -> anyhow::R
         if let Err(error) = monitor.refresh(Duration::ZERO) {
             break Err(error.into());
         }
-        // A full disk has room again later.
+        // A full disk may have space again later.
         let written = output::write_file(file, &page(&monitor));
         if let Err(error) = &written
             && was_written
@@ -136,7 +136,7 @@ fn into_file(args: &ServeArgs, file: &Path, is_over: &Receiver<()>) -> anyhow::R
     ended
 }
 
-/// The accounting, and what was added up of it.
+/// The accounting, and its totals.
 #[derive(Debug)]
 struct Monitor {
     accounting: Accounting,
@@ -152,7 +152,7 @@ impl Monitor {
         Ok(Self { accounting, totals, latest: Instant::now(), interval: args.interval })
     }
 
-    /// Adds the interval that goes on, if it is as long as this.
+    /// Adds the current interval, if it is at least this long.
     fn refresh(&mut self, least: Duration) -> Result<(), LiveError> {
         if self.latest.elapsed() >= least {
             self.totals.add(&self.accounting.interval(By::Vm)?);

@@ -1,4 +1,4 @@
-//! `hyperscope top`: on a host, what its VMs exit for; in a guest, what its host does with its vCPUs.
+//! `hyperscope top`: on a host, the exits of its VMs; in a guest, how its host schedules its vCPUs.
 
 mod browser;
 mod recording;
@@ -38,7 +38,7 @@ fn run(args: &TopArgs) -> anyhow::Result<()> {
     if args.steal { steal(args, &is_over) } else { host(args, &is_over) }
 }
 
-/// In a guest.
+/// Runs in a guest.
 fn steal(args: &TopArgs, is_over: &Receiver<()>) -> anyhow::Result<()> {
     let options = Options {
         at: args.memory.clone(),
@@ -52,20 +52,20 @@ fn steal(args: &TopArgs, is_over: &Receiver<()>) -> anyhow::Result<()> {
     };
     let mut wait = |timeout: Duration| is_over.recv_timeout(timeout).is_ok();
     match watch(&options, &mut io::stdout().lock(), &mut wait) {
-        // Whoever read it has seen enough: the cause shows that.
+        // A closed pipe is recognized by the error's cause.
         Err(StealError::Output(error)) => Err(error.into()),
         ended => Ok(ended?),
     }
 }
 
-/// Tasks of a guest that are asked for.
+/// Max tasks requested from a guest.
 const MAX_TASKS: u16 = 40;
-/// How long guests' agents may take to answer for the first time before the first interval begins.
+/// Timeout of guests' agents for their first reply, before the first interval begins.
 const AGENTS: Duration = Duration::from_secs(2);
-/// How long an interval's end waits for what guests say of it, at most.
+/// Max wait at an interval's end for guests' replies.
 const ANSWERS: Duration = Duration::from_millis(500);
 
-/// What is shown of a host.
+/// The state of a watched host.
 struct Watched {
     accounting: Accounting,
     guests: GuestViews,
@@ -74,7 +74,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// The interval that ends now, and what guests say of it.
+    /// The interval that ends now, and the guests' own views.
     fn interval(&mut self) -> anyhow::Result<(Interval, Vec<SeenGuest>)> {
         self.guests.ask();
         let interval = self.accounting.interval(self.by)?;
@@ -82,7 +82,7 @@ impl Watched {
     }
 }
 
-/// On a host, interval by interval.
+/// Runs on a host, interval by interval.
 fn host(args: &TopArgs, is_over: &Receiver<()>) -> anyhow::Result<()> {
     let by = match args.by {
         TopByArg::Vm => By::Vm,
@@ -92,7 +92,7 @@ fn host(args: &TopArgs, is_over: &Receiver<()>) -> anyhow::Result<()> {
     guests.wait_until_ready(AGENTS);
     let accounting = Accounting::begin(Limits { rows: args.rows, ..Limits::default() })?;
     let answers = ANSWERS.min(args.interval / 2);
-    // They count from where the first interval begins.
+    // Their views count from the begin of the first interval.
     guests.ask();
     let _ = guests.answers(ANSWERS);
     let mut watched = Watched { accounting, guests, by, answers };
@@ -105,7 +105,7 @@ fn host(args: &TopArgs, is_over: &Receiver<()>) -> anyhow::Result<()> {
     let mut is_first = true;
     let mut next = Instant::now();
     loop {
-        // Waiting for guests makes no interval longer.
+        // Waiting for guests does not lengthen intervals.
         next = (next + args.interval).max(Instant::now());
         let until = end.map_or(next, |end| end.min(next));
         let over = is_over.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok();
@@ -118,12 +118,12 @@ fn host(args: &TopArgs, is_over: &Receiver<()>) -> anyhow::Result<()> {
     }
 }
 
-/// Somebody sees it, and has keys.
+/// Whether input and output are a terminal.
 fn is_interactive() -> bool {
     io::stdout().is_terminal() && io::stdin().is_terminal()
 }
 
-/// Whoever reads it may have seen enough: the error's cause shows that.
+/// Writes an interval; a closed pipe is recognized by the error's cause.
 fn write(
     interval: &Interval,
     guests: &[SeenGuest],

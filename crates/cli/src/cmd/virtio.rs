@@ -1,4 +1,4 @@
-//! `hyperscope virtio`: what the queues of guests carry.
+//! `hyperscope virtio`: the load of guests' queues.
 
 use std::process::ExitCode;
 

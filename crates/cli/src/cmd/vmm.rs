@@ -1,4 +1,4 @@
-//! `hyperscope vmm`: where time goes while VMMs have exits in hand, and in their threads.
+//! `hyperscope vmm`: where time goes while VMMs handle exits, and in their threads.
 
 use std::process::ExitCode;
 use std::slice::from_ref;
@@ -62,7 +62,7 @@ fn sources(
     .collect()
 }
 
-/// The samples that were taken with a recording. All else is known without them.
+/// The samples of a recording. Everything else works without them.
 fn samples(recording: &Recording) -> Option<Samples> {
     let samples = Samples::for_recording(recording);
     samples.unwrap_or_else(|error| {

@@ -41,12 +41,13 @@ fn a_page_has_every_run_and_asks_no_network() {
     let run = hyperscope(&[&args[..], &["-o", page.to_str().unwrap(), "--", PRINTS]].concat());
     assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (0, "", ""));
     let html = std::fs::read_to_string(&page).unwrap();
-    // Six runs by three times of ab's own and n.
+    // Six runs, with three times of ab's own and n.
     assert_eq!(html.matches("<title>run ").count(), 4 * 6);
     assert!(html.contains("n is 10 under A, 20 under B: 2.000×"), "{html}");
     let asks = ["http:", "https:", "src=", "<link", "<script", "url("];
     assert_eq!(asks.iter().find(|ask| html.contains(**ask)), None);
-    // What is asked for by name is no page, and does not go where a browser takes it for one.
+    // A JSON document requested by name is no page, and must not get a file name that browsers take
+    // for one.
     let json = [&args[..], &["--format", "json", "-o", page.to_str().unwrap(), "--", PRINTS]];
     let refused = hyperscope(&json.concat());
     assert!(
@@ -128,7 +129,7 @@ fn wrong_usage_is_said() {
     assert!(run.code == 1 && run.err.contains("exit status: 7"), "{}", run.err);
 }
 
-/// A workload that fails in its ninth run: two warm up, so it is the seventh that counts.
+/// A workload that fails in its ninth run: two warm up, so that is the seventh counted run.
 fn flaky(folder: &std::path::Path) -> String {
     let count = folder.join("count");
     let count = count.display();
@@ -179,7 +180,7 @@ fn failures_are_ignored_where_that_is_asked_for() {
         assert_eq!((failure["run"].as_u64(), failure["block"].as_u64()), (Some(7), Some(4)));
         failure["error"].as_str().unwrap().to_owned()
     };
-    // As such, and where the run has no number, without its block.
+    // In the warm-up, and if the run has no number, without its block.
     assert!(failed_in(&[], 12).contains("exit status: 7: boom"));
     let missing = failed_in(&["--metric", "n=n=([0-9]+)"], 10);
     assert!(missing.contains("no number for the metric n: boom"), "{missing}");
@@ -189,7 +190,7 @@ fn failures_are_ignored_where_that_is_asked_for() {
     assert!(none.err.contains("no number for the metric m: n=1"), "{}", none.err);
 }
 
-/// An interrupt ends what runs, takes the setup back and leaves nothing behind.
+/// An interrupt ends the run, reverts the setup, and leaves nothing behind.
 #[test]
 fn an_interrupt_ends_all() {
     let folder = tempfile::tempdir().unwrap();
@@ -208,7 +209,7 @@ fn an_interrupt_ends_all() {
     assert!(after.exists());
 }
 
-/// Before labs come up, which takes long: none does.
+/// The refusal precedes the start of labs, which is slow: none starts.
 #[test]
 fn recordings_go_into_no_folder_that_is_there() {
     let folder = tempfile::tempdir().unwrap();

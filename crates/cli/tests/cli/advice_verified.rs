@@ -1,4 +1,4 @@
-//! What is said of verified savings against the predictions and measurements that the repository keeps.
+//! Compares the statements about verified savings with the predictions and measurements in the repository.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,10 +17,10 @@ fn read_rows(name: &str) -> Vec<Value> {
     report["rows"].as_array().unwrap().clone()
 }
 
-/// What was predicted, and what was measured then: each round in files of its own.
+/// Predictions and the later measurements; each round has its own files.
 const ROUNDS: [(&str, &str); 2] = [("predicted", "measured"), ("predicted-2", "measured-2")];
 
-/// Measured rows, of each switch those of the last round that has it: rules were mended between rounds.
+/// Measured rows, for each switch from its last round: rules were corrected between rounds.
 fn standing() -> Vec<Value> {
     let mut rows: Vec<Value> = Vec::new();
     for (_, measured) in ROUNDS {
@@ -43,7 +43,7 @@ fn median(values: &Value) -> f64 {
     if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
 }
 
-/// Verdicts follow from the numbers, and what was predicted is what stood in the file that was there before.
+/// Verdicts follow from the numbers, and predictions equal the earlier file.
 #[test]
 fn measured_savings_are_held_against_what_was_predicted_before() {
     for (predicted, measured) in ROUNDS {
@@ -55,7 +55,7 @@ fn measured_savings_are_held_against_what_was_predicted_before() {
 
 fn verdict_follows(before: &Value, row: &Value) {
     for (name, value) in before.as_object().unwrap() {
-        // A number that was read and written again may differ in its last digit.
+        // A number may change in its last digit when it is read and written again.
         let is_same = match (value.as_f64(), row[name].as_f64()) {
             (Some(a), Some(b)) => (a - b).abs() <= 1e-12 * a.abs(),
             _ => name == "measured" || *value == row[name],
@@ -72,7 +72,8 @@ fn verdict_follows(before: &Value, row: &Value) {
     assert_eq!(got["holds"], holds, "{row:#}");
 }
 
-/// Of six things to switch at least, with three workloads each, four in five savings are as predicted, and as many silences right.
+/// For at least six switches, with three workloads each, four in five savings are as predicted, and as many silences
+/// are right.
 #[test]
 fn savings_of_enough_things_are_as_predicted() {
     let measured = standing();
@@ -88,7 +89,7 @@ fn savings_of_enough_things_are_as_predicted() {
     assert!(silent >= 6 && right * 5 >= silent * 4, "{right} of {silent} silences");
 }
 
-/// What rules say of themselves is counted in the measurements, and reports say it.
+/// The measurements confirm the rules' statements about themselves, and reports contain them.
 #[test]
 fn rules_say_how_often_their_savings_were_as_predicted() {
     let mut tally: BTreeMap<String, (usize, usize)> = BTreeMap::new();
@@ -116,7 +117,7 @@ fn rules_say_how_often_their_savings_were_as_predicted() {
                     "verified in the lab: {} of {}",
                     verification.held, verification.predictions
                 ),
-                // The lab switches nothing of these processors.
+                // The lab switches nothing on these processors.
                 Some(verification) => format!(
                     "saving not verified here, on SVM {} of {}",
                     verification.held, verification.predictions

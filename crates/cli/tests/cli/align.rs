@@ -1,5 +1,5 @@
-//! Guests' clocks against their hosts', on real recordings: what the windows say, that they need
-//! nothing else, and what merged events look like.
+//! Guests' clocks against their hosts', on real recordings: the results of windows, their independence of other
+//! methods, and the order of merged events.
 
 use std::fs;
 
@@ -23,11 +23,11 @@ fn method<'r>(report: &'r Value, name: &str) -> &'r Value {
     methods.iter().find(|method| method["method"] == name).unwrap()
 }
 
-/// Both sides on `x86-tsc`, with the guest's TSC offset noted.
+/// Both sides on `x86-tsc`, with the guest's TSC offset in the file.
 const TSC: (&str, &str) = ("fixtures/x86-svm/tsc.dat", "fixtures/x86-svm/tsc.guest.dat");
 
-/// Guest events of a merged recording that stand where the vCPU's thread was between an exit and
-/// an entry: seen from the order of lines alone, which is what readers go by.
+/// Guest events in a merged recording at positions where the vCPU's thread was between an exit and an entry, judged
+/// only by the order of lines, as readers do.
 fn out_of_order(host: &str, guest: &str, thread: u64, method: &str) -> (usize, usize) {
     let run = hyperscope(&["events", "--method", method, "--format", "jsonl", host, guest]);
     assert_eq!(run.code, 0, "{}", run.err);
@@ -94,7 +94,7 @@ fn windows_need_nothing_but_the_trace() {
     let folder = tempfile::tempdir().unwrap();
     for (host, guest, _) in PAIRS {
         let report = align(&[host, guest]);
-        // The same guest, whose TIME_SHIFT says something else by a second, or aims elsewhere.
+        // The same guest, with a TIME_SHIFT that is off by a second, or refers to another recording.
         let mut bytes = fs::read(repository().join(guest)).unwrap();
         let shift = if guest.contains("arm64") { 12_870_553_760_u64 } else { 13_202_474_444 };
         let at = bytes.windows(8).position(|eight| eight == shift.to_le_bytes()).unwrap();
@@ -136,8 +136,7 @@ fn the_method_asked_for_is_taken() {
 fn merged_events_are_in_causal_order() {
     for (host, guest, thread) in PAIRS {
         let (outside, events) = out_of_order(host, guest, thread, "windows");
-        // What is left has a stamp that another event of its CPU has, too: a clock that stood
-        // still, on either side.
+        // The remaining events share a stamp with another event of their CPU: a clock stood still, on either side.
         assert!(outside * 100 < events, "{guest}: {outside} of {events}");
         let (outside, events) = out_of_order(host, guest, thread, "time_shift");
         assert!(outside * 100 > events * 14, "{guest}: {outside} of {events}");
@@ -163,7 +162,7 @@ fn reports_are_as_expected() {
     let pairs = [(PAIRS[0].0, PAIRS[0].1, 3), (PAIRS[1].0, PAIRS[1].1, 3), (TSC.0, TSC.1, 7)];
     for (name, (host, guest, lines)) in names.into_iter().zip(pairs) {
         assert_golden(&format!("{name}.align.txt"), &output_of(&["align", host, guest]));
-        // Whichever comes first.
+        // In either order.
         let swapped = output_of(&["align", guest, host]);
         assert_eq!(swapped, output_of(&["align", host, guest]));
         let csv = output_of(&["align", "--format", "csv", host, guest]);
@@ -179,13 +178,13 @@ fn without_a_guest_there_is_nothing_to_align() {
     assert_eq!(text, expected);
     let report = align(&["fixtures/arm64/D.dat"]);
     check(&closed("align"), &report, "one recording");
-    // A guest that never ran on that host is no guest of it.
+    // A guest that never ran on this host is refused.
     let run =
         hyperscope(&["align", "fixtures/arm64/D.dat", "fixtures/x86-svm/host-guest.guest.dat"]);
     assert!(run.code == 2 && run.err.contains("a guest of another host"), "{}", run.err);
 }
 
-/// What is not read for an alignment is read for its losses.
+/// A recording that the alignment does not read is read for its losses.
 #[test]
 fn losses_of_recordings_that_no_guest_runs_on_are_reported() {
     let folder = tempfile::tempdir().unwrap();
@@ -199,7 +198,7 @@ fn losses_of_recordings_that_no_guest_runs_on_are_reported() {
     assert!(run.out.contains("dropped 5 events"), "{}", run.out);
 }
 
-/// Whether records of a guest and its host are read for an alignment or not, what of them can't be read is reported.
+/// Damage in records of a guest and its host is reported, whether or not the alignment reads them.
 #[test]
 fn damage_is_reported_as_exits_reports_it() {
     const GUEST: &str = "fixtures/x86-svm/host-guest.guest.dat";
@@ -213,7 +212,7 @@ fn damage_is_reported_as_exits_reports_it() {
     let exits = output_of(&["exits", "--format", "json", damaged]);
     let exits: Value = serde_json::from_str(&exits).unwrap();
     assert!(exits["losses"]["pages_damaged"].as_u64() > Some(0), "{exits}");
-    // Its host, one that it never ran on, and none.
+    // Its host, a host that it never ran on, and none.
     for host in [&["fixtures/x86-svm/host-guest.dat"][..], &["fixtures/x86-svm/functions.dat"], &[]]
     {
         let files = [host, &[damaged]].concat();

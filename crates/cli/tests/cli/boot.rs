@@ -63,7 +63,7 @@ fn recordings_without_a_boot_say_so() {
     assert!(run.out.contains("trace_event=initcall:*"), "{}", run.out);
 }
 
-/// The recordings as a session of this name in a folder.
+/// The recordings as a session with this name in a folder.
 fn session(folder: &Path, name: &str) -> String {
     let session = folder.join(name);
     fs::create_dir(&session).unwrap();
@@ -89,7 +89,7 @@ fn what_tracing_cost_is_shown_where_the_guest_has_measured_it() {
     check(&closed("boot"), &known, "with what an event costs");
     let (known, unknown) = (&known["machines"][0], &unknown["machines"][0]);
     assert!(unknown["event_cost"].is_null());
-    // Differences of 200,000 and 100 more a round: the sixth and seventh, the third, the tenth.
+    // Differences of 200,000 plus 100 per round: the sixth and seventh, the third, the tenth.
     let cost = &known["event_cost"];
     assert_eq!((&cost["median_ps"], &cost["low_ps"]), (&json!(1_002_750), &json!(1_001_000)));
     assert_eq!((&cost["high_ps"], &cost["rounds"]), (&json!(1_004_500), &json!(12)));
@@ -124,7 +124,7 @@ fn boots_are_compared_phase_by_phase() {
     assert_eq!(row_of("fs", "exits")["a"], 1119.0);
     assert_eq!(row_of("fs", "duration_ns")["ratio"], 1.0);
     assert_eq!(find("before tracing", "events"), None);
-    // What both sides have: from the first entry to the mark.
+    // The part that both sides have: from the first entry to the mark.
     let report = document(&[HOST, GUEST]);
     let until_mark = &report["machines"][0]["mark"]["since_begin_ns"];
     assert_eq!(&row_of("boot", "duration_ns")["b"], until_mark);

@@ -64,14 +64,14 @@ fn parts_add_up_with_and_without_correction() {
     }
 }
 
-/// The cells of a column of CSV whose cells hold no commas.
+/// The cells of a CSV column whose cells contain no commas.
 fn column_of<'c>(csv: &'c str, name: &str) -> impl Iterator<Item = &'c str> {
     let mut rows = csv.lines().map(|line| line.split(','));
     let at = rows.next().unwrap().position(|title| title == name).unwrap();
     rows.map(move |mut cells| cells.nth(at).unwrap())
 }
 
-/// What stands in the stacks is what stands in the tables.
+/// The stacks contain the same times as the tables.
 #[test]
 fn stacks_add_up_to_self_times() {
     let folder = tempfile::tempdir().unwrap();
@@ -111,7 +111,7 @@ fn the_flame_graph_of_the_guide_is_what_is_drawn() {
     output_of(&["calls", "--flame", file.to_str().unwrap(), GRAPH]);
     let picture = fs::read_to_string(&file).unwrap();
     testkit::assert_golden(repository().join("docs/images/flame.svg"), &picture);
-    // As wide as the self times and those off the CPU: the whole is one frame.
+    // The sum of self times and off-CPU times: the total is one frame.
     assert!(picture.contains("data-l=\"0.0000000\" data-w=\"1.0000000\" data-n=\"host\""));
     assert!(!picture.contains("http://") || picture.matches("http://").count() == 1);
 }

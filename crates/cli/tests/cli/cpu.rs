@@ -1,4 +1,4 @@
-//! Who used the CPUs, on real recordings: whole tables, and what adds up in them.
+//! The users of the CPUs, on real recordings: complete tables, and their sums.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ const PAIRS: [(&str, [&str; 2]); 3] = [
     ("x86-svm-tsc", ["fixtures/x86-svm/tsc.dat", "fixtures/x86-svm/tsc.guest.dat"]),
 ];
 
-/// What goes to standard output; how guests are aligned goes to standard error.
+/// Standard output; the alignment of guests goes to standard error.
 fn shown(args: &[&str], files: &[&str]) -> String {
     let run = hyperscope(&[&["cpu"], args, files].concat());
     assert_eq!(run.code, 0, "{}", run.err);
@@ -52,8 +52,8 @@ fn tables_of_hosts_and_guests_are_as_expected() {
     assert_golden("arm64-A.guest.cpu.txt", &shown(&["--by", "task", "--idle"], &alone));
 }
 
-/// Nobody has a CPU for longer than vCPUs waited for it, and of a recording without losses nearly all of the
-/// wait is somebody's: switches of two CPUs are microseconds apart.
+/// No thread has a CPU for longer than vCPUs waited for it. In a recording without losses, threads account
+/// for nearly all of the wait: switches of two CPUs are microseconds apart.
 #[test]
 fn threads_that_had_the_cpu_add_up_to_the_wait() {
     for path in
@@ -74,7 +74,7 @@ fn threads_that_had_the_cpu_add_up_to_the_wait() {
             assert!((shares - taken_ns as f64 / waited as f64).abs() < 1e-9, "{path}: {shares}");
         }
     }
-    // Three VMs on two CPUs: who kept the second and the third waiting is the others' vCPUs.
+    // Three VMs on two CPUs: the others' vCPUs keep the second and the third waiting.
     let report = report(&["fixtures/x86-vmx/smp.dat"]);
     let most = rows(&report, "taken").iter().take(2);
     assert!(most.clone().all(|row| row["name"] == "vmm" && row["share"].as_f64() > Some(0.8)));
@@ -162,7 +162,7 @@ fn a_method_of_alignment_can_be_asked_for() {
     assert!(output_of(&["cpu", files[0]]).contains("vm-148"));
 }
 
-/// One of a thing is named in the singular.
+/// A single item is named in the singular.
 #[test]
 fn one_other_thread_is_no_threads() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! `hyperscope critical`: what tasks and requests waited for, on the bundled recordings.
+//! `hyperscope critical`: the waits of tasks and requests, on the bundled recordings.
 
 use serde_json::Value;
 
@@ -35,7 +35,7 @@ const CASES: [(&str, &[&str]); 8] = [
     ("729", &["fixtures/arm64/B-vhost-on.dat"]),
 ];
 
-/// Whatever is asked about: parts add up to the waits, waits and runs to the whole, to the nanosecond.
+/// For every task, parts add up to the waits, and waits and runs to the total, to the nanosecond.
 #[test]
 fn parts_add_up_on_real_recordings() {
     let validator = closed("critical");
@@ -60,7 +60,7 @@ fn parts_add_up_on_real_recordings() {
     }
 }
 
-/// A request's time, from its first step to its last, is all given to parts.
+/// Parts cover a request's complete time, from its first step to its last.
 #[test]
 fn requests_are_those_of_path() {
     let files = ["fixtures/x86-svm/host-guest.dat", "fixtures/x86-svm/host-guest.guest.dat"];
@@ -89,7 +89,7 @@ fn tables_and_csv_are_as_expected() {
     assert_golden("critical-host.txt", &host);
 }
 
-/// Parts of a range of time are those of its waits: never more than the range has.
+/// In a range of time, parts are those of its waits: never more than the range.
 #[test]
 fn ranges_cut_waits() {
     let files = [HOST, GUEST];
@@ -115,13 +115,13 @@ fn what_is_not_there_is_said() {
     assert!(run.err.contains("unknown request 99:p50"), "{}", run.err);
     let run = hyperscope(&["critical", "--task", "", HOST]);
     assert_eq!(run.code, 2, "{}", run.err);
-    // Without the scheduler's events nothing is known of threads.
+    // Without the scheduler's events, nothing is known about threads.
     let run = hyperscope(&["critical", "--task", "vm-171 vCPU 0", "fixtures/x86-vmx/vmm.dat"]);
     assert_eq!(run.code, 1);
     assert!(run.err.contains("record sched_switch and sched_waking"), "{}", run.err);
 }
 
-/// A thread that was renamed: its waits before that are those of its first name, which finds it where no other has it.
+/// A renamed thread: earlier waits count under its first name, which finds it if no other thread has that name.
 #[test]
 fn names_are_those_of_the_time() {
     let file = "crates/cli/tests/inputs/renamed-thread-that-moved.dat";
@@ -158,7 +158,7 @@ fn names_are_those_of_the_time() {
     assert!(reports[0].contains("tool of host was previously called sh"), "{}", reports[0]);
 }
 
-/// What trace-cmd had of the CPU is marked in parts and steps, and summed up: nobody waits for it when nobody records.
+/// CPU time of trace-cmd is marked in parts and steps, and summed: without a recording, no thread waits for it.
 #[test]
 fn the_recording_itself_is_marked() {
     let file = "fixtures/x86-svm/host-guest.dat";

@@ -1,4 +1,4 @@
-//! A CTF trace as a recording: babeltrace2's numbers, the guest's own, perf.data and its conversion, wrong folders.
+//! CTF traces as recordings: babeltrace2's numbers, the guest's own, perf.data and its conversion, wrong folders.
 
 use std::fs;
 use std::path::Path;
@@ -11,9 +11,9 @@ use crate::tool::{hyperscope, output_of, repository};
 const LTTNG: &str = "fixtures/x86-svm/lttng";
 const CONTEXT: &str = "fixtures/x86-svm/lttng-context";
 const LOSSY: &str = "fixtures/x86-svm/lttng-lossy";
-/// [`CONTEXT`], as babeltrace2 2.1.1 wrote it down.
+/// [`CONTEXT`], as babeltrace2 2.1.1 converted it.
 const SECOND: &str = "fixtures/x86-svm/lttng-ctf2";
-/// LTTng's own CTF 2, by the session's folder.
+/// LTTng's own CTF 2, given as the session's folder.
 const PROGRAM: &str = "fixtures/lttng-program/trace";
 const PROGRAM_LOSSY: &str = "fixtures/lttng-program/lossy";
 const BARECTF: &str = "fixtures/barectf/trace";
@@ -76,7 +76,7 @@ fn exits_are_those_that_the_guest_made() {
     assert!(rows.iter().any(|row| row["port"] == 0x4859 && row["count"] == 100), "{by_port}");
 }
 
-/// What another program made of the same trace in the other version of the format is the same to all verbs.
+/// All verbs give the same results for another program's conversion of the trace to the other version of the format.
 #[test]
 fn a_trace_is_the_same_in_both_versions_of_the_format() {
     let info = output_of(&["info", SECOND]);
@@ -94,10 +94,10 @@ fn a_trace_is_the_same_in_both_versions_of_the_format() {
     }
 }
 
-/// The program's own count of what it traced: what of it came, and what was lost; fields of each kind.
+/// The program counts what it traces: received events, losses, and fields of each kind.
 #[test]
 fn a_program_traced_by_barectf_is_what_it_says() {
-    // On standard error it says that the trace has no CPUs.
+    // Standard error says that the trace has no CPUs.
     let run = hyperscope(&["events", "--format", "jsonl", BARECTF]);
     assert_eq!(run.code, 0, "{}", run.err);
     let events: Vec<Value> =
@@ -124,7 +124,7 @@ fn a_program_traced_by_barectf_is_what_it_says() {
         events.iter().partition(|event| event["event"].is_null());
     assert!(losses.len() == 1 && losses[0]["lost"] == lost, "{losses:?}");
     for event in events {
-        // Nothing says who ran: that is not the idle thread.
+        // The trace has no threads, and the idle thread must not be assumed.
         assert!(event["pid"].as_u64().unwrap() >= 1 << 30 && event["comm"].is_null(), "{event}");
         let (fields, task) = (&event["fields"], event["fields"]["context_task"].as_i64().unwrap());
         if event["event"] == "unknown:started" {
@@ -147,7 +147,8 @@ fn a_program_traced_by_barectf_is_what_it_says() {
     }
 }
 
-/// By task and step, what `fixtures/lttng-program/program.c` sorts: each of its threads has half of the tasks.
+/// By task and step, the values that `fixtures/lttng-program/program.c` sorts: each of its threads has half of the
+/// tasks.
 fn sorted_samples() -> Vec<Vec<Vec<u64>>> {
     let (mut all, mut state) = (Vec::new(), 1_u32);
     for task in 0..80 {
@@ -166,7 +167,7 @@ fn sorted_samples() -> Vec<Vec<Vec<u64>>> {
     all
 }
 
-/// LTTng's own CTF 2 of a program that knows what it asked for: all of it, and what buffers that were too small kept.
+/// LTTng's own CTF 2 of a program with known events: all of them, and those that too small buffers kept.
 #[test]
 fn a_program_traced_by_lttng_is_what_it_says() {
     let expected = sorted_samples();
@@ -223,7 +224,7 @@ fn a_program_traced_by_lttng_is_what_it_says() {
     }
 }
 
-/// A thread that a switch says is the one that the context says.
+/// The thread in a switch equals the one in the context.
 #[test]
 fn threads_of_switches_are_those_of_contexts() {
     let text = output_of(&["events", "--format", "jsonl", CONTEXT]);
@@ -243,7 +244,7 @@ fn threads_of_switches_are_those_of_contexts() {
 fn a_conversion_says_what_the_perf_data_says() {
     for args in [&["exits"][..], &["cpu"], &["nested"]] {
         let output = |path: &str| output_of(&[args, &["--format", "json", path]].concat());
-        // Names of threads are converted with --all alone.
+        // babeltrace2 converts names of threads only with --all.
         let expected = output(PERF).replace("\"qemu-system-aar\"", "null");
         assert_eq!(output(OF_PERF).replace(OF_PERF, PERF), expected, "{args:?}");
     }
@@ -299,7 +300,7 @@ fn what_can_not_be_read_is_said() {
     };
     let stream = repository().join(LTTNG).join("kernel/chan_0");
     assert!(info(&stream, 1).contains("is part of a CTF trace; name the folder"));
-    // A session of programs: of several traces it isn't known which is wanted.
+    // A session of programs: with several traces, the requested one is ambiguous.
     copy("fixtures/x86-svm/lttng/kernel", &at("session/ust/uid/0/64-bit"));
     assert!(info(&at("session"), 0).contains("6,927"));
     copy("fixtures/x86-svm/lttng/kernel", &at("session/ust/uid/0/32-bit"));
@@ -319,7 +320,7 @@ fn what_can_not_be_read_is_said() {
     assert!(info(&at("bare"), 1).contains("line 1 of its metadata"));
     fs::write(at("bare/metadata"), b"nothing").unwrap();
     assert!(info(&at("bare"), 1).contains("is not CTF"));
-    // A packet that the file ends within.
+    // The file ends within a packet.
     copy("fixtures/x86-svm/lttng/kernel", &at("cut"));
     let bytes = fs::read(at("cut/chan_0")).unwrap();
     fs::write(at("cut/chan_0"), &bytes[..20_000]).unwrap();

@@ -1,4 +1,4 @@
-//! Recordings that somebody cuts short while they are read.
+//! Recordings that are truncated while they are read.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
@@ -13,8 +13,8 @@ use crate::tool::{command, repository};
 const LARGE: &str = "fixtures/x86-svm/nested.dat";
 const SMALL: &str = "fixtures/x86-svm/hypertrace.dat";
 
-/// Runs with an output that nobody reads at first, so that it stops in the middle of its input; cuts
-/// the file then, and lets it go on.
+/// Runs with an output pipe that is not read at first, so that the program stops in the middle of its
+/// input; then truncates the file, and lets the program continue.
 #[track_caller]
 fn cut_amid(args: &[&str], input: &Path, cut: &Path, to_bytes: u64) -> (Option<i32>, String) {
     let mut child: Child = command()
@@ -32,15 +32,15 @@ fn cut_amid(args: &[&str], input: &Path, cut: &Path, to_bytes: u64) -> (Option<i
     (ended.status.code(), String::from_utf8(ended.stderr).unwrap())
 }
 
-/// A pipe with a name; who reads it waits until somebody writes to it.
+/// A named pipe; a reader waits until a writer opens it.
 fn named_pipe(folder: &Path) -> PathBuf {
     let path = folder.join("pipe");
     assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
     path
 }
 
-/// Gives a second input by a pipe: when that is opened, `input` is mapped, and nothing but its head has
-/// been read. It is cut then.
+/// Passes a second input through a pipe: when that is opened, `input` is mapped, and only its header
+/// has been read. Then `input` is truncated.
 #[track_caller]
 fn cut_once_mapped(
     verb: &str,
@@ -55,7 +55,7 @@ fn cut_once_mapped(
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Opening to write waits for who reads; a reader that has ended instead must not be waited for.
+    // Opening for writing waits for a reader; if the program has ended instead, the test must not hang.
     let start = Instant::now();
     let mut to = loop {
         let nonblocking = 0o4000;
@@ -116,7 +116,7 @@ fn largest_of(pages: &Path) -> PathBuf {
         .unwrap()
 }
 
-/// Bare pages are read where they are mapped: those that are gone raise SIGBUS.
+/// Bare pages are read from mapped memory: missing pages raise SIGBUS.
 #[test]
 fn reports_on_a_recording_that_is_cut_once_it_is_open_are_errors() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Code of stripped programs is named by the servers that the environment names, and by nobody else.
+//! Only servers in the environment name code of stripped programs.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -17,7 +17,7 @@ use symbols::ElfFunctions;
 
 use crate::tool::{command, hyperscope, repository};
 
-/// A recording of a host with exits that its VMM handled, and the thread of its vCPU.
+/// A host's recording with exits that its VMM handled, and the thread of its vCPU.
 const HOST: &str = "fixtures/x86-vmx/vmm.dat";
 const VCPU: u32 = 171;
 const FUNCTION: &str = "only_in_the_debug_file";
@@ -25,7 +25,7 @@ const BASE: u64 = 0x5555_0000_0000;
 /// `PERF_RECORD_MISC_USER`.
 const HOST_USER: u16 = 2;
 
-/// A program's debug file, its build id, where its code is mapped from, and the offset of its function there.
+/// A program's debug file, its build id, the mapping of its code, and the offset of its function.
 struct Program {
     debug: Vec<u8>,
     build_id: BuildId,
@@ -58,7 +58,7 @@ fn build(folder: &Path) -> Program {
     Program { build_id, mapped: (begin, len), into: at - begin, debug }
 }
 
-/// Times at which the VMM began to handle exits, in nanoseconds.
+/// The times at which the VMM began to handle exits, in nanoseconds.
 fn handled() -> Vec<u64> {
     let words = ["events", "--format", "jsonl", "-e", "kvm:kvm_userspace_exit", HOST];
     let run = hyperscope(&words);
@@ -67,7 +67,7 @@ fn handled() -> Vec<u64> {
     run.out.lines().map(time).collect()
 }
 
-/// A session with samples of the VMM: each time in the program's function.
+/// A session with samples of the VMM, all in the program's function.
 fn session(folder: &Path, program: &Program) -> String {
     let session = folder.join("s.hscope");
     fs::create_dir(&session).unwrap();
@@ -126,7 +126,7 @@ fn sample(out: &mut Vec<u8>, time_ns: u64, ip: u64) {
     out.extend(body);
 }
 
-/// Serves the debug file; its address, and the requests so far.
+/// Serves the debug file; returns the address, and a counter of requests.
 fn serve(program: &Program) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -183,7 +183,7 @@ fn servers_are_asked_where_the_environment_names_them_and_not_else() {
     let fetched = profile(Some(&url), "a", &[]);
     assert!(is_named(&fetched) && fetched.1.is_empty(), "{}", fetched.1);
     assert_eq!(count.load(Ordering::Relaxed), 1);
-    // Now it is in the cache, and nobody has to be there.
+    // The cache has it now, so no server is needed.
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let gone = format!("http://{gone}");
     let cached = profile(Some(&gone), "a", &[]);

@@ -1,4 +1,4 @@
-//! `hyperscope diff`: two recordings compared, as people and continuous integration do it.
+//! `hyperscope diff`: compares two recordings, for users and for continuous integration.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -56,8 +56,8 @@ fn comparisons_keep_their_schema() {
     }
 }
 
-/// The finding that this pair of recordings repeats: vhost leaves fewer waits, and more time
-/// in what each access to the device takes.
+/// The finding of this pair of recordings: with vhost there are fewer waits, and each access to the
+/// device takes longer.
 #[test]
 fn what_vhost_changes_is_found() {
     let report = json(&[OFF, ON]);
@@ -67,14 +67,14 @@ fn what_vhost_changes_is_found() {
     assert!(access["significant"] == true && access["ratio"].as_f64().unwrap() > 3.0, "{access}");
     let interval = (access["ci_low"].as_f64().unwrap(), access["ci_high"].as_f64().unwrap());
     assert!(interval.0 > 1.0 && interval.1 > 3.3, "{access}");
-    // Two hypercalls and none: too few to be a difference, and no ratio.
+    // Two hypercalls against none: too few to be significant, and there is no ratio.
     let rare = row(&report, "HVC64", "count_per_s");
     assert_eq!((&rare["ratio"], &rare["significant"]), (&Value::Null, &false.into()), "{rare}");
     assert_eq!(rare["interval_of"], "difference");
     assert_eq!(row(&report, "HVC64", "mean_ns")["b"], Value::Null);
 }
 
-/// Values are those that `exits` has for each recording.
+/// Values equal those of `exits` for each recording.
 #[test]
 fn values_are_those_of_the_report_compared() {
     let report = json(&[OFF, ON]);
@@ -102,7 +102,7 @@ fn values_are_those_of_the_report_compared() {
     }
 }
 
-/// What one side does not know to tell apart is not told apart on the other.
+/// A part that one side can't separate is not separated on the other side either.
 #[test]
 fn parts_add_up_to_the_time_on_both_sides() {
     let report = json(&[OFF, ON]);
@@ -123,7 +123,7 @@ fn parts_add_up_to_the_time_on_both_sides() {
     }
 }
 
-/// Another file with the same recording: one that is named twice is refused.
+/// A copy of the recording: naming the same file twice is refused.
 fn copy_of(path: &str, folder: &Path) -> String {
     let copy = folder.join("copy.dat");
     std::fs::copy(repository().join(path), &copy).unwrap();
@@ -156,7 +156,7 @@ fn nested_exits_are_compared_with_what_they_bring_about() {
         let is_match = |row: &&Value| row["reason"] == "io" && row["ancillary"] == ancillary;
         rows(&report).iter().find(is_match).unwrap().clone()
     };
-    // What README.md shows of this recording: VMRUN once for each exit, VMLOAD and VMSAVE twice.
+    // The numbers in README.md: VMRUN once per exit, VMLOAD and VMSAVE twice.
     for (ancillary, per_exit) in [("vmrun", 1.0), ("vmload", 2.0), ("vmsave", 2.01)] {
         let found = row_of(ancillary);
         assert_eq!(found["metric"], "per_exit");
@@ -177,7 +177,7 @@ fn results_do_not_depend_on_threads_and_come_again_from_their_seed() {
     assert_ne!(expected, with_threads("1", "2"));
 }
 
-/// Nanoseconds per second by state, as the stacks of side `side` have them.
+/// Nanoseconds per second by state, from the stacks of side `side`.
 fn states_of_stacks(folded: &str, side: usize) -> BTreeMap<String, f64> {
     let mut states = BTreeMap::new();
     for line in folded.lines() {
@@ -207,14 +207,14 @@ fn stacks_of_both_sides_are_in_one_picture() {
         }
         let found = states_of_stacks(&folded, side);
         for (state, rate) in &expected {
-            // Shares of samples are cut to whole nanoseconds, rates to whole nanoseconds per second.
+            // Shares of samples are truncated to nanoseconds, and rates to nanoseconds per second.
             let error = (found.get(state).copied().unwrap_or(0.0) - rate).abs();
             assert!(error < 1000.0 + rate * 1e-5, "{path} {state}: {rate}, off by {error}");
         }
     }
     let picture = fs::read_to_string(&svg).unwrap();
     assert!(picture.contains("blue: less in B"), "{picture}");
-    // With vhost the guest has no time to halt in; what did not change is grey.
+    // With vhost, the guest has no time to halt; unchanged frames are grey.
     let class = |name: &str| {
         let at = picture.find(&format!("data-n=\"{name}\"")).unwrap();
         let class = &picture[picture[..at].rfind("class=\"f ").unwrap() + 9..at];
@@ -241,15 +241,15 @@ fn conditions_end_with_code_3_when_they_hold() {
     judged(&["--fail-if", "exits.p90 > +10%"], 3, &["DABT_LOW p90_ns went from 586 us to 3.74 ms"]);
     judged(&["--fail-if", "WFx:count<-50%"], 3, &["WFx count_per_s", "0.19x"]);
     judged(&["--fail-if", "mean > 4x"], 0, &[]);
-    // Of several, one is enough.
+    // One condition that holds is enough.
     judged(&["--fail-if", "mean > 4x", "--fail-if", "all:mean > 1.5x"], 3, &["all mean_ns"]);
-    // Beyond the limit, but chance may have made it so.
+    // Beyond the limit, but not significant.
     judged(&["--fail-if", "IRQ:count > +10%"], 0, &["not significantly"]);
     judged(&["--fail-if", "IRQ:count > +10%", "--fail-on-estimate"], 3, &["1.20x"]);
-    // A value of B needs no A.
+    // A condition on B's value needs no A.
     judged(&["--fail-if", "all:time > 400ms"], 3, &["43.1%"]);
     judged(&["--fail-if", "all:time > 500ms"], 0, &[]);
-    // A name that nothing has must not pass for a good result.
+    // A misspelt name must not look like success.
     judged(&["--fail-if", "DABT_HIGH:p99 > +1%"], 1, &["DABT_HIGH", "no row"]);
 }
 
@@ -298,8 +298,8 @@ fn tables_fit_the_columns_asked_for() {
     }
 }
 
-/// Which hop differs between packets sent by the VMM and by vhost is said in words, and the requests
-/// that are counted are those of the report.
+/// The hop that differs between packets sent by the VMM and by vhost is described in words, and the
+/// counts of requests equal the report's.
 #[test]
 fn hops_that_someone_else_does_are_named() {
     let report = json(&["path", OFF, ON]);
@@ -322,7 +322,7 @@ fn hops_that_someone_else_does_are_named() {
     }
 }
 
-/// States and parts are measured as the report has them.
+/// States and parts equal those of the report.
 #[test]
 fn the_use_of_cpus_is_compared() {
     let report = json(&["cpu", OFF, ON]);

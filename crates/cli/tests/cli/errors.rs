@@ -1,4 +1,4 @@
-//! Exit codes, and messages that say which file, where, and what to do.
+//! Exit codes, and messages that name the file, the position, and a remedy.
 
 use std::fs;
 
@@ -88,7 +88,7 @@ fn times_take_units_and_say_which() {
     }
 }
 
-/// Said before anything is recorded, and by the option's own name.
+/// The refusal precedes the recording, and uses the option's name.
 #[test]
 fn options_of_tracers_that_do_not_go_together_are_refused() {
     let of_host = ["--tracer", "function", "--max-depth", "2"];
@@ -221,7 +221,7 @@ fn exports_go_where_they_can_be_written() {
         fails(&[&args[..], &["fixtures", SMALL]].concat(), 1, &["cannot create fixtures"]);
         fails(&[&args[..], &[SMALL, SMALL]].concat(), 1, &["is an input recording"]);
         fails(&[&args[..], &["/tmp/x", "missing.dat"]].concat(), 1, &["missing.dat"]);
-        // Nothing can be sought in there, which a trace.dat's writer has to.
+        // The target can't seek, but the writer of trace.dat must.
         if fs::exists("/dev/full").unwrap_or(false) && to != "tracedat" {
             fails(&[&args[..], &["/dev/full", SMALL]].concat(), 1, &["cannot write", "No space"]);
         }
@@ -236,7 +236,7 @@ fn a_reader_that_goes_away_is_success() {
         exports.chain([&["events", SMALL][..], &["exits", "--format", "json", SMALL], &["man"]])
     {
         let mut child = command().args(args).stdout(std::process::Stdio::piped()).spawn().unwrap();
-        // The pipe's reading end is closed before anything was read.
+        // The pipe's reading end is closed before the program writes.
         drop(child.stdout.take());
         assert_eq!(child.wait().unwrap().code(), Some(0), "{args:?}");
     }
@@ -266,7 +266,7 @@ fn a_cut_file_reports_what_is_missing() {
     assert!(json["losses"]["pages_damaged"].as_u64() > Some(0));
 }
 
-/// A number of at most six digits, as reports have it.
+/// A number of at most six digits, formatted as in reports.
 fn report_count(number: usize) -> String {
     format!("{},{:03}", number / 1000, number % 1000)
 }
@@ -281,7 +281,7 @@ fn a_file_that_may_not_be_read_is_named() {
     fs::write(&path, "x").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::File::open(&path).is_ok() {
-        // Root may read anything.
+        // Root may read any file.
         return;
     }
     fails(&["info", path.to_str().unwrap()], 1, &["secret.dat", "Permission denied"]);

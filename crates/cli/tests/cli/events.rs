@@ -16,7 +16,7 @@ fn events(args: &[&str]) -> Vec<Value> {
     run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Runs with a filter and without, and compares with what `keep` leaves of all events.
+/// Runs with a filter and without, and compares the result with all events for which `keep` holds.
 #[track_caller]
 fn filters(args: &[&str], keep: impl Fn(&Value) -> bool) {
     let actual = events(&[args, &[SMP]].concat());
@@ -208,7 +208,7 @@ fn host_and_guest_are_merged_by_time() {
     let mut seen: Vec<_> = both.iter().map(machines).collect();
     seen.sort_by(|a, b| a.0.cmp(&b.0));
     seen.dedup();
-    // The guest goes by the name its VM has in the exits report.
+    // The guest has the same name as its VM in the exits report.
     assert_eq!(seen, [("host".to_owned(), 0.into()), ("vm-119".to_owned(), 1.into())]);
     let text = hyperscope(&["events", HOST, GUEST]).out;
     assert!(text.starts_with("      host: cpus=2\n    vm-119: cpus=1\n"));

@@ -1,5 +1,5 @@
-//! What `hyperscope export` writes, read back by others: a reader in Python that follows each
-//! format's rules, Perfetto's own messages, trace-cmd; and by this program.
+//! Reads the files of `hyperscope export` with other readers: one in Python that follows each
+//! format's rules, Perfetto's own messages, and trace-cmd; and with this program.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,7 +21,7 @@ pub(crate) const HOST: &str = "fixtures/x86-svm/host-guest.dat";
 pub(crate) const GUEST: &str = "fixtures/x86-svm/host-guest.guest.dat";
 pub(crate) const SMP: &str = "fixtures/x86-vmx/smp.dat";
 
-/// Recordings of hosts with those of their guests.
+/// Recordings of hosts and their guests.
 const INPUTS: [&[&str]; 4] = [
     &[HOST, GUEST],
     &["fixtures/arm64/A.dat", "fixtures/arm64/A.guest.dat"],
@@ -29,14 +29,14 @@ const INPUTS: [&[&str]; 4] = [
     &[SMP],
 ];
 
-/// Runs an export that has to succeed.
+/// Runs an export that must succeed.
 fn export(to: &str, out: &Path, args: &[&str]) {
     let out = out.to_str().unwrap();
     let run = hyperscope(&[&["export", "--to", to, "-o", out], args].concat());
     assert_eq!((run.code, run.out.as_str()), (0, ""), "{to} {args:?}: {}", run.err);
 }
 
-/// What the reader in Python found in a file; `None` where it can't run.
+/// The result of the reader in Python; `None` if it can't run.
 fn read(format: &str, file: &Path) -> Option<Value> {
     let reader = repository().join("crates/cli/tests/cli/export/read.py");
     let python = if format == "perfetto" { perfetto_python()? } else { "python3".to_owned() };
@@ -50,7 +50,7 @@ fn read(format: &str, file: &Path) -> Option<Value> {
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// A Python with Perfetto's messages, kept among the build's files; `None` where it can't be made.
+/// A Python with Perfetto's messages, cached in the build folder; `None` if it can't be made.
 fn perfetto_python() -> Option<String> {
     const PACKAGE: &str = "perfetto==0.59.1";
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("perfetto-0.59.1");
@@ -69,14 +69,14 @@ fn perfetto_python() -> Option<String> {
     None
 }
 
-/// By VM and reason: exits with a time, and the parts of their time, as the exits report has them.
+/// By VM and reason: exits with a time, and the parts of their time, from the exits report.
 type ByReason = BTreeMap<(String, String), [u64; 5]>;
 
-/// What the exits report has for a reason.
+/// The exits report's numbers for a reason.
 struct ReasonParts {
     sums: [u64; 5],
     shortest_ns: u64,
-    /// How long each halt polling took is known; else all of it counts as the kernel's.
+    /// Whether the time of each halt polling is known; otherwise all of it counts as the kernel's.
     polls: bool,
 }
 
@@ -99,7 +99,7 @@ fn parts_by_exits(host: &str) -> BTreeMap<(String, String), ReasonParts> {
     all
 }
 
-/// The same from the tracks of vCPUs; of a format that keeps no times of exits without their number.
+/// The same from the tracks of vCPUs; without the count if the format drops times of exits.
 fn parts_by_tracks(summary: &Value) -> ByReason {
     let mut all = ByReason::new();
     for (track, what) in summary["tracks"].as_object().unwrap() {
@@ -130,7 +130,7 @@ fn counts(file: &str) -> BTreeMap<String, u64> {
     events.iter().map(|(name, count)| (name.clone(), count.as_u64().unwrap())).collect()
 }
 
-/// The lines that `events` prints of recordings, without what it says of them.
+/// The lines that `events` prints, without its messages.
 fn lines(args: &[&str]) -> String {
     let style: &[&str] = if args.contains(&"--raw") { &[] } else { &["--numeric"] };
     let run = hyperscope(&[&["events"], style, args].concat());
@@ -138,7 +138,7 @@ fn lines(args: &[&str]) -> String {
     run.out
 }
 
-/// A file of the test's own.
+/// A temporary folder.
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }

@@ -1,4 +1,5 @@
-//! `hyperscope fleet`: a known difference is found in a simulated fleet, also when it began, and none where there is none.
+//! `hyperscope fleet` finds a known difference in a simulated fleet, with the day on which it began, and none where
+//! there is none.
 
 use std::path::Path;
 
@@ -70,7 +71,7 @@ fn a_reason_that_gets_dearer_on_one_cpu_model_is_found_with_its_hosts() {
     let all = row(&found, "IRQ", "mean_cost_ns", None);
     assert!(all["finding"] == true && all["carried_by"] == Value::from(odd), "{all}");
     assert_eq!(all["hosts"].as_array().unwrap().len(), 24);
-    // What was not changed did not change.
+    // Unchanged numbers do not differ.
     let rows = found["rows"].as_array().unwrap();
     let others = rows.iter().filter(|row| row["finding"] == true && !row["reason"].is_null());
     assert!(others.into_iter().all(|row| row["reason"] == "IRQ"));
@@ -85,7 +86,7 @@ fn a_reason_that_gets_dearer_on_one_cpu_model_is_found_with_its_hosts() {
     let run = diff(&at, &[&BEFORE[..], &["--fail-if", "DABT_LOW:mean_cost > +5%"]].concat());
     assert_eq!(run.code, 0, "{}", run.err);
 
-    // Hosts of the other model say how the days differ; compaction changes nothing.
+    // Hosts of the other model show the difference between days; compaction changes nothing.
     let rollout = ["--control", "cpu_model = 'simulated-0'", "--strata", "arch"];
     let run = hyperscope(&["lake", "compact", lake, "--before", "2026-11-05"]);
     assert_eq!(run.code, 0, "{}", run.err);
@@ -106,7 +107,7 @@ fn where_nothing_differs_nothing_is_found() {
     let rows = found["rows"].as_array().unwrap();
     assert!(rows.len() > 30 && rows.iter().all(|row| row["finding"] == false));
     assert!(diff(&at, &days).out.contains("differs\n"));
-    // Other hosts on either side: of each model half.
+    // Different hosts on the sides, with half of each model.
     let hosts = ["--a", "host_id <= 'simulated-009'", "--b", "host_id > 'simulated-009'"];
     let found = document(&at, &hosts);
     let compared = row(&found, "IRQ", "mean_ns", None);
@@ -157,7 +158,7 @@ fn since_document(at: &Path, args: &[&str]) -> Value {
     document
 }
 
-/// Two reasons get dearer, on one CPU model and on all hosts, on days of their own.
+/// Two reasons become more expensive, one on a CPU model and one on all hosts, on different days.
 #[test]
 fn days_on_which_reasons_got_dearer_are_found_with_their_hosts() {
     let folder = tempfile::tempdir().unwrap();
@@ -194,7 +195,7 @@ fn days_on_which_reasons_got_dearer_are_found_with_their_hosts() {
     assert_eq!((&all["day"], &all["hosts_compared"]), (&"2026-11-05".into(), &24.into()));
     let ratio = all["ratio"].as_f64().unwrap();
     assert!((1.4..1.6).contains(&ratio) && all["carried_by"].as_array().unwrap().len() == 24);
-    // Nothing else changed: what all exits take did with these two.
+    // Nothing else changed, except the sum of all exits, with these two.
     let reasons = [Value::Null, "IRQ".into(), "DABT_LOW".into()];
     assert!(changes.iter().all(|change| reasons.contains(&change["reason"])), "{changes:#?}");
 
@@ -208,7 +209,7 @@ fn days_on_which_reasons_got_dearer_are_found_with_their_hosts() {
     let run = since(&at, &["--fail-if", "WFx:mean_cost > +5%", "--fail-if", "IRQ:mean_cost < -5%"]);
     assert_eq!(run.code, 0, "{}", run.err);
 
-    // Of days before the change, by steps of two of them, and after compaction.
+    // Only days before the change, in steps of two days, and after compaction.
     let run = hyperscope(&["lake", "compact", at.to_str().unwrap(), "--before", "2026-11-10"]);
     assert_eq!(run.code, 0, "{}", run.err);
     let before = since_document(&at, &["--where", "date < '2026-11-05'"]);
@@ -250,7 +251,7 @@ fn where_nothing_changes_no_day_is_found() {
     }
 }
 
-/// The data of a page; `args` are those of `fleet diff`.
+/// A page and its data; `args` are those of `fleet diff`.
 fn page(at: &Path, args: &[&str]) -> (String, Value) {
     let file = at.with_extension("html");
     let run = diff(at, &[args, &["-o", file.to_str().unwrap()]].concat());
@@ -261,7 +262,7 @@ fn page(at: &Path, args: &[&str]) -> (String, Value) {
     (text, document)
 }
 
-/// Numbers of a reason that three hosts have, as `name` of the document has them.
+/// The entries `name` of the document for a metric of a reason.
 fn of_reason<'d>(document: &'d Value, name: &str, reason: &str, metric: &str) -> Vec<&'d Value> {
     let is_match = |entry: &&Value| entry["key"]["reason"] == reason && entry["metric"] == metric;
     document[name].as_array().unwrap().iter().filter(is_match).collect()
@@ -279,7 +280,7 @@ fn a_page_has_what_hosts_have_who_stands_apart_and_since_when() {
     let (_, page) = page(&at, &sides);
     assert_eq!((&page["title"], &page["hosts_left_out"]), (&"days".into(), &0.into()));
 
-    // Numbers are those of the comparison, host by host.
+    // Numbers equal those of the comparison, host by host.
     let row = row(&found, "IRQ", "mean_cost_ns", None);
     let [numbers] = of_reason(&page, "grid", "IRQ", "mean_cost_ns")[..] else { panic!("{page}") };
     let hosts = page["hosts"].as_array().unwrap();
@@ -301,7 +302,7 @@ fn a_page_has_what_hosts_have_who_stands_apart_and_since_when() {
     let since = since_document(&at, &["--where", either]);
     assert!(page["since"] == strip(since, "changes"), "{}", page["since"]);
 
-    // The change of a kind is a finding of its hosts, that of one host stands apart.
+    // The change of a kind is a finding about its hosts; the host with a change of its own is an outlier.
     let rows = page["diff"]["rows"].as_array().unwrap();
     let first = |places: &Value| usize::try_from(places[0].as_u64().unwrap()).unwrap();
     let irq = page["findings"].as_array().unwrap().iter().map(|finding| &rows[first(finding)]);
@@ -315,7 +316,7 @@ fn a_page_has_what_hosts_have_who_stands_apart_and_since_when() {
     assert!((3.5..7.0).contains(&change["times"].as_f64().unwrap()), "{change}");
     assert!(of_reason(&page, "outliers", "IRQ", "mean_cost_ns").is_empty());
 
-    // Days, and where recordings are.
+    // Days, and paths of recordings.
     assert_eq!(page["dates"].as_array().unwrap().len(), 10);
     let curves = of_reason(&page, "curves", "IRQ", "mean_cost_ns");
     assert_eq!(curves.len(), 3, "all hosts, and either kind");
@@ -331,15 +332,14 @@ fn a_page_has_what_hosts_have_who_stands_apart_and_since_when() {
     );
 }
 
-/// Names come from recordings: in a page they are data, whatever they are. Where other formats are asked for, a file
-/// of this name has them.
+/// Names come from recordings, and are always data in a page. Other formats are refused under a page's file name.
 #[test]
 fn names_in_a_page_of_a_fleet_stay_data() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("lake");
     let lake = at.to_str().unwrap();
     let evil = "</script><script>alert(1)</script>&<!--";
-    // A recording is one session of a host: that of another day is another recording.
+    // A recording is one session of a host, so another day needs another recording.
     let days = [("1795305600", RECORDING), ("1795392000", "fixtures/arm64/A.dat")];
     for host in ["one", evil] {
         for (start, file) in days {
@@ -357,7 +357,7 @@ fn names_in_a_page_of_a_fleet_stay_data() {
     let file = folder.path().join("json.html");
     let run =
         diff(&at, &[&sides[..], &["--format", "json", "-o", file.to_str().unwrap()]].concat());
-    // A browser would run names in a text under this name.
+    // A browser would execute names in a text with this file name.
     assert_eq!(run.code, 2, "{}", run.err);
     assert!(!file.exists());
 }

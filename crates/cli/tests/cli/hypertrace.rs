@@ -1,5 +1,4 @@
-//! What a guest sent by hypercall and in memory, against what its own ftrace recorded meanwhile, on a real
-//! recording.
+//! Compares a guest's events by hypercall and in memory with its own ftrace of the same time, on a real recording.
 
 use serde_json::Value;
 
@@ -8,10 +7,10 @@ use crate::tool::{assert_golden, hyperscope, output_of, repository};
 const HOST: &str = "fixtures/x86-svm/hypertrace.dat";
 const FRAMES: &str = "fixtures/x86-svm/hypertrace.frames";
 const GUEST: &str = "fixtures/x86-svm/hypertrace.guest.dat";
-/// By a module that says how long after the frame before a frame begins.
+/// From a module that reports the delay of each frame's begin after the previous frame.
 const LATE_HOST: &str = "fixtures/x86-svm/late-hypercalls.dat";
 const LATE_GUEST: &str = "fixtures/x86-svm/late-hypercalls.guest.dat";
-/// A session of an Arm host, which collected its guest's registers.
+/// A session of an Arm host that collected its guest's registers.
 const ARM: &str = "fixtures/arm64/hypercalls";
 const KINDS: [&str; 5] = [
     "sched:sched_switch",
@@ -20,7 +19,7 @@ const KINDS: [&str; 5] = [
     "raw_syscalls:sys_enter",
     "raw_syscalls:sys_exit",
 ];
-/// As the module's own documentation has it.
+/// The unit that the module's documentation states.
 const UNIT_NS: i64 = 32;
 
 fn lines(text: &str) -> Vec<Value> {
@@ -50,8 +49,8 @@ fn stamp(event: &Value) -> i64 {
     event["ts_ns"].as_i64().unwrap()
 }
 
-/// Whether all that was sent is so in what ftrace recorded, which also has arguments of system calls, and
-/// whole names of interrupts.
+/// Whether all sent fields equal those of ftrace, which also has arguments of system calls and complete names of
+/// interrupts.
 fn agrees(sent: &Value, original: &Value) -> bool {
     let field = |(name, value): (&String, &Value)| match (name.as_str(), &original["fields"][name])
     {
@@ -63,7 +62,7 @@ fn agrees(sent: &Value, original: &Value) -> bool {
         && sent["fields"].as_object().unwrap().iter().all(field)
 }
 
-/// Where the longest run of equals begins: it is all that was sent, or the test fails.
+/// The begin of the longest run of equal events; the test fails unless it contains all sent ones.
 fn assert_within(sent: &[&Value], originals: &[&Value]) -> usize {
     let same = |begin: usize| {
         sent.iter().zip(&originals[begin..]).take_while(|(a, b)| agrees(a, b)).count()
@@ -73,7 +72,7 @@ fn assert_within(sent: &[&Value], originals: &[&Value]) -> usize {
     begin
 }
 
-/// What came by hypercall, and what in memory.
+/// Events by hypercall, and events in memory.
 fn parts() -> [Vec<Value>; 2] {
     let by_hypercall = sent(&[HOST]);
     let all = sent(&[HOST, FRAMES]);
@@ -102,8 +101,8 @@ fn a_guest_sent_what_it_recorded_itself_event_for_event() {
     }
 }
 
-/// The tail that docs/formats/hypertrace.md gives: how late the times of events sent by hypercall are, and how
-/// many of those say so.
+/// The tail that docs/formats/hypertrace.md states: how late the times of events sent by hypercall are, and how
+/// many of them report that.
 #[test]
 fn the_documented_tail_of_late_times_is_the_recordings() {
     let (originals, [by_hypercall, _]) = (guest_events(), parts());
@@ -126,8 +125,8 @@ fn the_documented_tail_of_late_times_is_the_recordings() {
     }
 }
 
-/// How late times are of events that the guest recorded itself, too: as the host stamped their hypercalls, and put
-/// right by the guest's counter.
+/// How late times are for events that the guest recorded as well: as the host stamped their hypercalls, and after
+/// correction with the guest's counter.
 #[test]
 fn events_of_late_hypercalls_have_their_own_times() {
     let (originals, sent) = (recorded_by(LATE_GUEST), sent(&[LATE_HOST]));
@@ -156,8 +155,7 @@ fn events_of_late_hypercalls_have_their_own_times() {
     }
 }
 
-/// From the first event of the last probe to go on to the last one of the first to go off, all kinds are one
-/// history.
+/// From the last probe's first event to the last event before a probe is removed, all kinds are in one order.
 #[test]
 fn events_of_all_kinds_are_in_the_order_in_which_they_happened() {
     let originals = guest_events();
@@ -185,7 +183,7 @@ fn what_is_printed() {
     assert_golden("x86-svm-hypertrace.txt", &text);
 }
 
-/// What was collected of an Arm guest's HVCs: no event of its host has the words.
+/// Events collected from an Arm guest's HVCs: its host's own events lack the words.
 #[test]
 fn an_arm_guest_sent_what_it_recorded_itself() {
     let sent = sent(&[ARM]);
@@ -198,7 +196,7 @@ fn an_arm_guest_sent_what_it_recorded_itself() {
         sent.iter().zip(&originals[begin..]).map(|(sent, original)| stamp(sent) - stamp(original));
     let mut late_ns: Vec<i64> = late_ns.collect();
     late_ns.sort_unstable();
-    // The guest's clock is known within 61.4 us.
+    // The guest's clock is known to 61.4 us.
     assert!(late_ns[0] > -61_400 && late_ns[late_ns.len() / 2] < 400_000, "{late_ns:?}");
     let run = hyperscope(&["hypertrace", ARM]);
     let some = run.out.lines().take(10).map(|line| format!("{line}\n")).collect::<String>();
@@ -212,7 +210,7 @@ fn an_arm_host_that_collected_nothing_learns_how() {
     assert!(run.err.contains("record the host with --hypercalls\n"), "{}", run.err);
 }
 
-/// The memory of a guest with one CPU and 64 slots, with the frames of a file that has fewer.
+/// The memory of a guest with one CPU and 64 slots, with the frames of a smaller file.
 fn memory_with(frames: &[u8]) -> Vec<u8> {
     const RING: usize = (48 << 10) + 4096;
     let word = |at: usize| u64::from_le_bytes(frames[at..at + 8].try_into().unwrap());
@@ -235,7 +233,7 @@ fn memory_with(frames: &[u8]) -> Vec<u8> {
     memory
 }
 
-/// What a guest left in its memory is read from there.
+/// Frames are read from a dead guest's memory.
 #[test]
 fn the_memory_of_a_dead_guest_is_read_as_it_is() {
     let frames = std::fs::read(crate::tool::repository().join(FRAMES)).unwrap();
@@ -246,7 +244,8 @@ fn the_memory_of_a_dead_guest_is_read_as_it_is() {
     assert_eq!((run.code, run.out), (0, hyperscope(&["hypertrace", FRAMES]).out));
 }
 
-/// Frames without their host's recording have the guest's own times; a cut file has what is there.
+/// Frames without their host's recording have the guest's own times; a truncated file gives the part that is
+/// there.
 #[test]
 fn frames_alone_and_in_part() {
     let alone = hyperscope(&["hypertrace", "--format", "jsonl", FRAMES]);

@@ -1,4 +1,4 @@
-//! What a FILE may be: a trace.dat, a session, a folder with ring-buffer pages, a pipe.
+//! Kinds of FILE: a trace.dat, a session, a folder with ring-buffer pages, a pipe.
 
 use std::fs;
 use std::path::Path;
@@ -51,7 +51,8 @@ fn a_session_stands_for_its_recordings() {
     assert!(output_of(&["info", session]).contains("guest-web.dat"));
 }
 
-/// How long guests were recorded: as the recorder says, else by their events, where their host is given.
+/// How long guests were recorded: as the recorder reports it, otherwise from their events, if their host
+/// is given.
 #[test]
 fn info_says_how_much_of_the_time_guests_were_recorded() {
     let folder = tempfile::tempdir().unwrap();
@@ -77,7 +78,7 @@ fn info_says_how_much_of_the_time_guests_were_recorded() {
     assert_eq!(covered(&output_of(&["info", GUEST])), Vec::<String>::new());
 }
 
-/// Writes what virtio-trace leaves behind: pages per CPU, and the formats of the tracefs.
+/// Writes files in the form of virtio-trace: pages per CPU, and the formats of tracefs.
 pub(crate) fn write_raw_pages(from: &str, folder: &Path, page_name: impl Fn(u32) -> String) {
     let file = fs::read(repository().join(from)).unwrap();
     let dat = TraceDat::parse(&file).unwrap();
@@ -115,7 +116,7 @@ fn bare_pages_show_what_the_file_they_come_from_shows() {
         let path = folder.path().to_str().unwrap();
         let of_pages = output_of(&["info", path]);
         assert!(of_pages.contains("lost        unknown"), "{of_pages}");
-        // With the kernel's counts it is known what was lost, as it is of the file.
+        // With the kernel's counts, losses are known as they are in a trace.dat.
         for cpu in 0..2 {
             let of_cpu = folder.path().join(format!("per_cpu/cpu{cpu}"));
             fs::create_dir_all(&of_cpu).unwrap();

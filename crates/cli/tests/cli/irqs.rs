@@ -1,4 +1,4 @@
-//! `hyperscope irqs`: handlers of interrupts, held against a count of the printed events of the same recordings.
+//! `hyperscope irqs`: handlers of interrupts, compared with a count of the printed events of the same recordings.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::pages::Page;
 use crate::schemas::{check, closed};
 use crate::tool::{assert_golden, hyperscope, output_of, recordings};
 
-/// Hosts with their guests, of which the guests have events of interrupts.
+/// Hosts and guests whose recordings both have events of interrupts.
 const PAIRS: [[&str; 2]; 4] = [
     ["fixtures/x86-svm/host-guest.dat", "fixtures/x86-svm/host-guest.guest.dat"],
     ["fixtures/x86-svm/tsc.dat", "fixtures/x86-svm/tsc.guest.dat"],
@@ -30,7 +30,7 @@ fn sum(report: &Value, name: &str) -> u64 {
     handlers(report).iter().filter_map(|row| row[name].as_u64()).sum()
 }
 
-/// What a row has, recounted.
+/// The recounted numbers of a row.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Counted {
     count: u64,
@@ -40,8 +40,8 @@ struct Counted {
     delays_ns: Vec<u64>,
 }
 
-/// Handlers of a recording by kind and number, from its printed events: each beginning paired with the next end of the same
-/// handler on its CPU, and every nanosecond given to the handler that began last.
+/// Recounts handlers of a recording by kind and number from its printed events: each begin is paired with the next end
+/// of the same handler on its CPU, and every nanosecond belongs to the handler that began last.
 fn recounted(path: &str) -> BTreeMap<(String, u64), Counted> {
     let events = output_of(&["events", "--format", "jsonl", path]);
     let mut counted: BTreeMap<(String, u64), Counted> = BTreeMap::new();
@@ -106,7 +106,7 @@ fn handlers_are_as_recounted_from_printed_events() {
     assert!(of_each_kind["irq"] > 5 && of_each_kind["softirq"] > 5, "{of_each_kind:?}");
 }
 
-/// Of the time in handlers, what the guest had is what `cpu` says that its vCPUs were in them.
+/// The guest's part of handlers' time equals the vCPUs' time in them in `cpu`.
 #[test]
 fn the_guests_part_is_what_cpu_says() {
     for pair in PAIRS {
@@ -168,7 +168,7 @@ fn parts_of_a_recording_have_the_runs_that_begin_in_them() {
     assert!(sum(&first, "own_ns") + sum(&second, "own_ns") <= sum(&report, "own_ns"));
 }
 
-/// This recording has the beginnings of its vectors alone.
+/// This recording has only the begins of its vectors.
 #[test]
 fn runs_without_an_end_are_counted() {
     let report = json(&["fixtures/x86-vmx/smp.dat"]);
@@ -191,7 +191,7 @@ fn every_recording_keeps_the_schema() {
     }
 }
 
-/// A page finds them in the reading that it makes for its timeline, too.
+/// A page finds them in its pass for the timeline as well.
 #[test]
 fn a_page_has_the_same_rows() {
     let alone = ["fixtures/x86-vmx/smp.dat"];

@@ -1,4 +1,4 @@
-//! `hyperscope lake`: recordings that go in, what is refused, and what is printed of them.
+//! `hyperscope lake`: added recordings, refusals, and output.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -65,7 +65,7 @@ fn what_is_added_is_listed_verified_and_compacted() {
     let run = lake("verify", &at, &[]);
     assert!(run.code == 0 && run.err.contains("2 sessions, "), "{}", run.err);
 
-    // Without its file in `sessions` a session's rows count no more; gc removes them.
+    // Without its file in `sessions`, a session's rows are invalid; gc removes them.
     let day = at.join("v1/sessions/date=2026-11-22");
     fs::remove_file(day.join(names(&day).pop().unwrap())).unwrap();
     assert_eq!(sessions(&at).as_array().unwrap().len(), 1);
@@ -74,7 +74,7 @@ fn what_is_added_is_listed_verified_and_compacted() {
     assert_eq!(lake("verify", &at, &[]).code, 0);
 }
 
-/// Said later when it was recorded, it is the same session, on the day that is known then.
+/// A recording whose date is given later stays the same session, now on that day.
 #[test]
 fn a_recording_is_one_session_whatever_is_said_of_its_time() {
     let folder = tempfile::tempdir().unwrap();
@@ -140,7 +140,7 @@ fn what_is_no_recording_is_rejected_and_names_stay_in_their_line() {
     assert_eq!(run.code, 1, "{}", run.err);
     let lines: Vec<&str> = run.err.lines().collect();
     assert_eq!(lines.len(), 3, "{}", run.err);
-    // Each message has the path once.
+    // Each message has the path only once.
     assert!(lines[0].contains("text: rejected: it is not a recording"), "{}", run.err);
     assert_eq!(lines[0].matches(text.to_str().unwrap()).count(), 1, "{}", run.err);
     let missing = folder.path().join("missing");
@@ -213,7 +213,7 @@ fn texts(folder: &Path) -> Vec<String> {
     found
 }
 
-/// A session whose guest has a name, a recording with requests, one with calls, and one that can't be read.
+/// A session whose guest has a name, a recording with requests, one with calls, and an unreadable one.
 #[test]
 fn no_name_is_in_a_lake_of_pseudonyms() {
     let folder = tempfile::tempdir().unwrap();
@@ -251,7 +251,7 @@ fn no_name_is_in_a_lake_of_pseudonyms() {
     let run = add(&hashed, &pseudonymize, files.split_last().unwrap().1);
     assert_eq!((run.code, run.err.matches(": there already\n").count()), (0, 3), "{}", run.err);
 
-    // What the columns of names hold in one, nothing holds in the other.
+    // Names in one lake's columns occur nowhere in the other.
     let (open, closed) = (texts(&named), texts(&hashed));
     let names =
         ["payroll", "trace-cmd", "qemu-system", "CPU 0/KVM", "vm-119", "fixtures", "guest-l2"];
@@ -263,7 +263,7 @@ fn no_name_is_in_a_lake_of_pseudonyms() {
     for word in ["canary", "wakes vhost", "host", "npf", "boot"] {
         assert_eq!(all(&open, word) > 0, all(&closed, word) > 0, "{word}");
     }
-    // Sums of kinds are the same, and a host is one host.
+    // Sums by kind are equal, and a host is still one host.
     let (open, closed) = (sessions(&named), sessions(&hashed));
     let rows = |list: &Value| -> Vec<Value> {
         let mut rows: Vec<Value> =
@@ -285,7 +285,7 @@ fn no_name_is_in_a_lake_of_pseudonyms() {
     assert_eq!(names.map(|name| all(&cold, name)), [0; 7]);
     assert_eq!(lake("verify", &hashed, &[]).code, 0);
 
-    // One key, or none, for all sessions of a lake.
+    // All sessions of a lake use the same key, or none.
     let other = at("other.key");
     fs::write(&other, "0123456789abcdef").unwrap();
     let with = |key: &Path| ["--pseudonymize".to_owned(), key.to_str().unwrap().to_owned()];

@@ -1,4 +1,4 @@
-//! What is said of losses: that nothing was lost only where it is known.
+//! Statements about losses: "nothing lost" only if that is certain.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::tool::{hyperscope, output_of, repository};
 const COUNTED: &str = "fixtures/x86-vmx/vmm.dat";
 /// A guest's recording without any.
 const NOT_COUNTED: &str = "fixtures/arm64/A.guest.dat";
-/// A recording that lacks events that the kernel has counted.
+/// A recording that lacks events which the kernel counted.
 const CUT_SHORT: &str = "fixtures/arm64/D.dat";
 
 fn losses(path: &str) -> Value {
@@ -25,7 +25,7 @@ fn lost_text(path: &str) -> String {
     lost.unwrap().trim().to_owned()
 }
 
-/// A session of the recording with counts, whose recorder wrote this.
+/// A session of the recording with counts, with this recorder's report.
 fn session(folder: &Path, recorded: &Value) -> String {
     fs::copy(repository().join(COUNTED), folder.join("host.dat")).unwrap();
     let text = json!({"schema": "hyperscope.session/1", "recorded": recorded});
@@ -86,10 +86,10 @@ fn a_guest_that_has_sent_no_page_yet_keeps_nobody_from_reading_its_host() {
     assert!(events.code == 0 && events.out.contains("kvm_exit"), "{}", events.err);
 }
 
-/// A recording of a host, a part of whose compressed pages is overwritten.
+/// A host's recording with an overwritten part of its compressed pages.
 const DAMAGED: &str = "fixtures/x86-svm/host-guest.dat";
 const DAMAGE_AT: usize = 1_000_000;
-/// Events that were on those pages, by the kernel's count.
+/// Events on those pages, by the kernel's count.
 const MISSING: u64 = 942;
 
 fn damaged(folder: &Path, at: usize) -> String {
@@ -131,7 +131,7 @@ fn every_verb_says_what_a_damaged_recording_lacks() {
     }
 }
 
-/// By number, wherever a document has a place for losses.
+/// Every place for losses in a document has the number.
 #[test]
 fn documents_have_what_a_damaged_recording_lacks() {
     let folder = tempfile::tempdir().unwrap();
@@ -157,7 +157,7 @@ fn documents_have_what_a_damaged_recording_lacks() {
     }
 }
 
-/// A part that is read lacks nothing because of what was left out on purpose.
+/// A selected part lacks nothing because of deliberate omissions.
 #[test]
 fn what_is_left_out_on_purpose_is_not_missing() {
     for part in [&["--to", "+2"][..], &["--vcpu", "0"]] {
@@ -171,7 +171,7 @@ fn what_is_left_out_on_purpose_is_not_missing() {
     }
 }
 
-/// Counts of the whole recording are not those of a part that is a file of its own.
+/// Counts of the complete recording don't apply to a part that is a file of its own.
 #[test]
 fn a_part_that_was_exported_lacks_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -185,7 +185,7 @@ fn a_part_that_was_exported_lacks_nothing() {
     }
 }
 
-/// A build must neither pass nor fail by what damage took.
+/// Damage must let a build neither pass nor fail.
 #[test]
 fn conditions_are_not_judged_by_damaged_recordings() {
     let folder = tempfile::tempdir().unwrap();
@@ -203,7 +203,7 @@ fn conditions_are_not_judged_by_damaged_recordings() {
     assert!([0, 3].contains(&sound.code), "{}", sound.err);
 }
 
-/// Names of the kernel's functions are then missing, in whatever uses them.
+/// Then names of the kernel's functions are missing wherever they are used.
 #[test]
 fn damage_to_the_table_of_symbols_is_said() {
     let folder = tempfile::tempdir().unwrap();

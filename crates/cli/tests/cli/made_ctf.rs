@@ -1,9 +1,9 @@
-//! CTF traces made byte by byte, with what no bundled trace has.
+//! Synthetic CTF traces with features that no bundled trace has.
 
 use std::fs;
 use std::path::Path;
 
-/// Byte order of a made trace.
+/// Byte order of a synthetic trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MadeOrder {
     Little,
@@ -36,12 +36,12 @@ impl Bytes {
 
 const MAGIC: u64 = 0xc1fc_1fc1;
 
-/// An integer of whole bytes in the language of metadata.
+/// An integer of whole bytes in the metadata language.
 fn integer(bits: u32, signed: bool, rest: &str) -> String {
     format!("integer {{ size = {bits}; align = 8; signed = {signed}; {rest} }}")
 }
 
-/// Metadata of a kernel's trace, with these fields in each packet's context, in each event's, and these events.
+/// Metadata of a kernel's trace, with these fields in the packet context and the event context, and these events.
 fn metadata(
     order: MadeOrder,
     clock: &str,
@@ -77,8 +77,8 @@ fn metadata(
     )
 }
 
-/// Events with fields of all kinds: numbers of all sizes, arrays, sequences, texts, fractions, names of values; fields whose
-/// names mean something in C or to a kernel; events of one name in two systems, and one without any field.
+/// Events with fields of all kinds: numbers of all sizes, arrays, sequences, texts, fractions, enumerations; fields
+/// whose names have a meaning in C or for a kernel; events with one name in two systems, and one without fields.
 pub(crate) fn of_every_kind(folder: &Path, order: MadeOrder) {
     let int = |bits, signed| integer(bits, signed, "");
     let numbers = format!(
@@ -143,7 +143,7 @@ pub(crate) fn of_every_kind(folder: &Path, order: MadeOrder) {
         bytes.number(state, 4).number(2.5_f64.to_bits(), 8);
         bytes.number(u64::from(0.25_f32.to_bits()), 4);
     }
-    // Of no bytes trace-cmd would show those that follow.
+    // If it were empty, trace-cmd would show the following ones.
     for len in [2, 3] {
         bytes.event(2, 3_000 + len);
         [0x52, 0x54, 0, 0x12, 0x34, 0xff].iter().for_each(|byte| bytes.0.push(*byte));
@@ -185,7 +185,7 @@ fn write(folder: &Path, metadata: &str, streams: &[Bytes]) {
     }
 }
 
-/// Where events say which CPU they were recorded on.
+/// Where events store the CPU that recorded them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CpuIn {
     /// `cpu_id` of each packet.
@@ -194,13 +194,13 @@ pub(crate) enum CpuIn {
     Events,
     /// The context `cpu_id` of each event, in one stream.
     Context,
-    /// The context `cpu_id`, in streams that hold what both CPUs did.
+    /// The context `cpu_id`, in streams with events of both CPUs.
     MixedStreams,
-    /// `perf_cpu`; packets say CPU 0 of all.
+    /// `perf_cpu`; all packets have CPU 0.
     EventsAgainstPackets,
 }
 
-/// Two CPUs that switch between two threads each, 10 times, a microsecond after each other.
+/// Two CPUs that switch between two threads each, 10 times, at intervals of a microsecond.
 pub(crate) fn of_two_cpus(folder: &Path, order: MadeOrder, cpu_in: CpuIn) {
     let cpu = format!("{} cpu_id;", integer(32, false, ""));
     let in_packets = matches!(cpu_in, CpuIn::Packets | CpuIn::EventsAgainstPackets);
@@ -223,7 +223,7 @@ pub(crate) fn of_two_cpus(folder: &Path, order: MadeOrder, cpu_in: CpuIn) {
         let cpu = step % 2;
         let stream = match cpu_in {
             CpuIn::Packets => cpu,
-            // Neither stream is that of a CPU.
+            // Neither stream belongs to a single CPU.
             CpuIn::MixedStreams => step / 3 % 2,
             _ => 0,
         };

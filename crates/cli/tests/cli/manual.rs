@@ -1,10 +1,10 @@
-//! Help, manual pages and completions: all made from one definition.
+//! Help, manual pages and completions, all made from one definition.
 
 use std::fs;
 
 use crate::tool::{assert_golden, output_of};
 
-/// The verbs that the help lists with what they do, and those that it names below.
+/// The verbs that the help lists with a description, and those that it lists by name.
 fn verbs() -> Vec<String> {
     let help = output_of(&["--help"]);
     let (_, listed) = help.split_once("<COMMAND>\n").unwrap();
@@ -51,8 +51,8 @@ fn manual_pages_are_written_one_per_command() {
     let names = fs::read_dir(&pages).unwrap().map(|page| page.unwrap().file_name());
     let (of_lab, others): (Vec<_>, Vec<_>) =
         names.partition(|name| name.to_string_lossy().starts_with("hyperscope-lab-"));
-    // And those of `bench advice`, `channels`, `exits` and `tracers`, of five verbs of `lake`, three of `fleet`, and of one
-    // of `flight`.
+    // Including those of `bench advice`, `channels`, `exits` and `tracers`, of five verbs of `lake`, three of `fleet`,
+    // and one of `flight`.
     assert_eq!((of_lab.len(), others.len()), (11, verbs().len() + 14));
 }
 
@@ -61,7 +61,7 @@ fn completions_know_verbs_and_options() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = output_of(&["completions", shell]);
         for word in ["hyperscope", "exits", "nested", "cpuid_leaf", "jsonl"] {
-            // PowerShell and elvish complete no values.
+            // PowerShell and elvish don't complete values.
             let values = !["elvish", "powershell"].contains(&shell);
             let expected = values || !["cpuid_leaf", "jsonl"].contains(&word);
             assert!(!expected || script.contains(word), "{shell}: no {word}");

@@ -1,4 +1,4 @@
-//! Recordings that can't belong together, names that are misspelt, recordings that are compressed.
+//! Recordings that can't belong together, misspelt names, compressed recordings.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -48,11 +48,12 @@ fn a_guest_of_another_host_is_code_2() {
     for verb in ["cpu", "path", "events"] {
         fails(&[verb, HOST, FOREIGN], 2, &[FOREIGN, "another host"]);
     }
-    // What it was measured against is not known here: it may be this host's.
+    // The guest's file does not name its host here, so it may be this one.
     assert_eq!(hyperscope(&["cpu", HOST, GUEST]).code, 0);
 }
 
-/// What a guest's recording holds is shown; what it can't hold is said, with where it is.
+/// The contents of a guest's recording are shown; for missing parts, the output says where they
+/// are.
 #[test]
 fn a_guest_alone_is_said_to_lack_its_host() {
     let folder = tempfile::tempdir().unwrap();
@@ -65,7 +66,7 @@ fn a_guest_alone_is_said_to_lack_its_host() {
     }
 }
 
-/// An export of a guest alone is of the guest; one with another's host can't be on one clock.
+/// An export of a guest alone is allowed; with another guest's host there is no common clock.
 #[test]
 fn a_guest_is_not_exported_with_another_guests_host() {
     let folder = tempfile::tempdir().unwrap();
@@ -91,7 +92,7 @@ fn names_like_a_misspelt_one_are_named() {
     fails(&["events", "-e", "zzzzzz", HOST], 1, &["no event matches zzzzzz; hyperscope info"]);
 }
 
-/// A recording compressed as a whole, by what ends its name.
+/// A compressed recording; its name's suffix selects the compression.
 fn packed(folder: &Path, name: &str, bytes: &[u8]) -> String {
     let path = folder.join(name);
     let mut file = File::create(&path).unwrap();
@@ -140,7 +141,7 @@ fn what_unpacks_to_too_much_or_twice_is_refused() {
     fails(&["exits", other.to_str().unwrap()], 1, &["xz -dc", "hyperscope VERB -"]);
 }
 
-/// Addresses of one guest are no functions of another.
+/// Addresses of one guest must not be resolved with another guest's functions.
 #[test]
 fn functions_of_another_hosts_guest_are_code_2() {
     fails(&["exits", "--by", "symbol", HOST, FOREIGN], 2, &[FOREIGN, "another host"]);
@@ -151,7 +152,7 @@ fn functions_of_another_hosts_guest_are_code_2() {
 #[test]
 fn a_guest_of_another_host_or_architecture_is_not_aligned() {
     fails(&["align", HOST, FOREIGN], 2, &[FOREIGN, "another host"]);
-    // One that names no host: it is of another architecture.
+    // It names no host, but has another architecture.
     let arm = "fixtures/arm64/D.dat";
     let guest = "fixtures/x86-svm/virtio.guest.dat";
     for verb in ["align", "cpu", "path", "events"] {
@@ -166,7 +167,7 @@ fn recordings_of_different_architectures_are_not_compared() {
     for report in ["exits", "nested", "path", "cpu", "profile", "boot"] {
         fails(&["diff", report, HOST, arm], 2, &[HOST, "x86", arm, "arm64", "cannot be compared"]);
     }
-    // Intel and AMD name their exits differently, and are one architecture.
+    // Intel and AMD have different names for exits, but are one architecture.
     assert_eq!(hyperscope(&["diff", HOST, "fixtures/x86-vmx/smp.dat"]).code, 0);
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("page.html");
@@ -175,7 +176,7 @@ fn recordings_of_different_architectures_are_not_compared() {
     assert!(!page.exists());
 }
 
-/// What is below the root of a file system is not one session's.
+/// The root of a file system is not searched as a session.
 #[test]
 fn folders_are_not_searched_without_end() {
     let start = Instant::now();
@@ -191,7 +192,7 @@ fn folders_are_not_searched_without_end() {
     fails(&["exits", path], 1, &[path, "name one of them: ust/uid/0/64-bit, ust/uid/1000/64-bit"]);
 }
 
-/// Help that nobody can read is no success, as no other output is.
+/// Help that can't be written is a failure, as for any other output.
 #[test]
 fn help_that_cannot_be_written_is_code_1() {
     for args in [&["--help"][..], &["exits", "--help"], &["--version"], &["help", "exits"]] {
@@ -203,7 +204,7 @@ fn help_that_cannot_be_written_is_code_1() {
     }
 }
 
-/// A program can't see later that its output was closed when it began.
+/// A program can't detect later that its output was closed at its start.
 #[test]
 fn a_closed_output_is_code_1() {
     let tool = env!("CARGO_BIN_EXE_hyperscope");

@@ -1,4 +1,4 @@
-//! `profile --nested`: functions of guests inside guests, by lists of their symbols.
+//! `profile --nested`: functions of nested guests, from lists of their symbols.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::tool::hyperscope;
 
 const NESTED: &str = "fixtures/x86-svm/nested.dat";
 
-/// The innermost frame of a row, where that is of a kernel.
+/// The innermost frame of a row, if it is in a kernel.
 fn leaf(row: &Value) -> Option<&Value> {
     row["stack"].as_array().unwrap().last().filter(|leaf| leaf["module"] != "[user]")
 }
@@ -19,7 +19,7 @@ fn with(nested: &str) -> Value {
     json("profile", &["--nested", nested, NESTED])
 }
 
-/// A list in which each address that was seen in the kernel of the inner guest begins a function of its own.
+/// A list in which each sampled address of the nested guest's kernel begins a function.
 fn list_of(profile: &Value) -> (String, BTreeSet<u64>) {
     let inner = rows(profile).iter().filter(|row| row["level"] == 2);
     let seen: BTreeSet<u64> =
@@ -29,7 +29,7 @@ fn list_of(profile: &Value) -> (String, BTreeSet<u64>) {
     (format!("{begin:016x} T _stext\n{}", symbols.collect::<String>()), seen)
 }
 
-/// Each function has the time that its address had; nothing else changes.
+/// Each function has the time of its address; nothing else changes.
 #[test]
 fn a_list_names_the_inner_guests_functions_and_no_others() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Where reports go and what they look like there.
+//! Destinations of reports, and their form.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -55,7 +55,7 @@ fn tables_fit_the_columns_asked_for() {
     }
 }
 
-/// Tables make themselves fit, and sentences break at words.
+/// Tables adapt to the width, and sentences break at words.
 #[test]
 fn nothing_spills_at_80_columns() {
     let (off, on) = ("fixtures/arm64/B-vhost-off.dat", "fixtures/arm64/B-vhost-on.dat");
@@ -96,7 +96,7 @@ fn csv_has_as_many_cells_in_every_line() {
         let mut reader = csv::Reader::from_reader(text.as_bytes());
         let columns = reader.headers().unwrap().len();
         assert!(columns >= 3, "{verb}");
-        // The reader fails on a line with another number of cells.
+        // The reader fails at a line with a different number of cells.
         let rows = reader.records().map(Result::unwrap).count();
         assert!(rows > 0, "{verb}");
     }
@@ -110,7 +110,7 @@ fn no_colour_reaches_a_pipe() {
     assert!(!hyperscope(&["bogus"]).err.contains('\u{1b}'));
 }
 
-/// Waits until the file is there; a program that has only begun to run has not made it yet.
+/// Waits until the file exists: a program that has just started has not created it yet.
 fn await_file(path: &Path) {
     let end = Instant::now() + Duration::from_secs(60);
     while !path.exists() {
@@ -119,7 +119,7 @@ fn await_file(path: &Path) {
     }
 }
 
-/// `hyperscope`, which interrupts end.
+/// `hyperscope` with the default action for interrupts.
 fn with_default_interrupts() -> Command {
     let mut env = Command::new("env");
     env.arg("--default-signal=INT").arg(command().get_program());
@@ -130,14 +130,14 @@ fn with_default_interrupts() -> Command {
 #[test]
 fn an_interrupted_run_leaves_the_file_that_was_there() {
     let folder = tempfile::tempdir().unwrap();
-    // A pipe that nobody writes to: whoever reads from it is not done before it is interrupted.
+    // A pipe without a writer: the reader waits until it is interrupted.
     let elsewhere = tempfile::tempdir().unwrap();
     let pipe = elsewhere.path().join("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let at = |name: &str| folder.path().join(name);
     for signal in [Signal::INT, Signal::KILL] {
         fs::write(at("out"), "from before").unwrap();
-        // A shell starts its background jobs with SIGINT ignored, and their children inherit that.
+        // A shell starts background jobs with SIGINT ignored, and children inherit that.
         let mut child = with_default_interrupts()
             .args(["report", SMALL, "--baseline"])
             .arg(&pipe)
@@ -152,7 +152,7 @@ fn an_interrupted_run_leaves_the_file_that_was_there() {
         assert_eq!(ended.signal(), Some(signal.as_raw()), "{ended}");
         assert_eq!(fs::read_to_string(at("out")).unwrap(), "from before", "{signal:?}");
     }
-    // The next run takes over what is left of the one that was killed.
+    // The next run takes over the file of the killed one.
     let (from, to) = (SMALL, at("out"));
     output_of(&["exits", "-o", to.to_str().unwrap(), from]);
     assert_eq!(fs::read_to_string(&to).unwrap(), output_of(&["exits", from]));

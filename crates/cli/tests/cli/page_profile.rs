@@ -1,5 +1,5 @@
-//! The profile in pages of `hyperscope report`: to the nanosecond that of `hyperscope profile`, and at any time that
-//! of its vCPUs.
+//! The profile in pages of `hyperscope report` equals that of `hyperscope profile` to the nanosecond, and at any
+//! time that of its vCPUs.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ fn count(object: &Value, name: &str) -> usize {
     usize::try_from(object[name].as_u64().unwrap()).unwrap()
 }
 
-/// All rows, by what docs/formats/report.md says of the columns.
+/// All rows, decoded by the description of columns in docs/formats/report.md.
 pub(crate) fn rows_of(page: &Page) -> Vec<Row> {
     let profile = &page.report["profile"];
     let mut columns = page.columns(&profile["columns_in"]);
@@ -83,7 +83,7 @@ pub(crate) fn rows_of(page: &Page) -> Vec<Row> {
     rows
 }
 
-/// How a frame of `profile` is called.
+/// The text of a frame in `profile`.
 fn frame(frame: &Value) -> String {
     let [symbol, module] = ["symbol", "module"].map(|name| frame[name].as_str());
     let offset = frame["offset"].as_u64();
@@ -96,7 +96,7 @@ fn frame(frame: &Value) -> String {
     }
 }
 
-/// Times and samples by vCPU and what it did: threads of one name may be several.
+/// Times and samples by vCPU and state: several threads may have one name.
 fn by_key(rows: impl Iterator<Item = (String, [u64; 2])>) -> BTreeMap<String, [u64; 2]> {
     let mut all: BTreeMap<String, [u64; 2]> = BTreeMap::new();
     for (key, amounts) in rows {
@@ -136,7 +136,7 @@ fn rows_are_those_of_profile_and_add_up_to_cpu() {
             let stack: Vec<String> = row["stack"].as_array().unwrap().iter().map(frame).collect();
             let (state, evidence, level) = (text("state"), text("evidence"), &row["level"]);
             let (reason, stack) = (text("reason"), stack.join(";"));
-            // Of the host's states the thread is the vCPU's own.
+            // In host states, the thread is the vCPU's own.
             let is_guest = state.starts_with("guest");
             let comm = if is_guest { text("comm") } else { "-" };
             let what = format!("{state} {level} {reason} {comm} {evidence} {stack}");

@@ -1,5 +1,5 @@
-//! Pages of `hyperscope report`: what is in them is what the other reports say, byte by byte as
-//! `docs/formats/report.md` describes it.
+//! Pages of `hyperscope report`: their contents equal the other reports, decoded byte by byte as
+//! `docs/formats/report.md` defines them.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::schemas::{check, closed};
 use crate::tool::{assert_golden, hyperscope, output_of, recordings};
 
-/// Numbers out of a column.
+/// The numbers of a column.
 pub(crate) struct Columns(std::vec::IntoIter<u8>);
 
 impl Columns {
@@ -130,7 +130,7 @@ impl Page {
     }
 }
 
-/// The text of the element of that id.
+/// The text of the element with this id.
 pub(crate) fn element(page: &str, id: &str) -> String {
     let (_, rest) = page.split_once(&format!("id=\"{id}\">")).unwrap();
     rest.split_once("</script>").unwrap().0.to_owned()
@@ -190,7 +190,7 @@ fn however_few_spans_are_kept_states_last_as_long() {
     let exits = document("exits", path);
     let user_ns = sum(&exits, "user_ns") + sum(&exits, "user_and_return_ns");
     assert_eq!(states["exit_user"], user_ns);
-    // The guest's last run, after the last entry, is before no exit.
+    // The guest's last run, after the last entry, precedes no exit.
     let guest_ns = states["guest"] + states["nested_guest"];
     assert!(guest_ns >= sum(&exits, "guest_ns"));
     assert!(guest_ns - sum(&exits, "guest_ns") < guest_ns / 100);
@@ -224,7 +224,7 @@ fn another_run_is_compared_as_diff_does() {
     assert!(Page::run(&[after]).report["diff"].is_null());
 }
 
-/// What a task waited for is that of `hyperscope critical`; its waits have lanes.
+/// The waits of a task equal those of `hyperscope critical`, and have lanes.
 #[test]
 fn what_a_task_waited_for_is_as_critical_has_it() {
     let files = ["fixtures/arm64/A.dat", "fixtures/arm64/A.guest.dat"];
@@ -284,7 +284,8 @@ fn what_stands_out_is_said_in_words() {
     }
 }
 
-/// What helps stands at the findings, all that `hyperscope advice` says and nothing else: at one of the same VM and reason.
+/// Findings carry the complete advice of `hyperscope advice` and nothing else, each at a finding about the same VM and
+/// reason.
 #[test]
 fn findings_carry_all_advice_once() {
     let mut compared = 0;
@@ -336,7 +337,7 @@ fn a_page_goes_to_the_file_named() {
     assert_eq!(written, Page::run(&["fixtures/arm64/D.dat"]).text);
 }
 
-/// Of each exit in the lists of a page: its row, its VM's vCPU, and how long it took.
+/// By exit in the lists of a page: its row, its VM's vCPU, and its duration.
 fn listed(page: &Page) -> HashMap<String, (u64, u64, u64)> {
     let mut rows: HashMap<String, (u64, u64, u64)> = HashMap::new();
     for list in page.report["each_exit"].as_array().unwrap() {
@@ -385,8 +386,8 @@ fn exits_one_by_one_add_up_to_the_rows() {
     }
 }
 
-/// A page of 700,000 spans is made in little more than the least memory that may be asked for, and none of them is
-/// merged for it: 8 MB of recording in 17 MiB. Only the list of exits has no room.
+/// A page of 700,000 spans needs little more than the minimal memory limit, and merges none of them: 8 MB of recording
+/// in 17 MiB. Only the list of exits does not fit.
 #[test]
 fn a_page_fits_into_its_memory() {
     let file = "fixtures/x86-svm/nested.dat";

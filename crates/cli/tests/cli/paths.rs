@@ -1,4 +1,4 @@
-//! `hyperscope path` on real recordings: tables, JSON, CSV, ends of one's own, and what goes wrong.
+//! `hyperscope path` on real recordings: tables, JSON, CSV, user-defined ends, and errors.
 
 use crate::schemas::{check, closed};
 use crate::tool::{assert_golden, command, hyperscope, output_of, recordings};
@@ -39,7 +39,7 @@ fn tables_are_as_expected() {
     }
 }
 
-/// The list says how much of all requests it shows, and the last row has what is too rare for one of its own.
+/// The list states its share of all requests, and the last row sums the rare paths.
 #[test]
 fn every_request_is_in_one_row() {
     let report = json(&GUEST);
@@ -58,7 +58,7 @@ fn every_request_is_in_one_row() {
     assert!(text.contains(&last) && text.contains("kvm_exit (in 43%)"), "{text}");
 }
 
-/// The way a packet takes out of its guest differs by who sends it, which is found without help.
+/// The path of a packet out of its guest depends on its sender; it is found without options.
 #[test]
 fn who_sends_packets_is_shown() {
     let actors = |file| {
@@ -95,7 +95,7 @@ fn ends_may_be_given() {
     assert!(run.err.contains("no event matches kvm_no_such"), "{}", run.err);
 }
 
-/// A guest's recording alone has no requests that leave it, as far as can be known.
+/// A guest's recording alone does not show requests that leave it.
 #[test]
 fn without_exits_there_is_nothing_to_follow() {
     let text = output_of(&["path", "fixtures/x86-svm/functions.dat"]);

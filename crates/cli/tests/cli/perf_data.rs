@@ -14,7 +14,7 @@ fn json(args: &[&str]) -> Value {
     serde_json::from_str(&output_of(args)).unwrap()
 }
 
-/// What `perf kvm stat report` says of the same file.
+/// The output of `perf kvm stat report` for the same file.
 fn truth() -> Value {
     let path = repository().join("fixtures/arm64/D.perf.truth.json");
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
@@ -30,7 +30,7 @@ fn exits_are_those_of_perf_kvm_stat() {
     for row in rows {
         assert_eq!(row["count"], of_perf[row["reason"].as_str().unwrap()], "{row}");
     }
-    // On arm64 perf takes the time from the entry to the exit: that in the guest.
+    // On arm64, perf measures the time from the entry to the exit: that in the guest.
     let cpu = json(&["cpu", "--format", "json", PERF]);
     let guest_ns = cpu["vcpus"][0]["states"]["guest_ns"].as_f64().unwrap();
     let total_us = truth["perf_kvm_stat"]["total_us"].as_f64().unwrap();
@@ -87,7 +87,7 @@ fn every_verb_reads_it_also_from_a_pipe_and_compressed() {
     );
 }
 
-/// Thread, CPU, time and name of every event are those that perf prints.
+/// Thread, CPU, time and name of every event equal those that perf prints.
 #[test]
 fn events_are_those_of_perf_script() {
     let perf = Command::new("perf")
@@ -116,7 +116,7 @@ fn events_are_those_of_perf_script() {
     assert_eq!((found.len(), found), (2_464, of_perf));
 }
 
-/// A trace.dat made of it has the same events, and so the same exits.
+/// A trace.dat made from it has the same events and exits.
 #[test]
 fn a_trace_dat_made_of_it_says_the_same() {
     let folder = tempfile::tempdir().unwrap();
@@ -142,7 +142,7 @@ fn what_is_missing_is_said() {
         fs::write(&path, bytes).unwrap();
         output_of(&["info", path.to_str().unwrap()])
     };
-    // As a recorder leaves it that was killed: no size of the data, nothing after them.
+    // As a killed recorder leaves it: without the size of the data, and nothing after the data.
     let (data_at, data_len) = (584, 237_096);
     let mut killed = bytes[..data_at + data_len].to_vec();
     killed[48..56].fill(0);
@@ -158,7 +158,7 @@ fn what_is_missing_is_said() {
     assert!(run.code == 1 && run.err.contains("ends inside its header"), "{}", run.err);
 }
 
-/// What `perf record --threads` writes: the file in it says so in its header.
+/// The output of `perf record --threads`: the header of the file in it says so.
 #[test]
 fn folders_of_perf_say_how_to_make_a_file_of_them() {
     let folder = tempfile::tempdir().unwrap();

@@ -11,11 +11,11 @@ use crate::tool::hyperscope;
 
 const HOST: &str = "fixtures/x86-svm/host-guest.dat";
 const COMM: &[u8; 15] = b"qemu-system-x86";
-/// A thread's name of the same length: formula, line break, erasing a terminal, right to left.
+/// A thread's name of the same length: formula, line break, clearing a terminal, right-to-left.
 const HOSTILE: &[u8; 15] = b"=a\nb\x1b[2J\xe2\x80\xaec9!?";
 
-/// A recording in which QEMU's threads have a hostile name, where the kernel's list of names and
-/// where events have it.
+/// A recording in which QEMU's threads have a hostile name, in the kernel's list of names or in
+/// events.
 fn hostile(folder: &Path) -> PathBuf {
     let folder = folder.join("pages");
     fs::create_dir(&folder).unwrap();
@@ -27,7 +27,7 @@ fn hostile(folder: &Path) -> PathBuf {
         .filter(|path| path.is_file())
     {
         let mut bytes = fs::read(&file).unwrap();
-        // The list has a line for each name.
+        // The list has one line per name.
         let is_list = file.ends_with("saved_cmdlines");
         let name = if is_list {
             HOSTILE.map(|byte| if byte == b'\n' { b' ' } else { byte })
@@ -44,7 +44,7 @@ fn hostile(folder: &Path) -> PathBuf {
     folder
 }
 
-/// No character that a terminal obeys is in it; line breaks are those of its lines.
+/// Asserts that no character controls a terminal; line breaks are those of its lines.
 #[track_caller]
 fn is_visible(text: &str) {
     let bad = |c: char| c.is_control() && !"\n\t".contains(c) || c == '\u{202e}';
@@ -125,14 +125,14 @@ fn csv_on_a_terminal_shows_what_hides_in_names() {
             testkit::skip!("there is no script(1) here");
             return;
         };
-        // A terminal ends its lines so.
+        // A terminal ends lines this way.
         let shown = String::from_utf8_lossy(&shown.stdout).replace("\r\n", "\n");
         assert!(shown.contains("\\x1b[2J\\u{202e}c9!?"), "{verb}: {}", &shown[..500]);
         is_visible(&shown);
     }
 }
 
-/// A browser takes a file for a page by its name, and runs what is in the names of threads and files.
+/// A browser recognizes a page by its file name, and executes names of threads and files in it.
 #[test]
 fn no_text_is_written_under_the_name_of_a_page() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Which code vCPUs ran, on real recordings: sums that are those of `cpu`, samples that are those of `exits`.
+//! The code that vCPUs ran, on real recordings: sums equal those of `cpu`, samples equal those of `exits`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,13 +25,13 @@ pub(crate) fn rows(report: &Value) -> &Vec<Value> {
     report["rows"].as_array().unwrap()
 }
 
-/// All bundled recordings, alone and with their guests'.
+/// All bundled recordings, alone and with their guests.
 pub(crate) fn inputs() -> Vec<Vec<String>> {
     let pairs = PAIRS.iter().map(|pair| pair.map(str::to_owned).to_vec());
     recordings().into_iter().map(|path| vec![path]).chain(pairs).collect()
 }
 
-/// What a time is called where it counts nanoseconds, and where it doesn't.
+/// The name of a time field: nanoseconds or ticks.
 pub(crate) fn amount(row: &Value, name: &str) -> u64 {
     let in_ns = row[format!("{name}_ns")].as_u64();
     in_ns.or_else(|| row[format!("{name}_cycles")].as_u64()).unwrap()
@@ -57,7 +57,7 @@ fn rows_add_up_to_what_cpu_says_of_each_vcpu_and_keep_their_schema() {
         let cpu = json("cpu", &files);
         let vcpus = cpu["vcpus"].as_array().unwrap();
         assert_eq!(by_vcpu(rows(&profile)), by_vcpu(vcpus), "{files:?}");
-        // The states as well: addresses tell apart what cpu calls guest where nobody recorded it.
+        // The states as well; addresses divide the time that cpu calls guest if the guest was not recorded.
         let mut states: BTreeMap<String, u64> = BTreeMap::new();
         for row in rows(&profile) {
             let state = row["state"].as_str().unwrap();
@@ -80,7 +80,7 @@ fn rows_add_up_to_what_cpu_says_of_each_vcpu_and_keep_their_schema() {
     }
 }
 
-/// Of all exits that interrupts cause, only those without their entry are no samples.
+/// All exits that interrupts cause are samples, except those without an entry.
 #[test]
 fn samples_are_the_exits_of_interrupts() {
     for (path, reasons) in [
@@ -106,8 +106,7 @@ fn samples_are_the_exits_of_interrupts() {
     }
 }
 
-/// Where the guest recorded when it was in user space, its addresses say the same: nobody derives one
-/// from the other.
+/// If the guest recorded its user-space times, addresses agree: neither is derived from the other.
 #[test]
 fn addresses_fit_what_the_guest_recorded_of_itself() {
     let profile = json("profile", &PAIRS[1]);
@@ -143,8 +142,7 @@ fn a_guests_own_recording_names_its_functions_and_threads() {
     }
 }
 
-/// Two guests with the same kernel at different addresses: read together, each has the names that it has by
-/// itself.
+/// Two guests with the same kernel at different addresses: read together, each has the same names as alone.
 #[test]
 fn guests_of_one_kernel_keep_their_own_symbols() {
     let pairs =
@@ -166,14 +164,14 @@ fn guests_of_one_kernel_keep_their_own_symbols() {
     assert_eq!(vms.len(), 2);
 }
 
-/// The recording of a boot has the symbols of initcalls alone: none of them is taken for the code after it.
+/// The recording of a boot has only symbols of initcalls: none of them names the code after it.
 #[test]
 fn a_part_of_a_kernels_symbols_names_no_other_code() {
     let report = json("profile", &PAIRS[1]);
     let kernel = rows(&report).iter().filter(|row| row["state"] == "guest_kernel");
     let samples = |row: &Value| row["samples"].as_u64().unwrap();
     let named = kernel.clone().filter(|row| row["stack"][0]["symbol"].is_string());
-    // Where an initcall begins, it has its name.
+    // At the begin of an initcall, its name is shown.
     assert!(named.map(samples).sum::<u64>() * 100 < kernel.map(samples).sum());
     let table = hyperscope(&[&["profile"], &PAIRS[1][..]].concat());
     assert!(table.out.contains("only some of its kernel's symbols"), "{}", table.out);
@@ -200,7 +198,7 @@ fn stacks_add_up_and_the_picture_has_them() {
     assert!(picture.starts_with("<svg") && picture.contains("ptep_clear_flush"));
 }
 
-/// What other tools open has the same sums: speedscope's weights, and pprof's own report where Go is there.
+/// Files for other tools have the same sums: speedscope's weights, and pprof's own report if Go is installed.
 #[test]
 fn profiles_for_other_tools_add_up() {
     let folder = tempfile::tempdir().unwrap();
@@ -230,7 +228,7 @@ fn profiles_for_other_tools_add_up() {
         return;
     };
     let raw = String::from_utf8_lossy(&raw.stdout).into_owned();
-    // "   SAMPLES   NANOSECONDS: LOCATION …" between the heads of samples and locations.
+    // "   SAMPLES   NANOSECONDS: LOCATION …" between the headings of samples and locations.
     let samples = raw.lines().skip_while(|line| *line != "Samples:").skip(2);
     let samples = samples.take_while(|line| *line != "Locations");
     let values = samples.filter_map(|line| line.split_once(':')?.0.split_whitespace().nth(1));
@@ -264,8 +262,7 @@ fn tables_and_csv_are_as_expected() {
     assert_eq!(total_ns, vcpus.iter().map(|vcpu| amount(vcpu, "time")).sum::<u64>());
 }
 
-/// Code of guests' programs is told apart by its addresses, which exits have; tables put those together that have little
-/// time each.
+/// Code of guests' programs is distinguished by its addresses, from exits; tables combine places with little time.
 #[test]
 fn code_of_guests_programs_is_known_by_its_addresses() {
     for path in
@@ -291,7 +288,7 @@ fn code_of_guests_programs_is_known_by_its_addresses() {
     }
 }
 
-/// Functions of a guest that was not recorded itself, by a list in which each address that was seen begins a function.
+/// Functions of a guest without a recording, from a list in which each sampled address begins a function.
 #[test]
 fn a_list_names_the_kernel_of_a_guest_that_was_not_recorded() {
     let path = "fixtures/x86-svm/nested.dat";
@@ -332,7 +329,7 @@ fn a_list_names_the_kernel_of_a_guest_that_was_not_recorded() {
     }
     let unknown = hyperscope(&["profile", "--guest-kallsyms", &format!("web={list}"), path]);
     assert!(unknown.code == 1 && unknown.err.contains("no VM has the name web"), "{}", unknown.err);
-    // A guest's own recording comes first.
+    // A guest's own recording takes precedence.
     let with_own = output_of(&["profile", "--guest-kallsyms", list, PAIRS[0][0], PAIRS[0][1]]);
     assert_eq!(with_own, output_of(&["profile", PAIRS[0][0], PAIRS[0][1]]));
 }

@@ -1,4 +1,4 @@
-//! Instructions within functions, on real recordings: they add up to the functions that they are of.
+//! Instructions within functions, on real recordings: they add up to their functions.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -9,10 +9,10 @@ use crate::profile::{amount, inputs, json};
 use crate::schemas::{check, closed};
 use crate::tool::hyperscope;
 
-/// What a row's innermost function is told apart by here: VM, vCPU, state, exit, module, name.
+/// The key of a row's innermost function: VM, vCPU, state, exit, module, name.
 type Function = [String; 6];
 
-/// Time by function. Where no function is known, addresses stand for it.
+/// Time by function. An address replaces an unknown function.
 fn by_function(report: &Value) -> BTreeMap<Function, u64> {
     let mut sums = BTreeMap::new();
     for row in report["rows"].as_array().unwrap() {
@@ -34,7 +34,8 @@ fn instructions_add_up_to_their_functions_and_lie_in_them() {
         let by_instruction = json("profile", &[&["--by", "instruction"], &files[..]].concat());
         check(&validator, &by_instruction, &files.join(" "));
         let functions = json("profile", &files);
-        // The time of a state is shared out to places of code, in whole nanoseconds: by one more or less each.
+        // The time of a state is distributed over places of code in whole nanoseconds, so each may be off by
+        // one.
         let rows = by_instruction["rows"].as_array().unwrap();
         let (found, expected) = (by_function(&by_instruction), by_function(&functions));
         assert_eq!(found.values().sum::<u64>(), expected.values().sum::<u64>(), "{files:?}");
@@ -45,7 +46,7 @@ fn instructions_add_up_to_their_functions_and_lie_in_them() {
         }
         let rows = rows.iter();
         for leaf in rows.filter_map(|row| row["stack"].as_array()?.last()) {
-            // The longest function of a kernel has some 100 KiB.
+            // The longest function of a kernel has about 100 KiB.
             let is_named = leaf["symbol"].is_string() && leaf["module"] != "[user]";
             assert!(!is_named || leaf["offset"].as_u64().unwrap() < 1 << 20, "{leaf}");
         }
@@ -73,7 +74,7 @@ fn one_function_is_shown_in_the_order_of_its_code() {
     assert!(unknown.err.contains("no sample hit the function no_such_function"), "{}", unknown.err);
 }
 
-/// A loop of a dozen instructions, with a name of its own.
+/// A loop of a dozen instructions, with a function name of its own.
 const LOOP: &str = "#include <time.h>
 __attribute__((noipa)) unsigned spun(unsigned rounds) {
     unsigned sum = 1;
@@ -87,7 +88,7 @@ int main(void) {
     return sum == 42;
 }
 ";
-/// Instructions that are shown before each that was sampled.
+/// Instructions shown before each sampled one.
 const CONTEXT: usize = 3;
 
 fn succeeds(program: &str, arguments: &[&str]) -> Option<String> {
@@ -95,7 +96,7 @@ fn succeeds(program: &str, arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Offsets of a function's instructions, as objdump lists them.
+/// Offsets of a function's instructions, from objdump.
 fn offsets(program: &str) -> Option<Vec<u64>> {
     let listing = succeeds("objdump", &["-d", "--disassemble=spun", program])?;
     let address = |line: &str| u64::from_str_radix(line.split_once(':')?.0.trim(), 16).ok();
@@ -104,7 +105,7 @@ fn offsets(program: &str) -> Option<Vec<u64>> {
     Some(all.iter().map(|at| at - all[0]).collect())
 }
 
-/// Samples by offset, of a table's lines.
+/// Samples by offset, from a table's lines.
 fn listed(table: &str) -> BTreeMap<u64, u64> {
     let place = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();

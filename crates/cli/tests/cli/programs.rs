@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::tool::{command, hyperscope, output_of};
 
-/// Every verb of the time when one program had all.
+/// All verbs from the time of a single program.
 const VERBS: [&str; 36] = [
     "ab",
     "advice",
@@ -49,15 +49,15 @@ const VERBS: [&str; 36] = [
     "vmm",
 ];
 
-/// A folder with `hyperscope` and these other programs of the build, as if installed there.
+/// A folder with `hyperscope` and these other built programs, as if they were installed there.
 struct Installation(tempfile::TempDir);
 
 impl Installation {
     fn with(others: &[&str]) -> Self {
-        // In the file system of the build, for hard links.
+        // In the build's file system, for hard links.
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let built = Path::new(env!("CARGO_BIN_EXE_hyperscope"));
-        // Has the others built.
+        // Builds the other programs.
         drop(command());
         for name in ["hyperscope"].iter().chain(others) {
             fs::hard_link(built.with_file_name(name), folder.path().join(name)).unwrap();
@@ -69,7 +69,8 @@ impl Installation {
         self.0.path().join(name)
     }
 
-    /// Adds a script. Another process writes it, as none that tests start meanwhile may have it open.
+    /// Adds a script. Another process writes it: if this process had it open for writing, a
+    /// concurrent fork could keep it open and make it unusable.
     fn add(&self, name: &str, script: &str) {
         let write = "cat > \"$0\" && chmod 755 \"$0\"";
         let mut shell = Command::new("sh");
@@ -143,7 +144,7 @@ fn a_missing_program_is_named_with_what_builds_it() {
             format!("hyperscope: {name} is missing: the package {name} has it, and \"{build}\"");
         assert!(stderr.starts_with(&begin) && stderr.lines().count() == 1, "{words:?}: {stderr}");
     }
-    // What needs no other program does not look for one.
+    // A verb of this program does not search for another one.
     let exits = installed.run(&["exits", "fixtures/x86-svm/nested.dat"]);
     assert!(exits.status.success() && exits.stderr.is_empty(), "{}", text(&exits.stderr));
 }
@@ -198,7 +199,7 @@ fn a_program_on_the_path_is_found_but_not_in_a_relative_folder() {
     let folder = elsewhere.0.path();
     let run = |path: &str| {
         let mut lake = installed.command(["lake", "list"]);
-        // Tests that run under sudo must not pass its user on.
+        // As root itself, even if the tests run through sudo.
         lake.env_remove("SUDO_UID").env_remove("PKEXEC_UID").current_dir(folder);
         lake.env("PATH", path).output().unwrap()
     };
@@ -207,7 +208,7 @@ fn a_program_on_the_path_is_found_but_not_in_a_relative_folder() {
     assert_eq!(run(".:/usr/bin:/bin").status.code(), Some(1));
 }
 
-/// Root runs no program that another user's PATH names.
+/// Root runs no program from another user's PATH.
 #[test]
 fn root_for_another_user_takes_no_program_from_the_path() {
     if !rustix::process::geteuid().is_root() {
@@ -235,7 +236,7 @@ fn closed_output_is_refused_by_the_other_program_too() {
     );
 }
 
-/// A program in the place of hyperscope-sql has recordings read as that does.
+/// A script in place of hyperscope-sql has recordings read in the same way.
 #[test]
 fn sql_names_hyperscope_as_its_reader() {
     let installed = Installation::with(&["hyperscope-fleet"]);

@@ -1,4 +1,4 @@
-//! `--from` and `--to`: every verb reads what lies in the range, and nothing else.
+//! `--from` and `--to`: every verb reads exactly the range.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::tool::{Run, hyperscope, output_of, recordings};
 
-/// Ranges from the beginning, in milliseconds: some begin or end before or after a recording does.
+/// Ranges from the beginning, in milliseconds: some exceed the recording.
 const RANGES_MS: [(u64, u64); 4] = [(0, 300), (137, 451), (700, 2_300), (1_999, 60_000)];
 
 fn in_range(args: &[&str], from: &str, to: &str) -> Run {
@@ -60,7 +60,7 @@ fn events_in_a_range_are_those_of_the_whole_recording_with_such_times() {
     assert!(cut >= 10, "{cut}");
 }
 
-/// A file cut to the range, event by event, is another way to the same answer.
+/// A file that is cut to the range, event by event, gives the same result.
 #[test]
 fn a_time_with_a_unit_is_that_time_in_seconds() {
     let path = "fixtures/x86-vmx/smp.dat";
@@ -134,7 +134,7 @@ fn reports_of_a_range_are_those_of_a_file_cut_to_it() {
     assert!(compared["exits"] > 50 && compared["cpu"] > 5, "{compared:?}");
 }
 
-/// A host and its guests are cut by one clock, whichever clock a verb counts with.
+/// Ranges of a host and its guests use one clock, whatever clock the verb counts with.
 #[test]
 fn guests_are_cut_by_the_clock_of_their_host() {
     let both = ["fixtures/x86-svm/host-guest.dat", "fixtures/x86-svm/host-guest.guest.dat"];
@@ -225,7 +225,7 @@ fn exits_by_vcpu(more: &[&str], path: &str) -> Vec<Value> {
     document(&run.out)["rows"].as_array().unwrap().clone()
 }
 
-/// Rows but for shares, which are of what is read.
+/// Rows without shares, whose totals depend on the part that is read.
 fn without_shares(rows: Vec<Value>) -> Vec<Value> {
     let without = |mut row: Value| {
         row.as_object_mut().unwrap().retain(|field, _| !field.ends_with("_share"));

@@ -1,8 +1,8 @@
-//! What README.md and the guides show in `console` blocks is what happens.
+//! Commands in `console` blocks of README.md and the guides print what the blocks show.
 //!
-//! A line that begins with `$ ` is run by a shell in the repository's root, on 100 columns, with
-//! this build of `hyperscope` on the path; the lines below it are its output. With
-//! `HYPERSCOPE_BLESS=1` the outputs are written again.
+//! A shell runs each line that begins with `$ ` in the repository's root, on 100 columns, with this
+//! build of `hyperscope` on the PATH; the lines below it are its output. `HYPERSCOPE_BLESS=1`
+//! rewrites the outputs.
 
 use std::env;
 use std::fs;
@@ -11,7 +11,7 @@ use std::process::Command;
 
 use crate::tool::repository;
 
-/// Guides outside of `docs/guide`, all of whose pages are among them.
+/// Guides outside `docs/guide`; all pages of that folder are guides.
 const GUIDES: &[&str] = &[
     "README.md",
     "docs/alignment.md",
@@ -34,12 +34,12 @@ const GUIDES: &[&str] = &[
     "docs/profile.md",
 ];
 
-/// The front page has no more lines than a newcomer reads.
+/// Max lines of the front page, so that newcomers read it.
 const MAX_README_LINES: usize = 120;
-/// A command with its output.
+/// Max lines of a command with its output.
 const MAX_BLOCK_LINES: usize = 9;
 
-/// Runs a command of a guide and returns what it prints.
+/// Runs a command of a guide and returns its output.
 fn shell(command: &str) -> String {
     let program = Path::new(env!("CARGO_BIN_EXE_hyperscope")).parent().unwrap();
     let path = format!("{}:{}", program.display(), env::var("PATH").unwrap());
@@ -55,7 +55,7 @@ fn shell(command: &str) -> String {
     String::from_utf8(output.stdout).unwrap() + &errors
 }
 
-/// The guide with the outputs in its `console` blocks as they are now.
+/// The guide with the current outputs in its `console` blocks.
 fn with_real_outputs(guide: &str) -> String {
     let mut real = String::new();
     let mut in_block = false;
@@ -104,7 +104,7 @@ fn the_front_page_is_short() {
     let readme = fs::read_to_string(repository().join("README.md")).unwrap();
     let lines = readme.lines().count();
     assert!(lines <= MAX_README_LINES, "{lines} lines");
-    // What a block shows fits on one screen next to its explanation.
+    // A block fits on one screen next to its explanation.
     for block in readme.split("```console\n").skip(1) {
         let lines = block.split("```").next().unwrap().lines().count();
         assert!((2..=MAX_BLOCK_LINES).contains(&lines), "{lines} lines of output: {block}");

@@ -1,5 +1,5 @@
-//! What docs/recordings.md says of each kind of recording, asked of recordings that have the events of
-//! that kind alone.
+//! Tests the statements of docs/recordings.md about each kind of recording, with recordings that have
+//! only events of that kind.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,17 @@ use crate::tool::{hyperscope, repository};
 
 const HOST: &str = "fixtures/x86-svm/host-guest.dat";
 const GUEST: &str = "fixtures/x86-svm/host-guest.guest.dat";
-/// A host with interrupts' events.
+/// A host's recording with events of interrupts.
 const WITH_IRQ: &str = "fixtures/x86-vmx/smp.dat";
 
-/// The document of a verb, whatever it says of what the recordings lack.
+/// The document of a verb; messages about missing events are ignored.
 fn json(args: &[&str]) -> Value {
     let run = hyperscope(&[args, &["--format", "json"]].concat());
     assert_eq!(run.code, 0, "{args:?}: {}", run.err);
     serde_json::from_str(&run.out).unwrap()
 }
 
-/// Cells of the rows of the page's table whose first heading is this one, headings first.
+/// Cells of the page's table with this first heading, headings first.
 fn table(page: &str, first: &str) -> Vec<Vec<String>> {
     let rows = page.lines().skip_while(|line| !line.starts_with(&format!("| {first} |")));
     let rows = rows.take_while(|line| line.starts_with('|')).filter(|line| !line.contains("---"));
@@ -31,7 +31,7 @@ fn table(page: &str, first: &str) -> Vec<Vec<String>> {
     rows.map(cells).collect()
 }
 
-/// A recording with those events of a real one that the command names and it has.
+/// A recording with those events of a real one that the command names.
 fn part_of(recording: &str, command: &str, folder: &Path) -> PathBuf {
     let info = json(&["info", recording]);
     let all: Vec<String> =
@@ -52,7 +52,7 @@ fn part_of(recording: &str, command: &str, folder: &Path) -> PathBuf {
     path
 }
 
-/// What the verbs say of recordings.
+/// The verbs' answers about recordings.
 struct Answers {
     exits: Vec<Value>,
     cpu: Value,

@@ -1,4 +1,4 @@
-//! The tables of every bundled recording, as a whole.
+//! The complete tables of every bundled recording.
 
 use crate::tool::{assert_golden, hyperscope, output_of, recordings};
 
@@ -53,12 +53,12 @@ fn rows_past_the_top_are_added_up() {
     };
     let full_table = output_of(&["exits", "--by", "reason,gpa", path]);
     assert_eq!(all(&table), all(&full_table), "the sums are those of all rows");
-    // JSON is for programs, which cut for themselves.
+    // JSON is for programs, which truncate on their own.
     let json = ["exits", "--by", "reason,gpa", "--format", "json", path];
     assert_eq!(output_of(&json), output_of(&[&json[..], &["--top", "3"]].concat()));
 }
 
-/// A line without the spaces that depend on what stands above it.
+/// A line without spaces that depend on the lines above it.
 fn squeezed(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! JSON outputs keep what `docs/formats/*.schema.json` promise.
+//! JSON outputs match `docs/formats/*.schema.json`.
 
 use std::collections::HashSet;
 use std::fs;
@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::tool::{hyperscope, output_of, recordings, repository};
 
-/// The schema as published, but closed: a field it does not describe is a fault. Users' schemas
-/// are open, so that fields can be added.
+/// The published schema, but closed: an undescribed field is an error. Users' schemas are open, so
+/// that fields can be added.
 pub(crate) fn closed(name: &str) -> Validator {
     let path = repository().join(format!("docs/formats/{name}.schema.json"));
     let mut schema: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
@@ -55,7 +55,8 @@ fn reports_of_every_recording_keep_their_schema() {
     }
 }
 
-/// What hyperscope-sql answers, as its own tests find it to; this program does not build the engine.
+/// The expected answers of hyperscope-sql from its own tests; this program does not build the
+/// engine.
 #[test]
 fn answers_of_sql_keep_their_schema() {
     let validator = closed("sql");
@@ -71,7 +72,7 @@ fn answers_of_sql_keep_their_schema() {
     assert!(rows > 5, "{rows}");
 }
 
-/// Verbs whose JSON names the part that was read, with recordings of which each reads some.
+/// Verbs whose JSON names the selected part, with suitable recordings.
 const IN_PART: [&[&str]; 12] = [
     &["info", HOST],
     &["exits", HOST],
@@ -142,7 +143,7 @@ fn events_keep_their_schema() {
     for path in recordings() {
         let run = hyperscope(&["events", "--format", "jsonl", &path]);
         assert_eq!(run.code, 0, "{path}");
-        // The first of each kind of events, and some of the others.
+        // The first event of each kind, and some others.
         let mut kinds = HashSet::new();
         for (at, line) in run.out.lines().enumerate() {
             let kind = line.split_once("\"event\":").and_then(|(_, rest)| rest.split(',').next());
@@ -224,7 +225,7 @@ fn measured_exits_keep_their_schema() {
     }
 }
 
-/// The second one is of an earlier version, which did not report all that today's does.
+/// The second session comes from an earlier version, which reported less.
 #[test]
 fn sessions_keep_their_schema() {
     for path in ["docs/formats/demo-session.json", "fixtures/arm64/hypercalls/session.json"] {

@@ -1,4 +1,4 @@
-//! `sensitivity` from the command line, as far as no VM is needed for it.
+//! `sensitivity` from the command line, without a VM.
 
 use crate::tool::hyperscope;
 

@@ -1,4 +1,5 @@
-//! `report --serve`: the page over HTTP, the events and the lanes of any interval, for those who know the address.
+//! `report --serve`: the page over HTTP, and the events and lanes of any interval; only the exact address gives
+//! access.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -12,7 +13,7 @@ use crate::tool::{command, hyperscope};
 const FILES: [&str; 2] =
     ["fixtures/x86-svm/host-guest.dat", "fixtures/x86-svm/host-guest.guest.dat"];
 
-/// A server; it ends with this.
+/// A server; dropping this ends it.
 struct Served {
     child: Child,
     host: String,
@@ -70,7 +71,7 @@ fn seconds(ns: u64) -> String {
     format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
 }
 
-/// The events that `hyperscope events` prints of an interval, as JSON.
+/// The events of an interval from `hyperscope events`, as JSON.
 fn printed(from_ns: u64, to_ns: u64) -> Vec<Value> {
     let range = ["--from", &seconds(from_ns), "--to", &seconds(to_ns)];
     let run = hyperscope(&[&["events", "--format", "jsonl"][..], &range, &FILES].concat());
@@ -103,7 +104,7 @@ fn a_served_page_is_the_page_and_answers_with_the_events_that_are_printed() {
         }
         assert_eq!(event["at"].as_u64().unwrap() + origin, expected["ts_ns"].as_u64().unwrap());
     }
-    // Texts are those of lines, which hold words that are asked for.
+    // Texts equal those of lines that contain the requested words.
     let range = ["--from", &seconds(origin + from), "--to", &seconds(origin + to)];
     let lines = hyperscope(&[&["events", "--numeric"][..], &range, &FILES].concat()).out;
     let lines: Vec<&str> = lines.lines().filter(|line| !line.contains("cpus=")).collect();

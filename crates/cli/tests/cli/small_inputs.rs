@@ -1,4 +1,4 @@
-//! Small inputs that were read wrong once, each with what is right.
+//! Small inputs that were once read wrong, each with the right result.
 
 use serde_json::Value;
 
@@ -86,7 +86,7 @@ fn a_threads_name_is_the_one_that_it_had_last() {
     assert!(cpu.contains("gcc-719") && !cpu.contains("bash-719"), "{cpu}");
     let critical = hyperscope(&["critical", "--task", "gcc", &path]);
     assert_eq!(critical.code, 0, "{}", critical.err);
-    // Each line has the name of its time.
+    // Each line has the thread's name at its time.
     let lines = output_of(&["events", &path]);
     let renamed = lines.lines().position(|line| line.contains("gcc:719"));
     let of_thread = |line: &&str| line.trim_start().split(" [").next().unwrap().contains("-719");

@@ -1,4 +1,4 @@
-//! Recordings that come out of a pipe: as much as `--max-spool` allows, and not in memory.
+//! Recordings from a pipe: up to `--max-spool`, and not in memory.
 
 use std::fs;
 use std::process::Stdio;
@@ -7,7 +7,7 @@ use crate::tool::{Run, command, output_of};
 
 const LARGE: &str = "fixtures/x86-svm/nested.dat";
 
-/// Runs a verb with 24 MB on its standard input: a recording, and bytes after it that belong to nothing.
+/// Runs a verb with 24 MB on its standard input: a recording, followed by unrelated bytes.
 fn with_pipe(args: &str) -> Run {
     let folder = tempfile::tempdir().unwrap();
     let program = env!("CARGO_BIN_EXE_hyperscope");

@@ -1,4 +1,4 @@
-//! What exits cost, and that all verbs and the page say the same of one recording, to the nanosecond.
+//! The cost of exits: all verbs and the page report the same for one recording, to the nanosecond.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,8 @@ fn cost_is_what_ran_and_shares_are_of_the_cost_of_exits_that_do_not_wait() {
     assert!(known > 50, "{known}");
 }
 
-/// Interrupts of this machine are handled before `kvm_exit` is traced: by time alone they come second.
+/// On this machine, interrupts are handled before `kvm_exit` is traced: by time alone they would rank
+/// second.
 #[test]
 fn exits_are_ranked_by_what_they_cost() {
     let rows = exits_of("fixtures/arm64/D.dat");
@@ -59,7 +60,7 @@ fn exits_are_ranked_by_what_they_cost() {
     let first = |line: &str| line.split(',').nth(4).map(str::to_owned);
     let reasons: Vec<_> = by_time.lines().skip(1).filter_map(first).collect();
     assert_eq!(reasons, ["WFx", "DABT_LOW", "IRQ", "HVC64"]);
-    // What was preempted took 18% of the time in ten exits of a hundred, and cost little.
+    // Preemption took 18% of the time in ten exits of a hundred, at little cost.
     let rows = exits_of("fixtures/x86-vmx/smp.dat");
     assert_eq!(rows[0]["reason"], "IO_INSTRUCTION");
     let working = rows.iter().filter(|row| row["waiting"] == false);
@@ -90,7 +91,7 @@ fn tables_say_what_they_are_sorted_by_and_what_shares_are_of() {
     assert!(!without.contains("kernel  "), "nothing is called kernel:\n{without}");
 }
 
-/// Each VM's rows stand together above their sum, and sums add up to what all exits are.
+/// Each VM's rows are above their sum, and sums add up to all exits.
 #[test]
 fn several_vms_have_their_rows_together_and_a_sum_each() {
     let path = "fixtures/x86-vmx/smp.dat";
@@ -127,22 +128,22 @@ fn cost_columns_stay_on_a_narrow_terminal() {
     assert!(heading.contains("cost    cost%") && !heading.contains("p99"), "{heading}");
 }
 
-/// Each part of exits, and the states of vCPUs that it is.
+/// Parts of exits, and the states of vCPUs that equal each.
 const STATES: [(&[&str], &[&str]); 3] = [
     (&["user", "user_and_return"], &["exit_user"]),
-    // Polling that is not known of all exits of a row is in its kernel part.
+    // If polling is not known for all exits of a row, it is in the kernel part.
     (&["kernel", "halt_poll"], &["exit_kernel", "halt_poll"]),
     (&["off_cpu", "not_split"], &["waiting", "preempted", "halted", "blocked", "not_split"]),
 ];
 
-/// A document of what is read of a recording, whatever is said of what is not.
+/// A document of a selected part; messages about the rest are ignored.
 fn part_of(args: &[&str], path: &str, range: &[&str]) -> Value {
     let run = hyperscope(&[args, range, &[path]].concat());
     assert_eq!(run.code, 0, "{args:?} {range:?} {path}: {}", run.err);
     serde_json::from_str(&run.out).unwrap()
 }
 
-/// What states have beyond exits is the time of exits whose entry is not recorded.
+/// States exceed exits by the time of exits without an entry in the recording.
 #[test]
 fn exits_cpu_and_page_add_up_to_the_same() {
     let mut exact = 0;
@@ -158,7 +159,7 @@ fn exits_cpu_and_page_of_a_range_add_up_to_the_same() {
     let mut compared = 0;
     for path in recordings() {
         let run = hyperscope(&[&["exits"], &range[..], &[&path]].concat());
-        // Some recordings are shorter than that.
+        // Some recordings are shorter than the range.
         if run.code == 2 && run.err.contains("no events in this range") {
             continue;
         }
@@ -170,7 +171,7 @@ fn exits_cpu_and_page_of_a_range_add_up_to_the_same() {
     assert_eq!(page.report["title"], "D.dat (+0.3 to +0.9 s)");
 }
 
-/// How many of the parts are equal to the states that they are; the others end after the recording.
+/// The number of parts that equal their states; the others end after the recording.
 fn sums_are_the_same(path: &str, range: &[&str]) -> usize {
     let exits = part_of(&["exits", "--format", "json"], path, range)["rows"].clone();
     let cpu = part_of(&["cpu", "--format", "json"], path, range);

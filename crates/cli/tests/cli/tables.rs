@@ -1,5 +1,5 @@
-//! What `hyperscope export --to parquet` writes, read back by other readers: sums are those of the reports, to
-//! the nanosecond.
+//! Reads the tables of `hyperscope export --to parquet` with other readers: sums equal those of the reports,
+//! to the nanosecond.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,14 +17,14 @@ mod schema;
 
 use file::TableFile;
 
-/// Exports recordings into a folder, which has to succeed.
+/// Exports recordings into a folder; must succeed.
 fn export(out: &Path, args: &[&str]) {
     let run =
         hyperscope(&[&["export", "--to", "parquet", "-o", out.to_str().unwrap()], args].concat());
     assert_eq!((run.code, run.out.as_str()), (0, ""), "{args:?}: {}", run.err);
 }
 
-/// All bundled recordings, and folders with their tables. Made once for all tests.
+/// All bundled recordings, with folders of their tables. Made once for all tests.
 fn exported() -> &'static [(String, PathBuf)] {
     static EXPORTED: OnceLock<(tempfile::TempDir, Vec<(String, PathBuf)>)> = OnceLock::new();
     let (_, all) = EXPORTED.get_or_init(|| {
@@ -47,15 +47,15 @@ fn document(args: &[&str]) -> Value {
 /// VM, level, reason.
 type Group = (String, u64, String);
 
-/// What tables and reports say of a group, by column.
+/// The values of a group, by column.
 type Sums = BTreeMap<&'static str, u64>;
 
-/// Sums that are in the report, in the tables of exits and in their rollups.
+/// Sums that the report, the tables of exits and their rollups have.
 const SUMS: [&str; 6] =
     ["time_ns", "off_cpu_ns", "runnable_ns", "blocked_ns", "before_exit_ns", "not_split_ns"];
 
-/// Polling that is not known of all exits of a group counts as the kernel's in the report, and so does the way
-/// back from user space: in tables each exit has what is known of it.
+/// If polling is not known for all exits of a group, the report counts it as the kernel's, and likewise the
+/// return from user space; in tables, each exit has its known parts.
 const PAIRS: [(&str, [&str; 2]); 2] =
     [("kernel", ["kernel_ns", "halt_poll_ns"]), ("user", ["user_ns", "user_and_return_ns"])];
 
@@ -75,7 +75,7 @@ fn of_report(path: &str) -> BTreeMap<Group, Sums> {
         };
         SUMS.iter().for_each(|key| add(key, number(&names(key))));
         for (key, columns) in PAIRS {
-            // What is not split from the rest is in one of the columns, too.
+            // Unsplit time is in one of the columns as well.
             add(key, columns.iter().map(|column| number(column)).sum());
         }
         let polled = row["halt_poll_ns"].is_null();
@@ -97,7 +97,7 @@ fn by_name(by: &str) -> &'static str {
     }
 }
 
-/// The same sums of a table: `exits`, or its rollup.
+/// The same sums from the table `exits` or its rollup.
 fn of_table(table: &TableFile) -> BTreeMap<Group, Sums> {
     let is_rollup = table.name == "exit_rollup";
     let (vms, reasons) = (table.texts("vm"), table.texts("reason"));
@@ -154,7 +154,7 @@ fn assert_sums(path: &str, what: &str, table: BTreeMap<Group, Sums>) {
     for (group, expected) in &report {
         let mut actual = table[group].clone();
         let mut expected = expected.clone();
-        // The report's cost has polling in it that it can't tell apart for the whole group.
+        // The report's cost contains polling that it can't separate for the group.
         let polled = actual.remove("halt_poll_ns").unwrap_or(0);
         if expected.remove("polled_in_kernel") == Some(1) && actual["polled_in_kernel"] > 0 {
             *actual.get_mut("cost_ns").unwrap() += if expected["cost_ns"] > 0 { polled } else { 0 };
@@ -176,8 +176,8 @@ fn sums_over_exits_and_over_their_rollups_are_those_of_the_report() {
     assert!(groups > 50, "{groups}");
 }
 
-/// Percentiles by the histograms are those of the report for groups that it has no single values of, and the
-/// upper end of the exact value's bucket for others.
+/// Percentiles from the histograms equal those of the report for groups without single values; for others they
+/// equal the upper end of the exact value's bucket.
 #[test]
 fn percentiles_by_histograms_are_those_of_the_report() {
     let (mut by_bucket, mut by_value) = (0, 0);
@@ -258,7 +258,7 @@ fn sums_over_states_are_those_of_cpu() {
     assert!(states > 100_000, "{states}");
 }
 
-/// Sums of a column, where they are not 0.
+/// Sums of a column, except zeros.
 fn sums(table: &TableFile, by: &[&str], column: &str) -> BTreeMap<Vec<String>, u64> {
     let keys: Vec<Vec<Option<String>>> = by.iter().map(|key| table.shown(key)).collect();
     let mut sums = BTreeMap::new();
@@ -306,12 +306,12 @@ fn sums_of_nested_exits_are_those_of_nested() {
     assert!(compared > 50, "{compared}");
 }
 
-/// Requests are those of `path`, and their hops add up to them.
+/// Requests equal those of `path`, and their hops add up to them.
 #[test]
 fn requests_are_those_of_path_and_hops_add_up_to_them() {
     let mut requests = 0;
     for (path, out) in exported() {
-        // Of a guest alone it says that it is one.
+        // For a guest alone, it prints a note.
         let run = hyperscope(&["path", "--format", "json", path]);
         assert_eq!(run.code, 0, "{path}: {}", run.err);
         let report: Value = serde_json::from_str(&run.out).unwrap();

@@ -7,21 +7,21 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use parking_lot::Mutex;
 
-/// Verbs that print the same each time they are given the same arguments and the same files.
+/// Verbs whose output depends only on their arguments and files.
 const REPORTS: [&str; 17] = [
     "advice", "align", "boot", "calls", "cpu", "critical", "diff", "events", "exits", "info",
     "irqs", "nested", "path", "profile", "report", "virtio", "vmm",
 ];
 
-/// A run that printed more is not kept for other tests: ten recordings' pages have less.
+/// Runs with more output are not shared between tests: pages of ten recordings have less.
 const MAX_KEPT_BYTES: usize = 4 << 20;
 
-/// Runs by their arguments, none for those that printed too much; the first test that wants one makes it, others wait for that.
+/// Runs by arguments, `None` if they printed too much; the first test that needs a run makes it, and others wait.
 type Runs = HashMap<Vec<String>, Arc<OnceLock<Option<Run>>>>;
 
 static KEPT: LazyLock<Mutex<Runs>> = LazyLock::new(Mutex::default);
 
-/// What a run left behind.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) code: i32,
@@ -34,7 +34,7 @@ pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The built program next to those that it starts, in an environment that says nothing of terminals and of servers.
+/// The built program next to those that it starts, in an environment without settings of terminals and servers.
 pub(crate) fn command() -> Command {
     let program = env!("CARGO_BIN_EXE_hyperscope");
     for other in ["hyperscope-lab", "hyperscope-fleet"] {
@@ -46,8 +46,8 @@ pub(crate) fn command() -> Command {
     command
 }
 
-/// Runs `hyperscope` with these arguments. Many tests hold one report against another, so that a report of bundled recordings
-/// is asked for by several: it is made once. A test of what comes again runs [`command`] itself.
+/// Runs `hyperscope` with these arguments. Many tests compare reports, so several need the same report of a bundled
+/// recording: it is made once. A test of repeated runs uses [`command`] itself.
 pub(crate) fn hyperscope(args: &[&str]) -> Run {
     if !is_repeatable(args) {
         return run(args);
@@ -66,7 +66,7 @@ pub(crate) fn hyperscope(args: &[&str]) -> Run {
     shared.clone().or(too_long).unwrap_or_else(|| run(args))
 }
 
-/// Whether the arguments ask for a report of bundled recordings, which no test changes.
+/// Whether the arguments request a report of bundled recordings, which no test changes.
 fn is_repeatable(args: &[&str]) -> bool {
     let is_bundled = |arg: &&str| arg.starts_with("fixtures/") || !arg.contains('/');
     args.first().is_some_and(|verb| REPORTS.contains(verb))
@@ -83,8 +83,8 @@ fn run(args: &[&str]) -> Run {
     }
 }
 
-/// Standard output of a run that has to succeed without a word on standard error, but for what its recording
-/// lost: one of the bundled ones, and one of LTTng's, lack events.
+/// Standard output of a run that must succeed without messages, except about losses: one bundled recording and one of
+/// LTTng's lack events.
 pub(crate) fn output_of(args: &[&str]) -> String {
     let run = hyperscope(args);
     let is_loss = |line: &&str| {
@@ -96,7 +96,7 @@ pub(crate) fn output_of(args: &[&str]) -> String {
     run.out
 }
 
-/// Standard output of a run of a part of recordings, which says on standard error what it leaves out.
+/// Standard output of a run on a part of recordings, which reports omissions on standard error.
 pub(crate) fn output_of_part(args: &[&str]) -> String {
     let run = hyperscope(args);
     assert_eq!(run.code, 0, "hyperscope {}: {}", args.join(" "), run.err);

@@ -1,4 +1,4 @@
-//! Recordings that are cut or damaged, in every container, given to every verb that reads them.
+//! Truncated or damaged recordings, in every container, for every verb that reads them.
 
 mod containers;
 
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 const SOUND: &str = "fixtures/x86-vmx/smp.dat";
 
-/// Verbs that read one recording; FILE stands for it, OUT for a place where nothing is yet.
+/// Verbs that read one recording; FILE is the recording, OUT a new file.
 const VERBS: [&[&str]; 33] = [
     &["info", "FILE"],
     &["exits", "FILE"],
@@ -60,7 +60,7 @@ fn run(verb: &[&str], file: &Path, out: &Path) -> Run {
     hyperscope(&args.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// Verbs on one recording, several at a time.
+/// Runs verbs on one recording, several at a time.
 fn run_all(
     verbs: &[(usize, &'static [&'static str])],
     file: &Path,
@@ -87,7 +87,7 @@ fn is_refused(name: &str, verb: &[&str], out: &Path, run: &Run) -> bool {
     let Run { code, out: printed, err } = run;
     let is_lake = verb.first() == Some(&"lake");
     let why = ["cut short", "damaged", "is empty", "are empty", "is not a recording"];
-    // A lake says in a second line how many files it could not take.
+    // A lake adds a second line with the number of rejected files.
     err.lines().count() == if is_lake { 2 } else { 1 }
         && (*code, printed.as_str()) == (1, "")
         && (is_lake || !out.exists())
@@ -96,11 +96,11 @@ fn is_refused(name: &str, verb: &[&str], out: &Path, run: &Run) -> bool {
         && why.iter().any(|why| err.contains(why))
 }
 
-/// Whether what is left is shown, and what is missing is said in words.
+/// Whether the remaining data is shown, and the message names the loss.
 fn is_read(verb: &[&str], run: &Run, shows_cut: bool) -> bool {
     let output = format!("{}{}", run.out, run.err);
     let words = ["cut short", "could not be read", "lost", "missing"];
-    // What these ask for may be in no sound recording either; some is of another architecture.
+    // The requested data may be missing in a sound recording as well, or the architecture differs.
     let asks_for_more = ["hypertrace", "critical", "diff"].contains(verb.first().unwrap())
         || verb.contains(&"--baseline");
     match run.code {
@@ -109,8 +109,8 @@ fn is_read(verb: &[&str], run: &Run, shows_cut: bool) -> bool {
     }
 }
 
-/// With each fault of each container a third of the verbs, another third with the next, so that each verb meets each fault
-/// and each container; `make test-inputs` takes all verbs each time.
+/// Each fault of each container is tested with a third of the verbs, the next with another third, so that each verb
+/// meets each fault and each container; `make test-inputs` runs all verbs each time.
 #[test]
 fn every_verb_says_in_a_sentence_why_nothing_can_be_read() {
     let (place, mut wrong) = (tempfile::tempdir().unwrap(), Vec::new());
@@ -126,7 +126,7 @@ fn every_verb_says_in_a_sentence_why_nothing_can_be_read() {
             let is_readable = container.is_readable_with(fault);
             for (verb, out, run) in run_all(&verbs, &container.path, folder.path()) {
                 let is_right = if is_readable {
-                    // A text does not say how long it is.
+                    // A text does not contain its length.
                     is_read(verb, &run, name != "text.txt")
                 } else {
                     is_refused(name, verb, &out, &run)
@@ -140,7 +140,7 @@ fn every_verb_says_in_a_sentence_why_nothing_can_be_read() {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The lengths are those of the file and of what its header says.
+/// The lengths are those of the file and of its header.
 #[test]
 fn a_recording_that_is_cut_says_how_much_of_it_is_there() {
     let folder = tempfile::tempdir().unwrap();
@@ -152,8 +152,8 @@ fn a_recording_that_is_cut_says_how_much_of_it_is_there() {
     assert!(run.code == 1 && run.err.contains(sentence), "{}", run.err);
 }
 
-/// What Linux 6.18 prints of two events with the options raw, hex and bin, and lines in the form of its function_graph tracer:
-/// each is refused with what it looks like.
+/// Linux 6.18's output for two events with the options raw, hex and bin, and lines of its function_graph tracer: each
+/// is refused with the name of its form.
 #[test]
 fn what_a_kernel_prints_in_other_ways_is_named() {
     const HEAD: &str = "# tracer: nop\n#\n# entries-in-buffer/entries-written: 88/88   #P:2\n#\n";

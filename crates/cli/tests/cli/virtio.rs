@@ -1,4 +1,5 @@
-//! `hyperscope virtio`: what queues carry, held against a count of the printed text of the same recording.
+//! `hyperscope virtio`: the load of queues, compared with a count in the printed text of the same
+//! recording.
 
 use serde_json::Value;
 
@@ -17,7 +18,7 @@ fn queues(report: &Value) -> &Vec<Value> {
     report["queues"].as_array().unwrap()
 }
 
-/// The truth was counted by a program of its own in the text that `trace-cmd report` prints.
+/// A separate program counted the truth in the text of `trace-cmd report`.
 #[test]
 fn queues_are_as_counted_in_the_printed_text() {
     let path = repository().join("fixtures/x86-svm/virtio.guest.truth.json");
@@ -46,7 +47,7 @@ fn queues_are_as_counted_in_the_printed_text() {
             assert!((mean - expected).abs() < 1.0, "{mean} {expected}");
         }
     }
-    // What the program did: 500 blocks of 4 KiB, each with a head of 16 bytes and a byte of status.
+    // The program's work: 500 blocks of 4 KiB, each with a header of 16 bytes and a status byte.
     let disk = queues(&report).iter().find(|queue| queue["queue"] == "req.0").unwrap();
     assert_eq!((&disk["buffers"], &disk["kicks"]), (&500.into(), &500.into()));
     assert_eq!(disk["out_bytes"], 500 * (4096 + 16));
@@ -64,7 +65,7 @@ fn parts_of_a_recording_add_up() {
     for name in ["buffers", "taken", "interrupts"] {
         let (first, second) = (count(&["--to", &middle], name), count(&["--from", &middle], name));
         let total = count(&[], name);
-        // A call may lie in one part, and its return in the other.
+        // A call may be in one part, and its return in the other.
         assert!(
             first > 0 && second > 0 && (total - first - second) <= 1,
             "{first} {second} {total}"

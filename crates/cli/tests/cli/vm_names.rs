@@ -45,7 +45,7 @@ fn every_verb_takes_the_given_name_of_a_vm() {
     }
 }
 
-/// In a lake the VM has the name that it was added under. (`hyperscope sql` asks the same tables: its own tests say so.)
+/// In a lake, the VM has the name under which it was added. (Tests of `hyperscope sql` query the same tables.)
 #[test]
 fn a_lake_has_the_given_names() {
     let folder = tempfile::tempdir().unwrap();
@@ -110,7 +110,7 @@ fn names_that_fit_no_vm_are_refused() {
             assert!(run.err.contains(word), "{names:?}: no {word:?} in {}", run.err);
         }
     }
-    // Two may swap their names.
+    // Two VMs may swap names.
     let swapped = output_of(&["exits", "--name", "vm-118=vm-123", "--name", "vm-123=vm-118", SMP]);
     assert!(swapped.contains("vm-118") && swapped.contains("vm-123"));
 }

@@ -1,4 +1,4 @@
-//! `hyperscope vmm`: what VMMs do with exits, held against what `exits` says of the same recordings.
+//! `hyperscope vmm`: VMMs' handling of exits, compared with `exits` for the same recordings.
 
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ fn every_recording_keeps_the_schema_and_adds_up_to_exits() {
     for path in recordings() {
         let found = json("vmm", &path);
         check(&validator, &found, &path);
-        // Without switches, running is not known from waiting.
+        // Without switches, running can't be distinguished from waiting.
         if found["exits"].as_array().unwrap().iter().all(|row| row["user_ns"].is_u64()) {
             let exits = json("exits", &path)["rows"].take();
             let user_ns = sum(&exits, "user_ns") + sum(&exits, "user_and_return_ns");
@@ -62,8 +62,8 @@ fn rows_that_are_left_out_are_counted() {
     assert!(!hyperscope(&["vmm", "--top", "0", SMP]).out.contains("more:"));
 }
 
-/// QEMU's exits, whose number the guest's program knew: 360 of each of its two kinds. Every part against a count in the text of
-/// trace-cmd, to the nanosecond.
+/// QEMU's exits, with a number known from the guest's program: 360 of each of its two kinds. Every part equals a count
+/// in the text of trace-cmd, to the nanosecond.
 #[test]
 fn parts_are_those_counted_in_printed_text() {
     let truth = std::fs::read(repository().join("fixtures/x86-svm/qemu.truth.json")).unwrap();
@@ -89,7 +89,7 @@ fn parts_are_those_counted_in_printed_text() {
     }
 }
 
-/// A page has each exit's parts as bars, with the times that tables have; without system calls they have one part.
+/// A page has each exit's parts as bars, with the times of tables; without system calls there is one part.
 #[test]
 fn pages_draw_what_tables_say() {
     let folder = tempfile::tempdir().unwrap();
@@ -109,7 +109,7 @@ fn pages_draw_what_tables_say() {
     assert!(page.contains("Covers a part of the recordings: from 0 s."));
 }
 
-/// Samples that can't be read leave all else as it is, and are said.
+/// Unreadable samples are reported, and leave everything else unchanged.
 #[test]
 fn damaged_samples_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
@@ -124,7 +124,7 @@ fn damaged_samples_are_left_out() {
     assert_eq!(found["samples_recorded"], serde_json::json!([false]));
 }
 
-/// A guest's own recording has no exits: the host's has.
+/// A guest's own recording has no exits; the message asks for its host's.
 #[test]
 fn a_guests_own_recording_is_known_and_its_hosts_is_asked_for() {
     const GUEST: &str = "fixtures/x86-svm/host-guest.guest.dat";
@@ -141,7 +141,7 @@ fn a_guests_own_recording_is_known_and_its_hosts_is_asked_for() {
     );
 }
 
-/// Addresses have the names of devices that the guest's agent said to be there; those of another VM's guest have none.
+/// Addresses have the device names that the guest's agent reported; those of another VM's guest have none.
 #[test]
 fn addresses_have_the_names_of_the_guests_devices() {
     let named = |pid: u32| {

@@ -1,4 +1,4 @@
-//! What is not of VMs: profiles of samples alone, and how two of them differ.
+//! Recordings without VMs: profiles from samples alone, and comparisons of two.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::profile::{amount, json, rows};
 use crate::schemas::{check, closed};
 use crate::tool::{hyperscope, output_of};
 
-/// What a shell does in user space, and what a reader of zeros does in the kernel.
+/// A shell's work in user space, and the kernel's work for a reader of zeros.
 fn spins(times: u32) -> String {
     format!("i=0; while [ $i -lt {times} ]; do i=$((i+1)); done")
 }
@@ -22,14 +22,14 @@ fn reads(blocks: u32) -> String {
     format!("dd if=/dev/zero of=/dev/null bs=64k count={blocks} 2>/dev/null")
 }
 
-/// Has perf sample a script; `false`: it can't here.
+/// Lets perf sample a script; `false` if perf can't run here.
 fn is_recorded(file: &Path, event: &[&str], script: &str) -> bool {
     let mut perf = Command::new("perf");
     perf.args(["record", "-q"]).args(event).arg("-o").arg(file).args(["--", "sh", "-c", script]);
     perf.output().is_ok_and(|output| output.status.success())
 }
 
-/// Samples and periods by name, as `perf script` prints them; a thread has the name that it had at last.
+/// Samples and periods by name, from `perf script`; a thread has its last name.
 fn by_perf(file: &str) -> Option<BTreeMap<String, (u64, u64)>> {
     let perf = Command::new("perf").args(["script", "-i", file, "-F", "comm,tid,period"]).output();
     let text = perf.ok().filter(|output| output.status.success())?.stdout;
@@ -48,7 +48,7 @@ fn by_perf(file: &str) -> Option<BTreeMap<String, (u64, u64)>> {
     Some(sums)
 }
 
-/// Has a perf.data say that two of three of its samples were taken in guests.
+/// Changes two of three samples of a perf.data to samples of guests.
 fn move_into_guests(file: &Path) {
     const SAMPLE: u32 = 9;
     let mut bytes = fs::read(file).unwrap();
@@ -70,7 +70,7 @@ fn move_into_guests(file: &Path) {
     fs::write(file, bytes).unwrap();
 }
 
-/// What the kernel says was in a guest is a guest's, in shares, in tables and in pictures.
+/// Samples that the kernel attributes to a guest count as the guest's, in shares, tables and graphs.
 #[test]
 fn samples_of_guests_are_states_of_guests() {
     let folder = tempfile::tempdir().unwrap();
@@ -97,13 +97,13 @@ fn samples_of_guests_are_states_of_guests() {
     let table = output_of(&["profile", "--by", "state", path]);
     assert!(table.contains("guest_kernel") && table.contains("guest_user"), "{table}");
     let picture = output_of(&["profile", "--flame", "/dev/stdout", "-o", "/dev/null", path]);
-    // The class of colours of guests.
+    // The CSS class of guests' colours.
     assert!(picture.contains("class=\"f g"), "no guest is coloured");
     let folded = output_of(&["profile", "--folded", "/dev/stdout", "-o", "/dev/null", path]);
     assert!(folded.lines().any(|line| line.contains("[guest]")), "{folded}");
 }
 
-/// What is not of VMs is profiled by the periods of its samples, which are those that perf prints.
+/// Without VMs, samples are weighted by their periods, which equal those that perf prints.
 #[test]
 fn a_perf_data_without_vcpus_is_profiled_by_its_periods() {
     let folder = tempfile::tempdir().unwrap();
@@ -125,20 +125,20 @@ fn a_perf_data_without_vcpus_is_profiled_by_its_periods() {
     }
     assert_eq!(by_us, by_perf);
     assert!(by_us["sh"].0 > 10 && by_us["dd"].0 > 10, "{by_us:?}");
-    // A reader of zeros is in its kernel.
+    // A reader of zeros runs in its kernel.
     let in_kernel = |row: &&Value| {
         row["comm"] == "dd" && row["stack"].as_array().unwrap().last().unwrap()["module"].is_null()
     };
     let dd_ns: u64 = rows(&profile).iter().filter(in_kernel).map(|row| amount(row, "time")).sum();
     assert!(dd_ns > by_us["dd"].1 / 2, "{dd_ns}");
-    // The kernel that runs here names them, where it shows its symbols: perf keeps none.
+    // Names come from the running kernel, if it shows its symbols: perf stores none.
     let symbols = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
     if symbols.lines().any(|line| !line.starts_with("0000000000000000")) {
         let leaves = rows(&profile).iter().filter(in_kernel);
         let leaf = |row: &Value| row["stack"].as_array().unwrap().last().unwrap()["symbol"].clone();
         assert!(leaves.map(leaf).any(|symbol| symbol.is_string()), "{profile}");
     }
-    // Parts of it add up to the whole.
+    // Parts of its time add up to the total.
     let ends = |range: &[&str]| -> u64 {
         let arguments = [&["profile", "--format", "json", file][..], range].concat();
         let part: Value = serde_json::from_str(&hyperscope(&arguments).out).unwrap();
@@ -157,7 +157,7 @@ fn a_perf_data_without_vcpus_is_profiled_by_its_periods() {
     let for_speedscope: Value = serde_json::from_str(&for_speedscope).unwrap();
     let weights = for_speedscope["profiles"][0]["weights"].as_array().unwrap();
     assert_eq!(weights.iter().map(|ns| ns.as_u64().unwrap()).sum::<u64>(), total_ns);
-    // And so has the page, in each slice of time, too.
+    // So does the page, in each slice of time.
     let page = Page::run(&[file]);
     let slices = &page.report["profile"]["slices"];
     let [slice_ns, count] = ["slice_ns", "count"].map(|name| slices[name].as_u64().unwrap());
@@ -180,13 +180,13 @@ fn a_perf_data_without_vcpus_is_profiled_by_its_periods() {
     assert!(table.contains("samples of cpu-clock; no vCPU exits were recorded"), "{table}");
 }
 
-/// What is compared is what `profile` says of each, over the time from perf's first sample to its last.
+/// The comparison uses each side's profile, over the time from perf's first sample to its last.
 #[test]
 fn two_of_them_are_compared_by_what_ran() {
     let folder = tempfile::tempdir().unwrap();
     let [a, b, counted] = ["a.data", "b.data", "counted.data"].map(|name| folder.path().join(name));
     let clock = ["-e", "cpu-clock", "-F", "997", "-g"];
-    // In short cycles, so that slices of a run are like each other; the shell opens files by itself.
+    // Short cycles make slices of a run similar; the shell itself opens files.
     let cycles = |spun: u32, opened: u32| {
         let opens = format!("i=0; while [ $i -lt {opened} ]; do i=$((i+1)); : </dev/null; done");
         format!("n=0; while [ $n -lt 150 ]; do n=$((n+1)); {}; {opens}; done", spins(spun))
@@ -231,7 +231,7 @@ fn two_of_them_are_compared_by_what_ran() {
     assert!(refused.code == 1 && refused.err.contains("count events, not time"), "{}", refused.err);
 }
 
-/// Periods by slice of time, as `perf script` prints them; without those of idle CPUs.
+/// Periods by slice of time, from `perf script`; without those of idle CPUs.
 fn by_perf_in_slices(file: &str, (origin_ns, slice_ns): (u64, u64)) -> BTreeMap<u64, u64> {
     let arguments = ["script", "--ns", "-i", file, "-F", "tid,time,period"];
     let perf = Command::new("perf").args(arguments).output();
@@ -248,7 +248,7 @@ fn by_perf_in_slices(file: &str, (origin_ns, slice_ns): (u64, u64)) -> BTreeMap<
     sums
 }
 
-/// When samples were taken, as `perf script` prints it.
+/// The times of samples, from `perf script`.
 fn perf_times(file: &str) -> Vec<u64> {
     let perf = Command::new("perf").args(["script", "--ns", "-i", file, "-F", "time"]).output();
     let text = String::from_utf8(perf.unwrap().stdout).unwrap();

@@ -1,4 +1,4 @@
-//! Recordings as trace.dat files: one, or one each in a folder.
+//! Writes recordings as trace.dat files: a single file, or a folder with one each.
 
 use std::fs;
 use std::io::{BufWriter, Write};
@@ -16,7 +16,7 @@ use crate::args::export::ExportArgs;
 use command::output;
 use command::progress::Progress;
 
-/// The clock to name where times are nanoseconds, and those of a clock that counts something else.
+/// Names of clocks in the file: for nanoseconds, and for a clock that counts something else.
 const NANOSECONDS: &str = "local";
 
 pub(super) fn write(args: &ExportArgs, session: &Session, filter: &Filter) -> anyhow::Result<()> {
@@ -62,10 +62,10 @@ fn write_one(
     Ok(written)
 }
 
-/// The clock that a host's corrected times are said to be of.
+/// The name of the clock for a host's corrected times.
 fn clock(host: &Recording) -> &str {
     match host.info().clock.as_deref() {
-        // Brought to nanoseconds by the conversion that its recorder noted.
+        // The conversion that its recorder noted turned them into nanoseconds.
         Some(_) if host.is_of_tsc() && host.is_nanoseconds() => NANOSECONDS,
         Some(clock) => clock,
         None => NANOSECONDS,
@@ -96,7 +96,7 @@ fn names(machines: &[Machine]) -> anyhow::Result<Vec<PathBuf>> {
     Ok(names.iter().map(|name| PathBuf::from(format!("{name}.dat"))).collect())
 }
 
-/// A guest's name as part of a file's: it comes from the recording, and may be anything.
+/// A guest's name as part of a file name: it comes from the recording, and may contain anything.
 fn in_a_path(name: &str) -> String {
     let safe =
         |character: char| character.is_alphanumeric() || matches!(character, '-' | '_' | '.');

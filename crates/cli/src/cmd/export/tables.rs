@@ -1,4 +1,4 @@
-//! Recordings as tables: a folder with a Parquet file each.
+//! Writes recordings as tables: a folder with one Parquet file each.
 
 use std::fs;
 use std::io::Write;
@@ -29,14 +29,14 @@ pub(super) fn write(args: &ExportArgs) -> anyhow::Result<()> {
         convert_needed_events(sources, &args.tables, &args.needed, &mut files)?;
         return files.complete();
     }
-    // One part is read of a recording: that which was asked for stays.
+    // A recording has a single selection: the user's must stay.
     if selection.has_all_vcpus() {
         sources.leave_out_other_vms(&args.tables, &args.events, &args.needed.needed_vm)?;
     }
     let written = convert(&sources, &args.tables, (only, &args.events), &mut files)?;
     files.complete()?;
     if only.is_some() {
-        // Whoever runs this for one table has its own messages.
+        // The caller that requests a single table prints its own messages.
         return Ok(());
     }
     let mut err = messages();

@@ -1,4 +1,4 @@
-//! Alerts of Prometheus' Alertmanager, which posts them to a webhook: one that fires makes a session.
+//! Receives alerts from Prometheus' Alertmanager through a webhook: a firing alert makes a session.
 
 use std::net::SocketAddr;
 use std::sync::mpsc::Sender;
@@ -14,15 +14,15 @@ use serde_json::Value;
 
 use command::notice::say;
 
-/// Bytes of a message: some hundred alerts.
+/// Max bytes of a message: some hundred alerts.
 const MAX_BYTES: usize = 256 << 10;
-/// Clients at once.
+/// Max concurrent clients.
 const CONNECTIONS: usize = 4;
-/// Maximum number of alerts that are named per message, and of characters per alert.
+/// Max number of named alerts per message, and max characters per alert.
 const MAX_NAMED: usize = 5;
 const MAX_CHARS: usize = 400;
 
-/// The place that alerts are posted to.
+/// Opens the address to which alerts are posted.
 pub(super) fn open(at: SocketAddr) -> anyhow::Result<Server> {
     let bounds = Bounds {
         connections: CONNECTIONS,
@@ -34,7 +34,7 @@ pub(super) fn open(at: SocketAddr) -> anyhow::Result<Server> {
     server.with_context(|| format!("cannot listen on {at}"))
 }
 
-/// Begins to take alerts. After one has made a session, none does within `rest`.
+/// Starts to receive alerts. After an alert has made a session, others are ignored for `rest`.
 pub(super) fn begin(
     server: Server,
     rest: Duration,
@@ -76,7 +76,7 @@ fn answer(
     Answer::sentence(200, "saving a session")
 }
 
-/// What alerts of a message fire, with their labels `vm` and `instance`; none where none does.
+/// The firing alerts of a message, with their labels `vm` and `instance`; `None` if none fires.
 fn firing(message: &Value) -> Option<String> {
     let alerts = message.get("alerts")?.as_array()?;
     let fires = |alert: &&Value| alert.get("status").and_then(Value::as_str) == Some("firing");

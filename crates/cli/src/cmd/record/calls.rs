@@ -1,4 +1,4 @@
-//! Calls of functions in a recording: what tracing them does, and how many came.
+//! Traced function calls in a recording: the effect of tracing them, and their number.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use recorder::SessionFolder;
 use report::count;
 use session_json::{Recorded, TracerSummary};
 
-/// Says what a tracer does to its subject.
+/// Reports the effect of a tracer on the traced machine.
 pub(super) fn report(name: &str, functions: Option<usize>, err: &mut impl Write) {
     let functions = functions.map_or_else(|| "all".to_owned(), |many| count(many as u64));
     let _ = writeln!(
@@ -15,7 +15,7 @@ pub(super) fn report(name: &str, functions: Option<usize>, err: &mut impl Write)
     );
 }
 
-/// Counts the calls that were recorded, and writes `session.json` again with them.
+/// Counts the recorded calls, and rewrites `session.json` with the counts.
 ///
 /// # Errors
 /// When the session can't be written.
@@ -33,7 +33,7 @@ pub(super) fn count_them(recorded: &mut Recorded, session: &SessionFolder) -> an
     if any { Ok(recorder::write_session(recorded, session)?) } else { Ok(()) }
 }
 
-/// Calls in a recording: each has cost what the tracer costs.
+/// Number of calls in a recording: each had the tracer's cost.
 fn calls_in(recording: &sources::Recording) -> u64 {
     let events = analyses::contents::contents(recording, &|_| ()).events;
     let count_of = |name| events.get(name).copied().unwrap_or(0);
@@ -43,7 +43,7 @@ fn calls_in(recording: &sources::Recording) -> u64 {
         .sum()
 }
 
-/// Says how many came.
+/// Reports the number of calls.
 pub(super) fn conclude(recorded: &Recorded, err: &mut impl Write) -> io::Result<()> {
     let of_host = recorded.tracer.iter().map(|tracer| (String::new(), tracer));
     let guests = recorded.guests.iter();

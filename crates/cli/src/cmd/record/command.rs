@@ -1,4 +1,4 @@
-//! The command that a recording lasts as long as.
+//! The command that determines the length of a recording.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -11,22 +11,21 @@ use anyhow::{Context, anyhow};
 use os::confine::Confined;
 use recorder::Stop;
 
-/// A thread that runs the command with all rights that this program was started with: it is there
-/// before the recorder gives up its own.
+/// A thread that runs the command with all privileges of this program at its start: it exists before the
+/// recorder drops its own.
 pub(super) struct Runner {
     program: String,
     go: Sender<Go>,
 }
 
-/// What to end when the command has ended, whether it could be started, and how it ended.
+/// What to stop when the command ends, a channel for the result of its start, and its exit status.
 type Go = (Stop, Sender<io::Result<()>>, Arc<OnceLock<ExitStatus>>);
 
-/// A command that was started.
+/// A running command.
 pub(super) struct RunningCommand(Arc<OnceLock<ExitStatus>>);
 
 impl RunningCommand {
-    /// The code that it ended with, 128 and the signal's number where a signal ended it, as shells have it; none
-    /// while it runs.
+    /// Its exit code, or 128 plus the signal's number if a signal ended it, as in shells; `None` while it runs.
     pub(super) fn exit_code(&self) -> Option<u8> {
         code_of(*self.0.get()?)
     }
@@ -38,7 +37,7 @@ fn code_of(status: ExitStatus) -> Option<u8> {
 }
 
 impl Runner {
-    /// Gets ready to run a command; none where there is none.
+    /// Prepares to run a command; `None` if there is none.
     pub(super) fn new(command: &[String]) -> anyhow::Result<Option<Self>> {
         let Some((program, arguments)) = command.split_first() else { return Ok(None) };
         let mut command = Command::new(program);
@@ -47,7 +46,7 @@ impl Runner {
         thread::Builder::new()
             .name("command".into())
             .spawn(move || {
-                // Without a recording it is not run.
+                // The command does not run without a recording.
                 if let Ok(go) = goes.recv() {
                     run(command, go);
                 }
@@ -56,7 +55,7 @@ impl Runner {
         Ok(Some(Self { program: program.clone(), go }))
     }
 
-    /// Runs it; its end ends the recording.
+    /// Runs it; its end stops the recording.
     pub(super) fn run(self, stop: &Stop) -> anyhow::Result<RunningCommand> {
         let (reply, replied) = mpsc::channel();
         let ended = Arc::new(OnceLock::new());

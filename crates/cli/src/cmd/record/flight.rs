@@ -1,4 +1,4 @@
-//! A flight recording: only the newest events are kept until a session is requested.
+//! A flight recording: keeps only the newest events until a session is requested.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -23,14 +23,14 @@ use super::{alerts, why};
 use crate::args::record::RecordArgs;
 use command::notice::say;
 
-/// How often it is looked whether segments are long enough; those that are large report it.
+/// Interval of checks whether segments are long enough; large ones report themselves.
 const TICK: Duration = Duration::from_millis(50);
-/// How long a session goes on after a condition held.
+/// How long a session continues after a condition held.
 const AFTER: Duration = Duration::from_millis(1200);
-/// Dumps that wait for their turn.
+/// Max waiting dumps.
 const MAX_WAITING: usize = 8;
 
-/// Records until a signal, or the time, ends it.
+/// Records until a signal or the end of the time.
 pub(super) fn record(
     args: &RecordArgs,
     mut plan: RecordPlan,
@@ -43,7 +43,7 @@ pub(super) fn record(
     plan.in_guests.in_segments = true;
     let most_bytes = plan.flight.as_ref().map(|flight| flight.most_bytes);
     plan.in_guests.quota_bytes = plan.in_guests.quota_bytes.or(most_bytes);
-    // What mostly fails comes first: a recording that has begun leaves something in its folder.
+    // Steps that often fail come first: a started recording leaves files in its folder.
     let (watch, alerts) = make_ready(args, &request_sender).inspect_err(|_| session.abandon())?;
     let flight = Flight::begin(&plan, session, stop).inspect_err(|_| session.abandon())?;
     let control = match listen(args, alerts, request_sender) {
@@ -73,8 +73,7 @@ pub(super) fn record(
     recorder.end().and(ended)
 }
 
-/// Triggers of sessions: conditions on live figures, and a socket for alerts, which nothing reads
-/// yet.
+/// Triggers of sessions: conditions on live figures, and a socket for alerts, which nothing reads yet.
 fn make_ready(
     args: &RecordArgs,
     request_sender: &Sender<FlightEvent>,
@@ -83,7 +82,7 @@ fn make_ready(
     Ok((watch(args, request_sender)?, alerts))
 }
 
-/// Takes alerts, and what other processes ask for.
+/// Receives alerts, and requests of other processes.
 fn listen(
     args: &RecordArgs,
     alerts: Option<Server>,
@@ -95,7 +94,7 @@ fn listen(
     Ok(Control::open(request_sender)?)
 }
 
-/// Watches live figures, where something asks for that.
+/// Watches live figures, if a trigger needs them.
 fn watch(args: &RecordArgs, request_sender: &Sender<FlightEvent>) -> anyhow::Result<Option<Watch>> {
     let conditions = args.flight.when.clone();
     let (has_conditions, rest) = (!conditions.is_empty(), args.flight.flight.unwrap_or_default());
@@ -105,7 +104,7 @@ fn watch(args: &RecordArgs, request_sender: &Sender<FlightEvent>) -> anyhow::Res
     match Watch::begin(conditions, rest, request_sender.clone()) {
         Ok(watch) => Ok(Some(watch)),
         Err(error) if has_conditions => Err(error),
-        // An alert has a session all the same.
+        // Alerts make sessions even without figures.
         Err(error) => {
             say(&format!("sessions will have no live figures: {error:#}"));
             Ok(None)
@@ -113,17 +112,17 @@ fn watch(args: &RecordArgs, request_sender: &Sender<FlightEvent>) -> anyhow::Res
     }
 }
 
-/// What goes on.
+/// The state of a flight recorder.
 struct Recorder {
     flight: Flight,
-    /// With the time from which on each is written.
+    /// Requests, each with the earliest time of its dump.
     waiting: VecDeque<(Instant, Ask)>,
     running: Option<Running>,
-    /// Live figures, where some are watched.
+    /// Live figures, if they are watched.
     watch: Option<Watch>,
 }
 
-/// A session that is being written.
+/// A session in progress of being written.
 struct Running {
     came: Receiver<Result<Dumped, String>>,
     reply: Option<Sender<DumpReply>>,
@@ -151,8 +150,8 @@ impl Recorder {
 
     fn queue(&mut self, ask: Ask) {
         if self.waiting.len() < MAX_WAITING {
-            // Figures of just after a condition's time are of use, too; and guests send their events some time
-            // after these.
+            // Figures just after a condition's time are useful too, and guests send their events some time
+            // later.
             let is_condition = ask.trigger.kind == TriggerKind::Condition;
             let has_guests = self.flight.recording().guests_asked() > 0;
             let after = if is_condition || has_guests { AFTER } else { Duration::ZERO };
@@ -162,7 +161,7 @@ impl Recorder {
         }
     }
 
-    /// Begins to write the next session whose time has come, unless one is being written.
+    /// Begins to write the next due session, unless one is being written.
     fn begin_next(&mut self, now: Instant) {
         let is_due = self.waiting.iter().position(|(due, _)| *due <= now);
         let Some(at) = is_due.filter(|_| self.running.is_none()) else { return };
@@ -176,7 +175,7 @@ impl Recorder {
         }
     }
 
-    /// Takes what came of a session that was written, waiting for that so long.
+    /// Waits up to `timeout` for the session that is being written, and takes its result.
     fn take_done(&mut self, timeout: Duration) {
         let Some(running) = &self.running else { return };
         let came = match running.came.recv_timeout(timeout) {
@@ -188,7 +187,7 @@ impl Recorder {
         answer(reply, &came);
     }
 
-    /// Sessions that are asked for by now are written.
+    /// Writes the sessions that are still requested.
     fn end(mut self) -> anyhow::Result<()> {
         while self.running.is_some() || !self.waiting.is_empty() {
             self.waiting.iter_mut().for_each(|(due, _)| *due = Instant::now());
@@ -202,7 +201,7 @@ impl Recorder {
     }
 }
 
-/// Has a thread write a session, and why there is one.
+/// Starts a thread that writes a session with its cause.
 fn begin(
     job: DumpJob,
     trigger: Trigger,
@@ -216,7 +215,7 @@ fn begin(
             }
             Ok(dumped)
         });
-        // Nobody waits for it where the recorder has ended.
+        // There is no receiver if the recorder has ended.
         let _ = done.send(dumped.map_err(|error| with_causes(&error)));
     });
     started.map(|_| came).map_err(|error| format!("cannot start a thread: {error}"))
@@ -229,7 +228,7 @@ fn answer(reply: Option<Sender<DumpReply>>, came: &Result<Dumped, String>) {
         Err(error) => say(&format!("no session: {error}")),
     }
     if let Some(reply) = reply {
-        // Whoever asked may have gone.
+        // The client may have disconnected.
         let _ = reply.send(answer_of(came.as_ref().map_err(String::as_str)));
     }
 }

@@ -1,4 +1,4 @@
-//! A host whose kernel has no events of KVM: what is missing then, and what to load.
+//! Detects a kernel without KVM's events, and explains which module to load.
 
 use std::env::consts::ARCH;
 use std::fs;
@@ -8,10 +8,10 @@ use recorder::{Profile, RecordPlan};
 
 use command::notice::say;
 
-/// Systems of KVM's events, on all architectures.
+/// Event systems of KVM, on all architectures.
 const SYSTEMS: [&str; 3] = ["kvm:", "kvm-s390:", "kvm_hv:"];
 
-/// Warns where exits are to be recorded and the kernel has no events of them.
+/// Warns if exits are requested but the kernel has no events for them.
 pub(super) fn warn_of_none(plan: &RecordPlan, events: &[String]) {
     let wants_exits = plan.profile.is_some_and(|profile| profile != Profile::Sched);
     if !wants_exits || has_any(events) {
@@ -29,7 +29,7 @@ fn has_any(events: &[String]) -> bool {
     events.iter().any(|event| SYSTEMS.iter().any(|system| event.starts_with(system)))
 }
 
-/// What brings these events about.
+/// How to make these events available.
 fn remedy(architecture: &str, cpu: &str, is_loaded: bool) -> String {
     let has_flag = |flag| cpu.lines().any(|line| line.split_whitespace().any(|word| word == flag));
     let load = |module| format!("Load KVM and record again: modprobe {module}");

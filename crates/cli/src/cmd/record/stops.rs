@@ -1,4 +1,4 @@
-//! Signals that end a recording: the first in order, the second at once.
+//! Signals that end a recording: the first one regularly, the second one immediately.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use signal_hook::iterator::Signals;
 
 use command::notice::say;
 
-/// How far the recording is, as far as a signal needs to know.
+/// The phase of a recording, for the signal handler.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Phase {
     complete: Arc<AtomicBool>,
 }
 
 impl Phase {
-    /// The session is complete: what follows only adds to it, and may be left out.
+    /// Marks the session as complete: later steps only add to it, and can be skipped.
     pub(super) fn is_complete(&self) {
         self.complete.store(true, Ordering::Relaxed);
     }
 }
 
-/// Ends the recording at signals: see [`Stop::interrupt`]. When even that does not end it, as with
-/// a disk that no longer answers, one more ends the process, and its guard cleans up.
+/// Ends the recording at signals: see [`Stop::interrupt`]. If that does not end it, for example
+/// because a disk no longer responds, another signal ends the process, and its guard cleans up.
 pub(super) fn heed_signals(stop: &Stop, to: &Path) -> anyhow::Result<Phase> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot handle signals")?;
     let phase = Phase::default();

@@ -1,4 +1,4 @@
-//! Watches live figures while a flight recorder goes on: what was before, and whether a condition holds.
+//! Watches live figures during a flight recording: recent history, and conditions.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -12,18 +12,18 @@ use recorder::flight::{Ask, FlightEvent, Trigger, TriggerKind, trigger_now};
 
 use command::notice::say;
 
-/// How long an interval of figures is.
+/// Length of an interval of figures.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Intervals that figures at a trigger are of: what went on when it came, and just after.
+/// Number of intervals for the figures at a trigger: its own, and the one after.
 const AT: usize = 2;
 
-/// The figures of the latest intervals; clones are the same ones.
+/// The figures of the latest intervals; clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Watch(Arc<Mutex<History>>);
 
 impl Watch {
-    /// Begins to watch, and to ask for a session whenever one of these conditions begins to hold, but not
-    /// again within `rest`: the session would have the same in it.
+    /// Starts to watch, and requests a session whenever one of these conditions begins to hold, but not
+    /// again within `rest`: that session would have the same content.
     pub(super) fn begin(
         conditions: Vec<Condition>,
         rest: Duration,
@@ -60,7 +60,7 @@ impl Watch {
         Ok(watch)
     }
 
-    /// What has changed in the latest intervals.
+    /// The changes in the latest intervals.
     pub(super) fn changes(&self) -> Option<Changes> {
         self.lock().changes(AT)
     }
@@ -70,7 +70,7 @@ impl Watch {
     }
 }
 
-/// Conditions, and when each last asked for a session.
+/// Conditions, and the time of each one's last request.
 struct Triggers {
     conditions: Vec<(Condition, bool, Option<Instant>)>,
     rest: Duration,
@@ -82,7 +82,7 @@ impl Triggers {
         Self { conditions, rest }
     }
 
-    /// Those that begin to hold in an interval.
+    /// The conditions that begin to hold in an interval.
     fn update(&mut self, interval: &Interval, now: Instant) -> Vec<Held> {
         let mut onsets = Vec::new();
         for (condition, held_before, asked_at) in &mut self.conditions {
@@ -93,7 +93,7 @@ impl Triggers {
                 *asked_at = Some(now);
                 onsets.push(held);
             }
-            // What began while it rested, and goes on, is reported when it has rested.
+            // A condition that began during the rest and still holds is reported after it.
             *held_before = holds && (*held_before || !rests);
         }
         onsets
@@ -104,7 +104,7 @@ impl Triggers {
 mod tests {
     use super::*;
 
-    /// An interval in which nothing happened: no exits, a second.
+    /// An interval of a second without exits.
     fn quiet() -> Interval {
         Interval { begin_ns: 0, end_ns: 1_000_000_000, ..Interval::default() }
     }

@@ -1,4 +1,4 @@
-//! Why a session was dumped, and what its figures say: `why.json` and `why.txt` in it.
+//! The cause of a dumped session, and its figures: `why.json` and `why.txt` in it.
 
 use live::{Change, Changes, ExitFigures, ReasonOf};
 use printable::line;
@@ -18,7 +18,7 @@ const MUCH_WAITING: f64 = 0.05;
 #[derive(JsonSchema, Serialize)]
 struct Document<'w> {
     schema: &'static str,
-    /// Why it was dumped.
+    /// The cause of the dump.
     trigger: &'w Trigger,
     /// Live figures. Null: there were none before the trigger.
     figures: Option<Figures<'w>>,

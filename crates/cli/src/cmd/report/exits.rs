@@ -1,4 +1,5 @@
-//! What a page says of exits: one reading of each recording by its own clock, and one more of guests by their hosts'.
+//! The exits of a page: one pass over each recording on its own clock, and one more over guests on their hosts'
+//! clock.
 
 use analyses::advice::{EvidenceOf, ExitEvidence};
 use analyses::each_exit::{EachExitOf, ExitList, ListRoom};
@@ -11,18 +12,18 @@ use report::{ExitsReport, NestedReport, Source};
 use session::{Session, View};
 use sources::Recording;
 
-/// What one reading of each recording says of its exits.
+/// The results of one pass over each recording's exits.
 pub(super) struct AllExits {
     pub(super) exits: ExitsReport,
-    /// None without exits of nested guests.
+    /// `None` without exits of nested guests.
     pub(super) nested: Option<NestedReport>,
-    /// But for those of guests that were aligned: their times go by the host's clock.
+    /// Exits over time, without those of aligned guests, which are on the host's clock.
     pub(super) over_time_of: ExitsOverTime,
-    /// By recording, what rules of advice look at.
+    /// By recording, the evidence for advice.
     pub(super) evidence: Vec<ExitEvidence>,
 }
 
-/// When exits were, and how long they took.
+/// Exits over time, and their durations.
 pub(super) struct ExitsOverTime {
     pub(super) latencies: Latencies,
     pub(super) each_exit: Vec<ExitList>,
@@ -41,7 +42,7 @@ impl ExitsOverTime {
         self.each_exit.push(list);
     }
 
-    /// Adds those of guests whose times were brought to their hosts' clock.
+    /// Adds the exits of aligned guests, on their hosts' clock.
     pub(super) fn add_guests(&mut self, view: View<'_>, progress: &(dyn Fn(u64) + Sync)) {
         for at in view.guests.iter().map(|guest| guest.guest) {
             if let Some(recording) = view.recordings.get(at) {
@@ -52,7 +53,7 @@ impl ExitsOverTime {
 }
 
 impl AllExits {
-    /// Reads each recording by its own clock.
+    /// Reads each recording on its own clock.
     pub(super) fn read(
         session: &mut Session,
         room: ListRoom,

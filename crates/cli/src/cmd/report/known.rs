@@ -1,4 +1,4 @@
-//! What is known of recordings before they are read over time: VMs, processes, names.
+//! Facts about recordings that precede the pass over time: VMs, processes, names.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use session::Session;
 use sources::Samples;
 use timeline::Vm;
 
-/// All of it, by recording.
+/// The facts, by recording.
 #[derive(Debug)]
 pub(super) struct PageFacts {
     vms: Vec<Vec<Vm>>,
@@ -18,7 +18,7 @@ pub(super) struct PageFacts {
 }
 
 impl PageFacts {
-    /// What the exits of a session say.
+    /// The facts from the exits of a session.
     pub(super) fn from_exits(session: &Session, exits: &[Source]) -> Self {
         let vms: Vec<Vec<Vm>> = exits.iter().map(|source| source.exits.vms.clone()).collect();
         let threads =
@@ -31,7 +31,7 @@ impl PageFacts {
         Self { machines: machines.collect(), vms, processes: session.processes() }
     }
 
-    /// The same for a reading with samples, by recording.
+    /// The facts with samples, by recording.
     pub(super) fn with_samples<'k>(&'k self, samples: &'k [Option<Samples>]) -> KnownOfAll<'k> {
         let Self { vms, processes, machines } = self;
         KnownOfAll { samples, vms, processes, machines }

@@ -1,4 +1,4 @@
-//! The parts of a page, of what was read.
+//! Makes the parts of a page.
 
 use std::io::Write;
 
@@ -21,13 +21,13 @@ use sources::{Recording, Samples};
 use crate::args::PageArgs;
 use crate::cmd::critical::critical_of_task;
 
-/// Share of differences called significant that may be none.
+/// Accepted share of false positives among significant differences.
 const ALPHA: f64 = 0.05;
 
-/// Of the call tree, what is wide enough to be seen in a picture.
+/// The part of the call tree that is wide enough to be visible.
 const FLAME: TreeLimits = TreeLimits { depth: 128, least_percent: 0.1 };
 
-/// What a task waited for, if that is asked.
+/// The waits of a task, if requested.
 pub(super) fn critical_of(
     args: &PageArgs,
     session: &Session,
@@ -45,7 +45,7 @@ pub(super) fn critical_of(
     }))
 }
 
-/// Why exits and waits of each recording happen, and what usually helps.
+/// Advice for each recording.
 pub(super) fn advice_of(
     evidence: &[ExitEvidence],
     nested: Option<&NestedReport>,
@@ -61,7 +61,7 @@ pub(super) fn advice_of(
     evidence.iter().enumerate().flat_map(advice).collect()
 }
 
-/// How the recordings differ from those of another run, if one was named.
+/// The comparison with another run, if one was named.
 pub(super) fn diff_of(
     args: &PageArgs,
     view: View<'_>,
@@ -91,7 +91,7 @@ pub(super) fn diff_of(
     }))
 }
 
-/// Who used the CPUs.
+/// The users of the CPUs.
 pub(super) fn cpu_report(session: &Session, exits: &ExitsReport, cpu: CpuUse) -> CpuReport {
     CpuReport {
         sources: session.paths(),
@@ -114,7 +114,7 @@ pub(super) fn irqs_report(session: &Session, irqs: Irqs) -> IrqsReport {
     }
 }
 
-/// The samples of each recording. Without those that can't be read a page has all the rest.
+/// The samples of each recording. If they can't be read, the page has everything else.
 pub(super) fn samples_of(recordings: &[Recording]) -> Vec<Option<Samples>> {
     let samples = |recording: &Recording| {
         Samples::for_recording(recording).unwrap_or_else(|error| {
@@ -125,7 +125,7 @@ pub(super) fn samples_of(recordings: &[Recording]) -> Vec<Option<Samples>> {
     recordings.iter().map(samples).collect()
 }
 
-/// Which functions ran, of those recordings that have calls.
+/// The functions of recordings with calls.
 pub(super) fn calls_of(
     session: &Session,
     machines: &[LaneMachine],
@@ -151,7 +151,7 @@ pub(super) fn calls_of(
     })
 }
 
-/// The ways that requests took; none where the recordings don't show them.
+/// The paths of requests; `None` if the recordings don't show them.
 pub(super) fn path_report(session: &Session, paths: Paths) -> Option<PathReport> {
     (!paths.paths.is_empty()).then(|| PathReport {
         sources: session.paths(),

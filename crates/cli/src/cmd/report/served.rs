@@ -1,5 +1,5 @@
-//! `hyperscope report --serve`: the page for a browser of this machine, and what it asks of the recordings: the
-//! events of an interval, and its lanes in more detail than a page holds.
+//! `hyperscope report --serve`: serves the page to a browser of this machine, and answers its requests: the events of
+//! an interval, and its lanes in more detail than the page holds.
 
 mod picked;
 
@@ -23,24 +23,23 @@ use timeline::event_filter::Filter;
 use super::known::PageFacts;
 use picked::Picked;
 
-/// Events of an answer, unless fewer are asked for.
+/// Default max events of a reply.
 const MAX_EVENTS: usize = 2000;
 
-/// Spans of an answer, and memory that they take: of more, neighbours are merged as in a page.
+/// Max spans of a reply, and the memory for them: beyond that, adjacent spans are merged as in a page.
 const LANES: LaneRoom = LaneRoom { spans: 200_000, bytes: 4 << 20 };
 
-/// Bytes of pages that are read for the lanes of an answer at most: a second's work or so.
+/// Max bytes of pages that are read for the lanes of a reply: about a second's work.
 const MAX_STORED_BYTES: u64 = 64 << 20;
 
-/// Before an interval so much is read, too, that what went on when it begins is known: a part of its
-/// length, and no less than this.
+/// Also reads time before an interval, to know the states at its begin: a part of its length, at least this.
 const MARGIN_PART: u64 = 2;
 const MIN_MARGIN_NS: u64 = 1_000_000;
 
 /// Refuses recordings that can't be read twice.
 ///
 /// # Errors
-/// When there is one.
+/// When there is such a recording.
 pub(super) fn refuse_pipes(recordings: &[Recording]) -> anyhow::Result<()> {
     let is_kept = |recording: &Recording| {
         fs::metadata(recording.path()).is_ok_and(|metadata| metadata.is_file() || metadata.is_dir())
@@ -54,10 +53,10 @@ pub(super) fn refuse_pipes(recordings: &[Recording]) -> anyhow::Result<()> {
     }
 }
 
-/// Answers until the process is ended.
+/// Serves until the process ends.
 ///
 /// # Errors
-/// When the page can't be kept, or the port is taken.
+/// When the page can't be stored, or the port is in use.
 pub(super) fn serve(
     port: u16,
     page: PageReport,
@@ -66,7 +65,7 @@ pub(super) fn serve(
 ) -> anyhow::Result<()> {
     let (file, len) = write_temporary(&page).context("cannot keep the page in a temporary file")?;
     let times = page.times_ns();
-    // What is in the file needs no memory besides.
+    // The file has the page, so its memory can be freed.
     drop(page);
     let server = Server::bind(port, Bounds::default())
         .with_context(|| format!("cannot listen on port {port} of 127.0.0.1"))?;
@@ -91,7 +90,7 @@ pub(super) fn serve(
     Ok(())
 }
 
-/// The page in a file without a name.
+/// The page in an unnamed file.
 fn write_temporary(page: &PageReport) -> io::Result<(File, u64)> {
     let mut file = tempfile::tempfile()?;
     let mut out = BufWriter::new(&mut file);
@@ -103,13 +102,13 @@ fn write_temporary(page: &PageReport) -> io::Result<(File, u64)> {
 }
 
 struct Served {
-    /// As the page has it. Blocks that are left out of a recording are gone, so files are opened again for each answer.
+    /// The session of the page. Skipped blocks are no longer in memory, so files are opened again for each reply.
     session: Session,
     files: Vec<PathBuf>,
     known: PageFacts,
-    /// The times of the page.
+    /// The range of the page.
     times: TimeRange,
-    /// Answers are made one after the other: each may take what memory there is.
+    /// Replies are made one at a time: each may use the whole memory limit.
     one_at_a_time: Mutex<()>,
 }
 
@@ -125,7 +124,7 @@ impl Served {
                 "from and to must be nanoseconds from the beginning of the page",
             );
         };
-        // Nothing is left behind by an answer that failed.
+        // A failed reply leaves no state behind.
         let _only_this = self.one_at_a_time.lock();
         respond(self, query, range).unwrap_or_else(|error| {
             let _ = writeln!(messages(), "hyperscope: no answer: {error:#}");
@@ -133,14 +132,14 @@ impl Served {
         })
     }
 
-    /// The interval that is asked for, as far as the page has it.
+    /// The requested interval, limited to the page's range.
     fn range(&self, query: &Query) -> Option<TimeRange> {
         let at = |name| Some(self.times.from_ns.saturating_add(query.number(name)?));
         let (from_ns, to_ns) = (at("from")?, at("to")?.min(self.times.to_ns));
         (from_ns <= to_ns).then_some(TimeRange { from_ns, to_ns })
     }
 
-    /// Events with all of some words, in the order of their times.
+    /// Events that contain all of some words, in order of time.
     fn events(&self, query: &Query, range: TimeRange) -> anyhow::Result<Answer> {
         let session = self.session.opened_again(&self.files, range)?;
         let machines = Machine::of_all(session.view());
@@ -173,7 +172,7 @@ impl Served {
         let lanes = lanes_over_time(session.view(), &self.known.machines, LANES, &|_| ());
         let mut body = Vec::new();
         write_lanes(&lanes, self.times.from_ns, &mut body)?;
-        // Not to be shown as a page: only the page that asks for it reads it.
+        // Plain text, so that a browser does not render it: only the page reads it.
         let content_type = "text/plain; charset=utf-8";
         Ok(Answer { status: 200, content_type, body: Body::Bytes(body) })
     }

@@ -1,4 +1,4 @@
-//! Opens a page in the user's browser, where there is one.
+//! Opens a page in the user's browser, if there is one.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Starts the browser, which goes on after this program; `None` where there is none.
+/// Starts the browser, which outlives this program; `None` if there is none.
 pub(super) fn open(page: &Path) -> Option<Child> {
     let words = command(page, |name| env::var_os(name).filter(|value| !value.is_empty()))?;
     let (program, arguments) = words.split_first()?;
@@ -15,8 +15,8 @@ pub(super) fn open(page: &Path) -> Option<Child> {
     command.process_group(0).spawn().ok()
 }
 
-/// `$BROWSER`, as xdg-open reads it (the first of its commands, with `%s` for the page), or xdg-open where
-/// there is a display.
+/// `$BROWSER` as xdg-open interprets it (its first command, with `%s` for the page); otherwise xdg-open,
+/// if there is a display.
 fn command(page: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Option<Vec<OsString>> {
     if let Some(browser) = variable("BROWSER") {
         let browser = browser.to_string_lossy();

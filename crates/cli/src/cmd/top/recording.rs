@@ -1,5 +1,5 @@
-//! Records the VM under the cursor while the screen goes on, by this program's own `record`, and makes a page of it
-//! by its `report`.
+//! Records the VM under the cursor while the screen continues, with this program's `record`, and makes a page with
+//! its `report`.
 
 mod place;
 
@@ -16,15 +16,15 @@ use printable::label;
 use super::browser;
 use command::running::Running;
 
-/// How long things take, and may take.
+/// Durations and timeouts.
 #[derive(Clone, Copy, Debug)]
 struct Times {
     record: Duration,
-    /// What a recorder takes besides, at most: it begins, and writes the rest.
+    /// Max extra time of a recorder, for its start and its final writes.
     besides: Duration,
-    /// What a page takes at most.
+    /// Timeout of a report.
     report: Duration,
-    /// From being interrupted to being killed.
+    /// Time from the interrupt to the kill.
     grace: Duration,
 }
 
@@ -37,23 +37,23 @@ impl Times {
     };
 }
 
-/// Recordings that a screen makes, one at a time.
+/// The recordings of a screen, one at a time.
 #[derive(Debug)]
 pub(super) struct Recordings {
-    /// What records and reports.
+    /// The program that records and reports.
     program: PathBuf,
     times: Times,
-    /// Pages are opened where there is a browser.
+    /// Whether pages are opened in a browser.
     opens_pages: bool,
     step: Step,
     browser: Option<Child>,
-    /// What came of each recording, to be said when the screen has gone.
+    /// The result of each recording, printed after the screen.
     results: Vec<String>,
 }
 
 #[derive(Debug)]
 enum Step {
-    /// What came of the recording before, if there was one.
+    /// With the result of the previous recording, if any.
     Idle(Option<String>),
     Recording(Recording),
     Reporting(Reporting),
@@ -64,7 +64,7 @@ struct Recording {
     vm: String,
     session: PathBuf,
     recorder: Running,
-    /// The recorder said that it records.
+    /// When the recorder reported that it records.
     began: Option<Instant>,
 }
 
@@ -73,7 +73,7 @@ struct Reporting {
     vm: String,
     session: PathBuf,
     report: Running,
-    /// What is wrong with the recording.
+    /// A fault of the recording.
     complaint: Option<String>,
 }
 
@@ -87,8 +87,8 @@ impl Recordings {
         Self { program, times, opens_pages, step, browser: None, results: Vec::new() }
     }
 
-    /// What the key does: begins a recording, or ends the one that runs. The VM's guest is recorded, too, where it is
-    /// one that was asked for.
+    /// Handles the key: begins a recording, or ends the running one. Also records the VM's guest, if it was
+    /// requested.
     pub(super) fn press(&mut self, vm: Option<ChosenVm>, guest: Option<String>) {
         match &mut self.step {
             Step::Recording(recording) => recording.recorder.interrupt(),
@@ -126,14 +126,14 @@ impl Recordings {
         }
     }
 
-    /// Goes on with what has ended meanwhile.
+    /// Continues after a program that has ended.
     pub(super) fn go_on(&mut self) {
         self.step = match std::mem::replace(&mut self.step, Step::Idle(None)) {
             Step::Recording(recording) => self.go_on_recording(recording),
             Step::Reporting(reporting) => self.go_on_reporting(reporting),
             idle @ Step::Idle(_) => idle,
         };
-        // Nobody else waits for it.
+        // The browser must be waited for, or it stays a zombie.
         if self.browser.as_mut().is_some_and(|browser| !matches!(browser.try_wait(), Ok(None))) {
             self.browser = None;
         }
@@ -150,7 +150,7 @@ impl Recordings {
         }
     }
 
-    /// Also of a recording that is not whole, as far as it is there.
+    /// Makes a report, also of an incomplete recording.
     fn report(&mut self, recording: Recording, is_whole: bool) -> Step {
         let Recording { vm, session, recorder, .. } = recording;
         let complaint = complaint(&recorder, is_whole);
@@ -214,7 +214,7 @@ impl Recordings {
         Step::Idle(Some(result))
     }
 
-    /// What the screen says of it.
+    /// The notice on the screen.
     pub(super) fn notice(&self) -> Option<String> {
         match &self.step {
             Step::Idle(result) => result.clone(),
@@ -225,7 +225,7 @@ impl Recordings {
         }
     }
 
-    /// Ends what runs, in order. Returns what came of all recordings.
+    /// Ends the running program in order. Returns the results of all recordings.
     pub(super) fn end(mut self) -> Vec<String> {
         match std::mem::replace(&mut self.step, Step::Idle(None)) {
             Step::Idle(_) => {}
@@ -263,7 +263,7 @@ impl Recording {
     }
 }
 
-/// What is wrong with how a program ended, if anything.
+/// A program's failure, if any.
 fn complaint(program: &Running, is_whole: bool) -> Option<String> {
     if program.is_late() {
         return Some("it took too long and was stopped".to_owned());

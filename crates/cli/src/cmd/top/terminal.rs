@@ -11,10 +11,10 @@ use super::Watched;
 use super::recording::Recordings;
 use command::notice::say;
 
-/// Signals are looked for so often while no key comes.
+/// Interval of checks for signals while no key arrives.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Shows intervals until the user or a signal ends it. The terminal is then as it was before, also after a panic.
+/// Shows intervals until the user or a signal ends it. Then restores the terminal, also after a panic.
 pub(super) fn show(
     watched: &mut Watched,
     interval: Duration,
@@ -65,7 +65,7 @@ fn follow(
     }
 }
 
-/// Whether something has changed that is shown.
+/// Whether the event changes the screen.
 fn take(event: &Event, screen: &mut Screen) -> bool {
     let Event::Key(pressed) = event else { return matches!(event, Event::Resize(..)) };
     if pressed.kind == KeyEventKind::Release {
@@ -88,7 +88,7 @@ fn take(event: &Event, screen: &mut Screen) -> bool {
     true
 }
 
-/// Whatever is being typed, this ends it.
+/// Ends the screen, whatever is being typed.
 fn end(screen: &mut Screen) -> bool {
     screen.end();
     true

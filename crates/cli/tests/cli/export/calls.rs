@@ -1,4 +1,4 @@
-//! Calls of functions as slices within slices.
+//! Calls of functions as nested slices.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,5 @@
-//! trace.dat: whole recordings and parts of them, as this program and trace-cmd read them.
+//! trace.dat exports: complete recordings and parts of them, as this program and trace-cmd read
+//! them.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +9,7 @@ use super::{GUEST, HOST, SMP, export, folder, lines};
 use crate::inputs::write_raw_pages;
 use crate::tool::{hyperscope, output_of, recordings, repository};
 
-/// What trace-cmd prints; `None` where it is not installed.
+/// The output of trace-cmd; `None` if it is not installed.
 fn report(files: &[&Path]) -> Option<String> {
     let mut command = Command::new("trace-cmd");
     command.args(["report", "-N"]).current_dir(repository());
@@ -20,7 +21,7 @@ fn report(files: &[&Path]) -> Option<String> {
         return None;
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    // Its text of a signed field is wrong.
+    // trace-cmd prints a signed field wrong.
     Some(String::from_utf8_lossy(&output.stdout).replace("tsc_shift 255,", "tsc_shift -1,"))
 }
 
@@ -30,7 +31,7 @@ fn a_whole_recording_stays_what_it_is() {
     let file = folder.path().join("copy.dat");
     let copy = file.to_str().unwrap();
     for recording in recordings() {
-        // The largest one takes seconds, and differs from the others in nothing but that.
+        // The largest one takes seconds, and is no special case.
         if recording.contains("nested") {
             continue;
         }
@@ -42,7 +43,7 @@ fn a_whole_recording_stays_what_it_is() {
         let Some(theirs) = report(&[&file]) else { continue };
         let original = report(&[&repository().join(&recording)]).unwrap();
         assert_eq!(theirs.lines().count(), original.lines().count(), "{recording}");
-        // What trace-cmd can't parse in the original has a print fmt in the copy that it can.
+        // If trace-cmd can't parse a print fmt of the original, the copy has one that it can.
         let pairs = theirs.lines().zip(original.lines());
         let other = |(theirs, original): &(&str, &str)| {
             theirs != original && !original.contains("[FAILED TO PARSE]")
@@ -114,7 +115,7 @@ fn losses_stay_where_they_were() {
     }
 }
 
-/// Events of both machines in the order of times, by those who know nothing of alignment.
+/// Events of both machines merge in order of time even without knowledge of the alignment.
 #[test]
 fn guests_are_written_on_their_hosts_clock() {
     let pairs = [
@@ -132,7 +133,7 @@ fn guests_are_written_on_their_hosts_clock() {
             (session.join("host.dat"), files.iter().find(|path| !path.ends_with("host.dat")));
         let guest = guest.unwrap();
         assert_eq!(files.len(), 2);
-        // The lines of each file alone are those of the merged ones, without the machine's name.
+        // The lines of the single files are those of the merged output, without the machine's name.
         let merged = lines(&pair);
         for (file, is_host) in [(&host, true), (guest, false)] {
             let alone = lines(&[file.to_str().unwrap()]);

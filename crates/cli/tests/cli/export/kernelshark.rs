@@ -1,4 +1,5 @@
-//! The library of KernelShark reads exports: it has no program without windows, so Python calls what its window calls.
+//! KernelShark's library reads exports: it has no program without a GUI, so Python calls the functions that its GUI
+//! calls.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +7,7 @@ use std::process::Command;
 use super::{SMP, export, folder, lines};
 use crate::tool::repository;
 
-/// Inputs of every kind that lost nothing: of a loss KernelShark makes one more entry.
+/// Inputs of every kind without losses: KernelShark adds an entry for a loss.
 const INPUTS: [&str; 8] = [
     SMP,
     "fixtures/arm64/D.ctf",
@@ -18,7 +19,7 @@ const INPUTS: [&str; 8] = [
     "crates/cli/tests/inputs/text-riscv.txt",
 ];
 
-/// Opens a file, and prints how many entries it has. Code 3: the library is not installed.
+/// Opens a file, and prints its number of entries. Code 3: the library is not installed.
 const LOAD: &str = "
 import ctypes, sys
 try:
@@ -32,7 +33,7 @@ stream = kshark.kshark_open(context, sys.argv[1].encode())
 print(kshark.kshark_load_entries(context, stream, ctypes.byref(rows)) if stream >= 0 else stream)
 ";
 
-/// How many entries KernelShark has of a file; none where it is not installed.
+/// KernelShark's number of entries of a file; `None` if it is not installed.
 fn entries(file: &Path) -> Option<i64> {
     let ran = Command::new("python3").args(["-c", LOAD]).arg(file).output();
     let ran = ran.ok().filter(|ran| ran.status.code() != Some(3))?;

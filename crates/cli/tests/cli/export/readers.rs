@@ -1,4 +1,4 @@
-//! What trace-cmd, and with it libtraceevent, reads of exports of every kind of input.
+//! trace-cmd, and with it libtraceevent, reads exports of every kind of input.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,7 +32,7 @@ const OTHERS: [&str; 19] = [
     "crates/cli/tests/inputs/text-riscv.txt",
 ];
 
-/// What trace-cmd prints of a file; `None` where it is not installed.
+/// The output of trace-cmd for a file; `None` if it is not installed.
 fn report(options: &[&str], file: &Path) -> Option<String> {
     let output = Command::new("trace-cmd").arg("report").args(options).arg(file).output();
     let Ok(output) = output else {
@@ -45,8 +45,8 @@ fn report(options: &[&str], file: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(out).into_owned())
 }
 
-/// Lines in an order of their own: losses stand before the next event in trace-cmd's text, behind the last in ours; and
-/// names of threads that events alone have are learned by each in its own way.
+/// Sorted lines. Losses come before the next event in trace-cmd's text, but after the last one in ours, and both learn
+/// names of threads that only events have in different ways.
 fn events(text: &str) -> Vec<String> {
     let fields = |line: &str| {
         let (_, rest) = line.split_once('[')?;
@@ -61,7 +61,7 @@ fn events(text: &str) -> Vec<String> {
     lines
 }
 
-/// Arrays of numbers as trace-cmd writes them: `{0x1,0x2}` is `1 2`.
+/// Converts arrays in trace-cmd's form: `{0x1,0x2}` becomes `1 2`.
 fn with_plain_arrays(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -77,7 +77,7 @@ fn with_plain_arrays(text: &str) -> String {
     out + rest
 }
 
-/// Exports an input, and holds what trace-cmd reads against what we print of it.
+/// Exports an input, and compares trace-cmd's text with ours.
 fn check(input: &str, file: &Path) {
     export("tracedat", file, &[input]);
     let Some(plain) = report(&["-N"], file) else { return };
@@ -90,7 +90,7 @@ fn check(input: &str, file: &Path) {
         let failed = text.lines().find(|line| line.contains("FAILED TO PARSE"));
         assert_eq!(failed, None, "{input} {name}");
     }
-    // Arrays of ftrace it reads beyond the ends of their records, but with the code that it has for stacks.
+    // trace-cmd reads arrays of ftrace beyond the ends of their records, except with its code for stacks.
     if input.contains("kernel-stack") {
         let stack = &all["plugins"];
         assert!(["=> alpha", "=> beta"].iter().all(|frame| stack.contains(frame)), "{stack}");
@@ -128,13 +128,13 @@ fn trace_cmd_reads_exports_of_every_input() {
     check(text.to_str().unwrap(), &file);
 }
 
-/// Those of recordings that are trace.dat files already: `files.rs` holds their text against that of the original.
+/// Exports of recordings that are trace.dat files: `files.rs` compares their text with the original's.
 #[test]
 fn trace_cmd_parses_every_event_of_exported_recordings() {
     let folder = folder();
     let file = folder.path().join("out.dat");
     for recording in recordings() {
-        // The largest one takes seconds, and differs from the others in nothing but that.
+        // The largest one takes seconds, and is no special case.
         if recording.contains("nested") {
             continue;
         }
@@ -147,7 +147,7 @@ fn trace_cmd_parses_every_event_of_exported_recordings() {
     }
 }
 
-/// Fields of all kinds, in both byte orders: what tracers other than those of the bundled recordings may have.
+/// Fields of all kinds, in both byte orders, as other tracers may have them.
 #[test]
 fn trace_cmd_reads_fields_of_every_kind() {
     for order in [MadeOrder::Little, MadeOrder::Big] {

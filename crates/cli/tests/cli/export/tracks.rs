@@ -1,4 +1,4 @@
-//! Perfetto, Chrome and Firefox: the same tracks, and the numbers of the other reports.
+//! Perfetto, Chrome and Firefox exports: the same tracks, with the numbers of the other reports.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,15 +11,15 @@ use crate::tool::{assert_golden, hyperscope, output_of};
 
 const FORMATS: [&str; 3] = ["perfetto", "chrome", "firefox"];
 
-/// Time on tracks whose names begin so, by category.
+/// Time by category on tracks whose names begin with `begins`.
 fn ns(summary: &Value, begins: &str, category: &str) -> u64 {
     let tracks = summary["tracks"].as_object().unwrap().iter();
     let of_it = tracks.filter(|(track, _)| track.starts_with(begins));
     of_it.map(|(_, what)| what["ns"][category].as_u64().unwrap_or(0)).sum()
 }
 
-/// Parts of exits add up to what the exits report has; so do their numbers, but for exits that
-/// took no time: where the recorded clock stood still.
+/// Parts of exits add up to the exits report, and so do their numbers, except exits without duration, in which the
+/// recorded clock stood still.
 fn adds_up(format: &str, summary: &Value, host: &str) {
     let expected = parts_by_exits(host);
     let mut found = parts_by_tracks(summary);
@@ -40,7 +40,7 @@ fn adds_up(format: &str, summary: &Value, host: &str) {
     assert!(missing < 200, "{format} {host}: {missing}");
 }
 
-/// Each vCPU was in each state for as long as `hyperscope cpu` has.
+/// Each vCPU's time in each state equals that of `hyperscope cpu`.
 fn is_as_cpu_has_it(summary: &Value, inputs: &[&str]) {
     let run = hyperscope(&[&["cpu", "--format", "json"], inputs].concat());
     let report: Value = serde_json::from_str(&run.out).unwrap();
@@ -58,7 +58,7 @@ fn is_as_cpu_has_it(summary: &Value, inputs: &[&str]) {
         states.retain(|_, ns| ns.as_u64() > Some(0));
         for (state, ns) in &states {
             let found = &track["ns"][state.trim_end_matches("_ns")];
-            // Where how long was polled isn't known each time, the report counts it elsewhere.
+            // If some polling times are unknown, the report counts polling elsewhere.
             let polled = vcpu["states"]["halt_poll_ns"].is_null() && state == "exit_kernel_ns";
             assert!(found == ns || polled, "{inputs:?} {begins} {state}: {found} {ns}");
         }
@@ -88,7 +88,7 @@ fn formats_agree_with_each_other_and_with_other_reports() {
         for (name, count) in chrome["instants"].as_object().unwrap() {
             assert_eq!(events[&format!("kvm:{name}")], count.as_u64().unwrap(), "{name}");
         }
-        // Every request that `path` finds, of which two steps are on tracks, leads from step to step.
+        // Every request of `path` with at least two steps on tracks has arrows from step to step.
         let args = [&["path", "--format", "json"][..], inputs].concat();
         let paths: Value = serde_json::from_str(&output_of(&args)).unwrap();
         let (flows, found) = (&chrome["flows"], paths["requests"].as_u64().unwrap());
@@ -98,7 +98,7 @@ fn formats_agree_with_each_other_and_with_other_reports() {
         assert!(ns(&chrome, "host CPUs", "running") > 0);
         let by_cpu = ns(&chrome, "host CPUs", "running");
         assert_eq!(by_cpu, ns(&chrome, "host threads", "running"), "by CPU and by thread");
-        // Every exit that took time is in a rate, which counts 10 ms.
+        // Every exit with a duration is in a rate, which counts 10 ms.
         let rates = chrome["rates"].as_object().unwrap().values();
         let rated: u64 = rates.map(|rate| rate.as_u64().unwrap() / 100).sum();
         let counted: u64 = parts_by_tracks(&chrome).values().map(|sums| sums[0]).sum();
@@ -118,7 +118,7 @@ fn agrees(perfetto: &Value, chrome: &Value, events: &BTreeMap<String, u64>) {
     for same in ["instants", "rates"] {
         assert_eq!(perfetto[same], chrome[same]);
     }
-    // Requests are in both; wake-ups of the host's threads are Perfetto's own business, as its scheduling is.
+    // Both have requests; Perfetto derives wake-ups of the host's threads from its scheduling data.
     for kind in ["wakes", "injects"] {
         assert!(perfetto["flows"][kind].as_u64() <= chrome["flows"][kind].as_u64(), "{kind}");
     }
@@ -145,12 +145,13 @@ fn chrome_flows(trace: &Value, name: &str) -> Vec<Vec<(String, f64)>> {
     flows.into_values().collect()
 }
 
-/// Whether a track is that of the thread of a step: `vCPU 0`, or with its number at the end, whatever it was called then.
+/// Whether a track belongs to the thread of a step: `vCPU 0`, or a name that ends with its id, whatever its name was
+/// then.
 fn is_on(track: &str, (thread, tid): (&str, u64)) -> bool {
     thread.ends_with(track) || track.ends_with(&format!(" {tid}"))
 }
 
-/// The thread of a step: one that runs a vCPU is two, in its guest and on the host.
+/// The thread of a step; a vCPU has two, in its guest and on the host.
 fn thread_of(step: &Value) -> (&str, u64) {
     let (name, tid) = (step["thread"].as_str().unwrap(), step["tid"].as_u64().unwrap());
     (if name.contains("vCPU ") { name } else { "" }, tid)
@@ -171,14 +172,14 @@ fn arrows_lead_along_what_a_task_waited_for() {
     let flows = chrome_flows(&trace, "critical");
     assert_eq!(flows.len(), waits.len());
     for (flow, wait) in flows.iter().zip(waits) {
-        // Interrupts are no threads, and steps of one thread in a row are one end.
+        // Interrupts have no track, and consecutive steps of one thread are one end.
         let steps = wait["steps"].as_array().unwrap().iter();
         let mut steps: Vec<((&str, u64), f64)> = steps
             .filter(|step| step["thread"] != "interrupt")
             .map(|step| (thread_of(step), step["from_ns"].as_f64().unwrap() / 1e3))
             .collect();
         steps.dedup_by_key(|(thread, _)| *thread);
-        // Where a track has not begun there is no end.
+        // Ends before the begin of a track are missing.
         let first = steps.len() - flow.len();
         assert!(flow.len() > 5 && first <= 1, "{flow:?} {steps:?}");
         for ((track, us), (thread, from_us)) in flow.iter().zip(&steps[first..]) {
@@ -204,7 +205,7 @@ fn a_guests_tasks_had_the_time_of_its_vcpus() {
                 .map(|(_, what)| what["ns"][state].as_u64().unwrap_or(0))
                 .sum();
             let vcpus = ns(&summary, "vm-", state);
-            // Interrupts and unknown times of the idle task are no task's.
+            // Interrupts and unknown times of the idle task belong to no task.
             assert!(tasks <= vcpus, "{inputs:?} {state}: {tasks} of {vcpus}");
         }
         let tasks = summary["tracks"].as_object().unwrap().keys();
@@ -236,7 +237,7 @@ fn a_window_cuts_spans_and_leaves_out_the_rest() {
     }
 }
 
-/// Pages of a recording, one of which says that events were lost before it.
+/// A recording with an event loss before one of its pages.
 #[test]
 fn losses_are_shown_where_they_were() {
     let folder = folder();

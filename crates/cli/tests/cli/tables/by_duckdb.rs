@@ -1,4 +1,4 @@
-//! DuckDB reads the tables, and adds up what the exits report shows.
+//! DuckDB reads the tables, and its sums equal the exits report.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use super::{document, exported};
 
 const PACKAGE: &str = "duckdb==2.0.0";
 
-/// A Python with DuckDB, kept among the build's files; `None` where it can't be made.
+/// A Python with DuckDB, cached in the build folder; `None` if it can't be made.
 pub(crate) fn duckdb_python() -> Option<String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("duckdb-2.0.0");
     let python = folder.join("bin/python").to_str().unwrap().to_owned();
@@ -26,7 +26,7 @@ pub(crate) fn duckdb_python() -> Option<String> {
     None
 }
 
-/// Sums of a folder's tables by VM, level and reason, one JSON object a line.
+/// Sums of a folder's tables by VM, level and reason, one JSON object per line.
 const SCRIPT: &str = r#"
 import duckdb, json, sys
 sql = """
@@ -76,7 +76,7 @@ fn duckdb_adds_up_to_what_exits_shows() {
             let reported = |key: &str| row[key].as_u64().unwrap_or(0);
             assert_eq!((number(5), number(6)), (reported("count"), reported("paired")), "{path}");
             assert_eq!(number(7), reported("time_ns"), "{path}: {row:#}");
-            // Polling of which some is not known apart is in the kernel's part of the whole row.
+            // If some polling is unknown, the row's polling is in its kernel part.
             let polled = row["halt_poll_ns"].is_null() && number(15) > 0;
             let polled_ns = if polled { number(13) } else { 0 };
             if !row["cost_ns"].is_null() {

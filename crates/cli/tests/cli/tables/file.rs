@@ -47,7 +47,7 @@ impl TableFile {
         self.reader.metadata().file_metadata().num_rows() as usize
     }
 
-    /// A column in words.
+    /// A column as text.
     pub(crate) fn shown(&self, column: &str) -> Vec<Option<String>> {
         let schema = self.reader.metadata().file_metadata().schema_descr();
         let at = self.index(column);

@@ -1,18 +1,18 @@
-//! Parts of tables that queries need: they have the rows and values that the whole tables have.
+//! Parts of tables for queries have the same rows and values as the complete tables.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::{TableFile, export};
 
-/// Rows of the table of events, by these columns.
+/// Rows of the table of events, with these columns.
 fn rows(folder: &Path, columns: &[&str]) -> Vec<Vec<Option<String>>> {
     let table = TableFile::open(folder, "events");
     let columns: Vec<_> = columns.iter().map(|column| table.shown(column)).collect();
     (0..table.len()).map(|row| columns.iter().map(|column| column[row].clone()).collect()).collect()
 }
 
-/// Without names of threads, for which all before must be read.
+/// Columns without names of threads, which require all earlier events.
 const PLAIN: [&str; 9] =
     ["ts_ns", "event", "session_id", "ingest_id", "machine", "level", "cpu", "pid", "fields"];
 
@@ -62,15 +62,15 @@ fn parts_of_events_have_the_rows_of_the_whole_table() {
             );
             assert!(part.len() * 2 < all_rows.len(), "{} of {}", part.len(), all_rows.len());
         }
-        // Columns that nobody asks for need not be made.
+        // Columns that are not requested need not be made.
         let few = rows(&only("few", &["--needed-columns=ts_ns,event"]), &PLAIN[..2]);
         let all: Vec<_> = all_rows.iter().map(|row| row[..2].to_vec()).collect();
         assert!(few == all, "{recordings:?}");
     }
 }
 
-/// Those of threads that no list names are learned from other events than those that are asked for: read without these, 5 of the
-/// 18 rows would have other names.
+/// Names of threads without a list come from events outside the selection: without these, 5 of the 18 rows would have
+/// other names.
 #[test]
 fn names_of_threads_are_those_of_the_whole_table() {
     let folder = tempfile::tempdir().unwrap();
@@ -88,7 +88,7 @@ fn names_of_threads_are_those_of_the_whole_table() {
     assert!(expected.len() > 10 && part == expected, "{part:?} {expected:?}");
 }
 
-/// Three VMs on two CPUs, which wait for each other.
+/// Three VMs on two CPUs that wait for each other.
 #[test]
 fn exits_of_a_vm_are_those_of_the_whole_table() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The schema of the tables, as it is documented and as it is in files.
+//! Compares the schema of the tables in the documentation and in files.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! One recording in every container that is read, and ways to damage it.
+//! One recording in every supported container, and ways to damage it.
 
 use std::fs;
 use std::io::{Cursor, Write};
@@ -17,7 +17,7 @@ const HOST: &str = "fixtures/x86-vmx/vmm.dat";
 const PERF: &str = "fixtures/arm64/D.perf.data";
 const CTF: &str = "fixtures/arm64/D.ctf";
 
-/// What is done to the bytes of a recording.
+/// A kind of damage to a recording's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     Empty,
@@ -43,7 +43,7 @@ impl Fault {
     }
 }
 
-/// Bytes without any order, the same each time.
+/// Pseudorandom bytes, always the same.
 fn junk(len: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {
@@ -55,16 +55,16 @@ fn junk(len: usize) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
-/// A recording, and the files in it that hold events.
+/// A recording, and its files with events.
 #[derive(Clone, Debug)]
 pub(crate) struct Container {
     pub(crate) name: &'static str,
-    /// What is given to a verb.
+    /// The argument of a verb.
     pub(crate) path: PathBuf,
     files: Vec<(PathBuf, Vec<u8>)>,
-    /// Whether a third of it still holds events.
+    /// Whether the first third still contains events.
     third_is_readable: bool,
-    /// Whether 100 bytes do: a line, or the first events of a packet.
+    /// Whether the first 100 bytes do: a line, or the first events of a packet.
     bytes_100_are_readable: bool,
 }
 
@@ -85,7 +85,7 @@ impl Container {
         Self { name, path, files, third_is_readable, bytes_100_are_readable }
     }
 
-    /// Whether events are left under this fault.
+    /// Whether events remain under this fault.
     pub(crate) fn is_readable_with(&self, fault: Fault) -> bool {
         match fault {
             Fault::CutAtOneThird => self.third_is_readable,
@@ -94,7 +94,7 @@ impl Container {
         }
     }
 
-    /// Writes its files, each with this fault.
+    /// Writes its files with this fault.
     pub(crate) fn write_with(&self, fault: Fault) {
         for (path, bytes) in &self.files {
             fs::write(path, fault.apply_to(bytes)).unwrap();
@@ -163,7 +163,7 @@ fn version_6(file: &[u8]) -> Vec<u8> {
     writer.finish().unwrap().into_inner()
 }
 
-/// A perf.data as `perf record -o -` writes it: events and formats are records before the others.
+/// A perf.data in the form of `perf record -o -`: events and formats are records before the others.
 fn pipe(file: &[u8]) -> Vec<u8> {
     let perf = PerfData::parse(file).unwrap();
     let word = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap()) as usize;
@@ -198,7 +198,7 @@ fn session(folder: &Path, host: &[u8]) -> Container {
     Container::folder("web.hscope", path, files, (false, false))
 }
 
-/// A trace whose streams are damaged, or its metadata.
+/// A trace with damage in its streams or its metadata.
 fn ctf(folder: &Path, name: &'static str, in_metadata: bool) -> Container {
     let path = folder.join(name);
     fs::create_dir(&path).unwrap();

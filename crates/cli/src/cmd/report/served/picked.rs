@@ -1,22 +1,22 @@
-//! Of events that are written as lines of JSON, those that have some words: the first of them, and how many there are.
+//! Selects events, written as lines of JSON, that contain some words: the first ones, and their number.
 
 use std::io::{self, Write};
 
 use serde_json::Value;
 
-/// Lines that are looked at for one answer: a second's work or so.
+/// Max lines examined for one reply: about a second's work.
 const MAX_LINES: u64 = 300_000;
 
-/// Bytes of an answer.
+/// Max bytes of a reply.
 const MAX_BYTES: usize = 4 << 20;
 
-/// Takes lines of [`report::events::Style::JsonText`].
+/// Receives lines of [`report::events::Style::JsonText`].
 #[derive(Debug)]
 pub(super) struct Picked {
     words: Vec<String>,
     limit: usize,
     origin_ns: u64,
-    /// A line of which the end is still to come.
+    /// A line without its end yet.
     partial_line: Vec<u8>,
     lines: u64,
     matching: u64,
@@ -25,7 +25,7 @@ pub(super) struct Picked {
 }
 
 impl Picked {
-    /// Those with all of these words, `limit` at most.
+    /// Selects lines with all of these words, at most `limit`.
     pub(super) fn new(words: &str, limit: usize, origin_ns: u64) -> Self {
         Self {
             words: words.split_whitespace().map(str::to_lowercase).collect(),
@@ -39,12 +39,12 @@ impl Picked {
         }
     }
 
-    /// No more lines are looked at.
+    /// Whether it examines no more lines.
     pub(super) fn is_full(&self) -> bool {
         self.lines >= MAX_LINES
     }
 
-    /// The answer.
+    /// The reply.
     pub(super) fn json(&self) -> Vec<u8> {
         let mut out = b"{\"events\":[".to_vec();
         out.extend_from_slice(&self.events);
@@ -70,7 +70,7 @@ impl Picked {
         if self.event_count >= self.limit || self.events.len() >= MAX_BYTES {
             return;
         }
-        // Nanoseconds since 1970 are more than a browser's numbers hold.
+        // Nanoseconds since 1970 exceed the exact range of a browser's numbers.
         let at = event.get("ts_ns").or(event.get("ts_cycles")).and_then(Value::as_u64);
         event.insert("at".to_owned(), at.unwrap_or(0).saturating_sub(self.origin_ns).into());
         if self.event_count > 0 {

@@ -1,4 +1,4 @@
-//! Where a recording of a VM goes: a folder with its name and the time, where that can be made.
+//! The folder of a VM's recording: named after the VM and the time, in a writable place.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,11 +6,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{Access, access};
 
-/// Characters of a VM's name that its session's folder has.
+/// Max characters of a VM's name in its session's folder.
 const MAX_NAME: usize = 40;
 
-/// A folder that is not there yet: in the current one, or in that for temporary files where the
-/// current one can't be written to.
+/// A new folder: in the current one, or in that for temporary files if the current one is not
+/// writable.
 pub(super) fn session(vm: &str) -> PathBuf {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     session_in(&folder(), vm, i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
@@ -27,14 +27,15 @@ fn is_writable(folder: &Path) -> bool {
 
 fn session_in(folder: &Path, vm: &str, unix_s: i64) -> PathBuf {
     let name = format!("{}-{}", file_name(vm), printable::calendar::stamp_of(unix_s));
-    // Two of one second: the recorder refuses a folder that holds a recording.
+    // Two recordings in one second: the recorder refuses a folder that holds a recording.
     let numbered = (2..100).map(|number| format!("{name}-{number}.hscope"));
     let mut all = std::iter::once(format!("{name}.hscope")).chain(numbered);
     let free = all.find(|name| folder.join(name).symlink_metadata().is_err());
     folder.join(free.unwrap_or_else(|| format!("{name}.hscope")))
 }
 
-/// A VM's name as part of a file's name, which no shell or option takes for anything else.
+/// A VM's name as part of a file name, without characters that have a meaning for shells or
+/// options.
 fn file_name(vm: &str) -> String {
     let plain = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     let name: String = vm.chars().take(MAX_NAME).map(plain).collect();

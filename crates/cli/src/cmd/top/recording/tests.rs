@@ -1,4 +1,4 @@
-//! Recordings by programs that stand in for the recorder.
+//! Tests recordings with programs that replace the recorder.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,13 +8,13 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// Records, and reports what was recorded.
+/// A script that records and reports.
 const WORKS: &str = r#"
 case $1 in
 record) mkdir "$7"; echo "hyperscope: recording" >&2; echo "$*" > "$7/host.dat" ;;
 report) cp "$2/host.dat" "$4" ;;
 esac"#;
-/// Goes on until it is said to end.
+/// A script that runs until it is interrupted.
 const WAITS: &str = r#"
 case $1 in
 record) mkdir "$7"; echo > "$7/host.dat"
@@ -23,7 +23,7 @@ record) mkdir "$7"; echo > "$7/host.dat"
     while :; do sleep 0.02; done ;;
 report) cp "$2/host.dat" "$4" ;;
 esac"#;
-/// As that, and doesn't listen.
+/// The same, but it ignores the interrupt.
 const HANGS: &str = "trap '' INT; while :; do sleep 0.02; done";
 
 fn stand_in(folder: &TempDir, script: &str) -> Recordings {
@@ -40,7 +40,7 @@ fn stand_in(folder: &TempDir, script: &str) -> Recordings {
     Recordings::by(program, times, false)
 }
 
-/// Begins a recording as the key does, in the test's folder.
+/// Begins a recording as the key does, in a temporary folder.
 fn begin(recordings: &mut Recordings, folder: &TempDir) -> PathBuf {
     let session = folder.path().join("web.hscope");
     let vm = ChosenVm { name: "web".to_owned(), process: 4711 };
@@ -48,7 +48,7 @@ fn begin(recordings: &mut Recordings, folder: &TempDir) -> PathBuf {
     session
 }
 
-/// Goes on until the notice is as wanted.
+/// Continues until the notice is the expected one.
 fn wait_for(recordings: &mut Recordings, wanted: impl Fn(&str) -> bool) -> String {
     let end = Instant::now() + Duration::from_secs(20);
     loop {
