@@ -1,4 +1,5 @@
-//! Small files that say they are large: each verb stays within its memory, or says that it can't.
+//! Small files that claim to be large: each verb stays within its memory limit, or reports that it
+//! can't.
 
 use std::fs;
 use std::io::{Cursor, Read};
@@ -15,7 +16,7 @@ use crate::mutated_files::{VERBS, fault, run};
 
 const ABI: Abi = Abi { order: ByteOrder::Little, long: LongSize::Eight };
 
-/// A recording of a kernel made for tests with these pages on each CPU.
+/// A recording of a synthetic kernel with these pages on each CPU.
 fn file(
     formats: &KernelFormats,
     compression: Compression,
@@ -25,7 +26,7 @@ fn file(
     file_with(formats, compression, page_size, cpus, |_| {})
 }
 
-/// The same, with other contents than pages changed.
+/// The same, with other parts than pages changed.
 fn file_with(
     formats: &KernelFormats,
     compression: Compression,
@@ -67,7 +68,7 @@ fn file_with(
     writer.finish().unwrap().into_inner()
 }
 
-/// A page full of one event, all of one moment.
+/// A page full of one event, all at the same time.
 fn full_page(page_size: usize, stamp: u64, event: &[u8]) -> Vec<u8> {
     let mut page = PageBuilder::new(ABI, page_size, stamp);
     while page.room() >= PageBuilder::event_size(event.len()) {
@@ -76,7 +77,7 @@ fn full_page(page_size: usize, stamp: u64, event: &[u8]) -> Vec<u8> {
     page.build().bytes
 }
 
-/// The same bytes again and again: pages whose times don't run back.
+/// The same bytes repeatedly: pages whose times don't decrease.
 fn again(page: Vec<u8>, times: u64) -> Box<dyn Read> {
     let len = page.len() as u64 * times;
     struct Again(Vec<u8>, usize);
@@ -148,7 +149,7 @@ fn names(threads: u32) -> Vec<u8> {
     (1..=threads).flat_map(|thread| format!("{thread} thread\n").into_bytes()).collect()
 }
 
-/// Twenty thousand events that differ in their number.
+/// Twenty thousand events that differ only in their id.
 fn many_formats(formats: &mut Formats) {
     let Some(first) = formats.events.first().cloned() else { return };
     let (before, after) = first.text.split_once("ID: ").unwrap();
@@ -182,7 +183,7 @@ fn small_files_that_grow_stay_within_their_memory() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// A chunk that is far smaller packed is read whole all the same.
+/// A chunk with a high compression ratio is read completely.
 #[test]
 fn chunks_that_compress_well_are_read() {
     let folder = TempDir::new().unwrap();

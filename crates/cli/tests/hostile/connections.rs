@@ -1,4 +1,4 @@
-//! Connections that say nothing, or say it slowly, keep nobody from recording.
+//! Silent or slow connections don't prevent recording.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -17,11 +17,11 @@ fn free_address() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
-/// Connections that begin a message and go no further.
+/// Connections that begin a message and stop.
 fn slow(at: &str, count: usize) -> Vec<TcpStream> {
     let slow = |_| {
         let mut stream = TcpStream::connect(at).unwrap();
-        // It may be closed at once.
+        // The peer may close it immediately.
         let _ = stream.write_all(b"HSCM");
         stream
     };
@@ -84,7 +84,7 @@ fn connections_that_say_nothing_refuse_no_recording_by_trace_cmds_protocol() {
     drop(idle);
 }
 
-/// `listen`, which says what it does in a file.
+/// `listen`, with its messages in a file.
 struct Listening {
     folder: tempfile::TempDir,
     at: String,
@@ -131,7 +131,7 @@ fn connections_that_are_slow_keep_no_guest_from_a_host_that_listens() {
         let agent = Agent::start(&format!("connect:tcp-plain:{}", listening.at));
         let recorded = || listening.stderr().matches("recording guest").count();
         wait_until("the guest is not recorded", || recorded() == at);
-        // Before the slow ones are over, and before this one is taken for gone.
+        // Before the slow connections time out, and before this one counts as gone.
         drop((agent, slow));
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -141,7 +141,7 @@ fn connections_that_are_slow_keep_no_guest_from_a_host_that_listens() {
 
 #[test]
 fn a_host_that_asks_for_nothing_has_to_leave() {
-    // It may take a minute to ask for something.
+    // It may send no request for a minute.
     if !extent(false, true) {
         return;
     }
@@ -155,29 +155,29 @@ fn a_host_that_asks_for_nothing_has_to_leave() {
     record(&format!("tcp-plain:{at}"), &folder, 1);
 }
 
-/// What a host sends first: it greets, and asks for a recording.
+/// A host's first messages: a greeting, and a request to record.
 fn request() -> Vec<u8> {
     let start = Start { events: vec!["sched_process_exec".into()], ..Start::default() };
     let start = Message::Start(Box::new(start));
     [Message::HostHello, start].iter().flat_map(|message| encode(5, message).unwrap()).collect()
 }
 
-/// How long an agent lets a host wait at most that comes after others, besides the time for which this machine had no CPU
-/// for it.
+/// Max time that an agent lets a later host wait, in addition to the time without a CPU on this machine.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// How long threads of a process have waited for a CPU.
 fn without_cpu(pid: u32) -> Duration {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let waited_ns = threads.filter_map(|thread| {
-        // Some end meanwhile.
+        // Some threads end meanwhile.
         let stat = fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
         stat.split_whitespace().nth(1)?.parse::<u64>().ok()
     });
     Duration::from_nanos(waited_ns.sum())
 }
 
-/// Asks an agent, and waits for the first bytes of its answer; what it takes on a machine without other work.
+/// Sends a request to an agent, and waits for the first bytes of its reply; returns the time on an otherwise idle
+/// machine.
 fn answered(agent: &Agent, mut host: impl Read + Write, asks: &[u8]) -> Duration {
     let (start, before) = (Instant::now(), without_cpu(agent.pid()));
     host.write_all(asks).unwrap();
@@ -188,7 +188,8 @@ fn answered(agent: &Agent, mut host: impl Read + Write, asks: &[u8]) -> Duration
     waited.saturating_sub(without_cpu)
 }
 
-/// Each asks, and is gone before the answer. Each of them once took the agent half a second at least, and some ten.
+/// Each host sends a request, and disconnects before the reply. An agent once needed at least half a second for each,
+/// and ten for some.
 #[test]
 fn hosts_that_go_away_at_once_keep_nobody_waiting() {
     let Some(_lock) = lock_tracing() else { return };

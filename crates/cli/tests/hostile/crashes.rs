@@ -1,5 +1,5 @@
-//! A recorder is killed together with its guard, as when its cgroup is: the next one saves what is
-//! still in the kernel.
+//! A recorder is killed together with its guard, as happens with its cgroup: the next one saves the
+//! events that are still in the kernel.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::tool::{lock_tracing, start_programs, wait_until};
 
 const PROGRAMS: u32 = 20;
 
-/// Kills a recorder and its guard so that neither sees the other go.
+/// Kills a recorder and its guard in such a way that neither detects the other's end.
 fn kill_both(mut recorder: Recorder) {
     let guards = guards_of(recorder.id());
     assert_eq!(guards.len(), 1);
@@ -26,7 +26,7 @@ fn kill_both(mut recorder: Recorder) {
     }
 }
 
-/// Processes that guard this one.
+/// Guard processes of a process.
 fn guards_of(pid: u32) -> Vec<Pid> {
     let wanted = format!("--guard\0{pid}\0");
     let guards = fs::read_dir("/proc").unwrap().flatten().filter(|process| {
@@ -37,7 +37,7 @@ fn guards_of(pid: u32) -> Vec<Pid> {
     pids.filter_map(Pid::from_raw).collect()
 }
 
-/// Records for a moment; what it says.
+/// Records briefly; returns the messages.
 fn record_next(session: &Path) -> String {
     let to = session.to_str().unwrap();
     let (code, _, stderr) =
@@ -78,7 +78,7 @@ fn without_its_session_the_rest_goes_to_a_new_folder_that_is_said() {
     let pid = recorder.id();
     start_programs(PROGRAMS);
     kill_both(recorder);
-    // Another folder has its name by now: nothing is written there.
+    // Another folder has its name now: nothing is written there.
     fs::rename(&killed, place.path().join("elsewhere")).unwrap();
     fs::create_dir(&killed).unwrap();
     let stderr = record_next(&next);
@@ -117,7 +117,7 @@ fn a_process_that_looks_like_a_guard_keeps_nothing_from_being_cleaned_up() {
 fn an_instance_of_nobody_is_saved_too() {
     let Some(_lock) = lock_tracing() else { return };
     let place = tempfile::tempdir().unwrap();
-    // As an earlier version's recorder leaves it, whose number no process has any more.
+    // The state that an earlier version's recorder leaves; no process has its id any more.
     let mut gone = Command::new("true").spawn().unwrap();
     gone.wait().unwrap();
     let instance = Path::new(INSTANCES).join(format!("hyperscope-{}", gone.id()));

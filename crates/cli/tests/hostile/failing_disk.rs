@@ -1,5 +1,5 @@
-//! Each operation on the files of a session fails in turn: what is left can be read, and what is missing
-//! is reported.
+//! Each operation on the files of a session fails in turn: the rest is readable, and missing events are
+//! reported.
 
 use std::io;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::tool::{left_in_tracefs, lock_tracing};
 /// Marks in a recording.
 const MARKS: u64 = 2000;
 
-/// A guest that is this machine, too: where its agent listens, and the agent.
+/// This machine as its own guest: the address of its agent, and the agent.
 pub(crate) struct OwnGuest {
     channel: String,
     agent: Agent,
@@ -33,7 +33,7 @@ impl OwnGuest {
     }
 }
 
-/// What is recorded, of a guest, too.
+/// The plan of a recording, optionally with a guest.
 fn plan(guest: Option<&OwnGuest>) -> RecordPlan {
     let flush = Some(Duration::from_millis(100));
     let events = vec!["sched_process_exec".to_owned()];
@@ -41,7 +41,7 @@ fn plan(guest: Option<&OwnGuest>) -> RecordPlan {
         events: events.clone(),
         flush,
         disk_flush: flush,
-        // A host that is looked at with every operation takes pages slowly.
+        // A host whose every operation is traced takes pages slowly.
         wait: Some(Duration::from_secs(60)),
         ..InGuests::default()
     };
@@ -56,9 +56,9 @@ fn plan(guest: Option<&OwnGuest>) -> RecordPlan {
     }
 }
 
-/// Records this machine, in this process, with marks from the beginning to the end: in the guest, if
-/// there is one. How many the kernel took, and whether all was written. `before_end` is given how many
-/// the kernel took.
+/// Records this machine in this process, with marks from begin to end, in the guest if there is one.
+/// Returns how many marks the kernel took, and whether all were written. `before_end` receives the
+/// number of marks.
 pub(crate) fn record(
     session: &Path,
     guest: Option<&OwnGuest>,
@@ -74,7 +74,7 @@ pub(crate) fn record(
         before_end(written);
         let recorded = recording.end(&|_| ());
         folder.give_back();
-        // What can't be written in the end is reported, and stays where it is.
+        // Events that can't be written in the end are reported, and stay in the kernel.
         Ok((written, recorded.is_ok_and(|recorded| recorded.faults.is_empty())))
     };
     match recorded() {
@@ -83,7 +83,7 @@ pub(crate) fn record(
     }
 }
 
-/// Fails one operation, or all from one on.
+/// Fails one operation, or all operations from one on.
 #[derive(Debug)]
 struct Failing {
     error: Errno,
@@ -102,7 +102,7 @@ impl Observer for Failing {
     }
 }
 
-/// Records with one operation that fails; how many there were.
+/// Records with a failing operation; returns the number of operations.
 fn fail(error: Errno, is_lasting: bool, from: u64) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let session = folder.path().join("s");
@@ -122,7 +122,7 @@ fn fail(error: Errno, is_lasting: bool, from: u64) -> u64 {
     seen
 }
 
-/// Fails operations in turn; the samples are parts of all there are.
+/// Fails operations in turn; samples are a part of them.
 fn fail_each(error: Errno, is_lasting: bool) {
     let Some(_lock) = lock_tracing() else { return };
     let all = fail(error, is_lasting, u64::MAX);

@@ -1,5 +1,5 @@
-//! A recorder that runs as root writes into places that others have prepared: nothing of theirs is
-//! followed or overwritten, and they read nothing.
+//! A recorder that runs as root writes into places that other users have prepared: it follows and
+//! overwrites nothing of theirs, and they can read nothing.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
@@ -13,14 +13,14 @@ use crate::tool::lock_tracing;
 
 const NOBODY: u32 = 65534;
 
-/// A folder of another user's, with a file of root's that nobody else reads next to it.
+/// Another user's folder, with a private file of root's next to it.
 struct Place {
     folder: tempfile::TempDir,
     secret: PathBuf,
 }
 
 impl Place {
-    /// None where folders can't be given away.
+    /// `None` if folders can't be given away.
     fn of_nobody() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let secret = folder.path().join("secret");
@@ -119,7 +119,7 @@ fn nobody_else_reads_a_session_while_it_is_recorded_and_after() {
     let Some(_lock) = lock_tracing() else { return };
     let Some(place) = Place::of_nobody() else { return };
     let session = place.session();
-    // The folder above is another user's, as with sudo in one's own home.
+    // The parent folder belongs to another user, as with sudo in one's home.
     let mut recorder = start(&session, &["--for", "1s"]);
     let closed = |paths: Vec<PathBuf>| {
         assert!(paths.len() > 1);
@@ -168,7 +168,7 @@ fn what_sudo_recorded_belongs_to_whoever_ran_it() {
         assert_eq!((found.uid(), found.gid()), (NOBODY, 65533), "{}", path.display());
     }
     assert_eq!(fs::metadata(&place.secret).unwrap().uid(), 0);
-    // A folder that was there before stays whose it was, with all else that is in it.
+    // An existing folder keeps its owner and its other contents.
     fs::remove_dir_all(&session).unwrap();
     place.prepared(0, 0o700);
     assert_eq!(run(&mut sudo).0, Some(0));

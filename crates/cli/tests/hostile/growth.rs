@@ -1,5 +1,5 @@
-//! Recordings that grow: eight times as much of anything takes at most twelve times the work, whatever
-//! grows. A loop within a loop would take sixty-four times as much.
+//! Recordings that grow: eight times as much of anything takes at most twelve times the work. A quadratic loop would
+//! take sixty-four times as much.
 
 use std::fmt::Write;
 use std::fs;
@@ -10,16 +10,15 @@ use tempfile::TempDir;
 
 use crate::extent::extent;
 
-/// How much a shape grows, and the work that this may take.
+/// The growth of a shape, and the max growth of the work.
 const GROWTH: usize = 8;
 const MAX_WORK: f64 = 12.0;
-/// Times below this say little: programs start, and clocks tick.
+/// Shorter times are too imprecise: they include the program's start and the clock's ticks.
 const MIN_SECONDS: f64 = 0.1;
-/// A machine that does other work next to this makes processes look slower: one good run shows what a
-/// verb takes.
+/// Other work on the machine makes processes look slower: one good run is enough.
 const ATTEMPTS: usize = 4;
 
-/// A text of some shape, written line by line.
+/// A text, written line by line.
 #[derive(Default)]
 struct Text {
     lines: String,
@@ -27,7 +26,7 @@ struct Text {
 }
 
 impl Text {
-    /// An event at the next moment.
+    /// Adds an event at the next time.
     fn event(&mut self, thread: (&str, usize), cpu: usize, event: &str) {
         self.micros += 3;
         let (seconds, micros) = (100 + self.micros / 1_000_000, self.micros % 1_000_000);
@@ -41,10 +40,10 @@ impl Text {
     }
 }
 
-/// What grows.
+/// A shape: its name, its small size, and the function that writes it.
 type Shape = (&'static str, usize, fn(&mut Text, usize));
 
-/// Shapes, each with how much of it is little. All shapes have exits: verbs have something to do.
+/// Shapes with their small sizes. All have exits, so that verbs have work.
 const SHAPES: [Shape; 16] = [
     ("events", 2000, |text, count| {
         (0..count).for_each(|_| text.exit(("CPU 0/KVM", 10), 0, 0, "HLT"));
@@ -147,7 +146,7 @@ const SHAPES: [Shape; 16] = [
         let thread = ("CPU 0/KVM", 10);
         text.exit(thread, 0, 0, "HLT");
         text.event(thread, 0, "sched_process_exit: comm=CPU 0/KVM pid=10 prio=120");
-        // More than are kept of one cycle.
+        // More than are kept for one cycle.
         (0..16_500 + count)
             .for_each(|_| text.event(thread, 0, "sys_enter: NR 0 (0, 0, 0, 0, 0, 0)"));
     }),
@@ -163,8 +162,8 @@ const SHAPES: [Shape; 16] = [
     }),
 ];
 
-/// Verbs that read, each with its arguments; `{}` is the file, `{copy}` the same again, `{out}` and `{page}` files to
-/// write.
+/// Verbs that read recordings, with their arguments; `{}` is the file, `{copy}` a copy of it, `{out}` and `{page}` are
+/// files to write.
 const VERBS: [&str; 16] = [
     "info {}",
     "exits {}",
@@ -189,8 +188,8 @@ fn program() -> PathBuf {
     other.map_or_else(|| env!("CARGO_BIN_EXE_hyperscope").into(), PathBuf::from)
 }
 
-/// The work of a verb: seconds of CPU time that its process had, which depends on other work of the machine
-/// far less than how long it took.
+/// The work of a verb: seconds of CPU time, which depends on other work of the machine much less than elapsed time
+/// does.
 fn work(verb: &str, folder: &Path) -> f64 {
     let file = |name: &str| folder.join(name);
     let arguments = verb.split(' ').map(|word| match word {
@@ -227,7 +226,7 @@ fn write(shape: Shape, count: usize, folder: &Path) {
     fs::write(folder.join("copy.txt"), &text.lines).unwrap();
 }
 
-/// What is wrong with how the work of a verb grows, if anything is.
+/// Describes excessive growth of a verb's work, if any.
 fn fault(shape: Shape, verb: &str, folders: (&Path, &Path)) -> Option<String> {
     let mut seen = Vec::new();
     for _ in 0..ATTEMPTS {
@@ -249,7 +248,7 @@ fn eight_times_as_much_takes_at_most_twelve_times_the_work() {
         write(shape, count, little.path());
         write(shape, GROWTH * count, much.path());
         for (at, verb) in VERBS.into_iter().enumerate() {
-            // A sample reads each shape with one verb, mostly another.
+            // A sample reads each shape with one verb, mostly a different one.
             if extent((5 * number + 1) % 13 == at, true) {
                 faults.extend(fault(shape, verb, (little.path(), much.path())));
             }
@@ -258,8 +257,7 @@ fn eight_times_as_much_takes_at_most_twelve_times_the_work() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// Verbs that looked at all VMs, threads or queues for each of them, or for each loss, once: what a sample reads of these
-/// shapes.
+/// Verbs that once looked at all VMs, threads or queues for each of them, or for each loss: a sample of these shapes.
 #[test]
 fn pages_of_many_vms_and_what_follows_many_vms_through_many_losses_grow_no_faster() {
     const READ: [(&str, usize, &str); 7] = [
@@ -282,7 +280,7 @@ fn pages_of_many_vms_and_what_follows_many_vms_through_many_losses_grow_no_faste
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// A comparison has some rows for each VM: each VM takes little memory, on both sides together.
+/// A comparison has some rows per VM: each VM takes little memory, on both sides together.
 #[test]
 fn a_comparison_of_4000_vms_takes_less_than_24_mb() {
     let folder = TempDir::new().unwrap();
@@ -291,13 +289,13 @@ fn a_comparison_of_4000_vms_takes_less_than_24_mb() {
     work("diff --max-memory 24M {} {copy}", folder.path());
 }
 
-/// A guest's recording next to that of a host with many VMs, of which it is none: however many there are,
-/// the search for its offset ends, and says that it was ended.
+/// A guest's recording with the recording of an unrelated host with many VMs: the search for its offset ends in bounded
+/// time, and reports that it was stopped.
 #[test]
 fn a_guest_that_fits_none_of_many_vms_is_not_aligned_in_time() {
     let folder = TempDir::new().unwrap();
     let (mut host, mut guest) = (Text::default(), Text::default());
-    // All of it takes as many steps as a command may.
+    // The complete test takes as many steps as a command may.
     let (vms, rounds, interrupts) = extent((8, 20, 100), (200, 400, 5000));
     for _ in 0..rounds {
         for vm in 0..vms {

@@ -1,4 +1,4 @@
-//! Who a guest is that connects by itself, what it may call itself, and how much it may leave on disk.
+//! Guests that connect on their own: their identity, their names, and their disk quota.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ use crate::agent::{Agent, signal};
 use crate::extent::extent;
 use crate::tool::{command, lock_tracing, run, wait_until};
 
-/// `listen`, which says what it does in a file.
+/// `listen`, with its messages in a file.
 struct Listening {
     folder: tempfile::TempDir,
     at: String,
@@ -82,12 +82,12 @@ fn bytes(path: &Path) -> u64 {
     inside.map(|entry| bytes(&entry.unwrap().path())).sum::<u64>() + about.blocks() * 512
 }
 
-/// A guest that sends this many bytes of pages and leaves; whether it was recorded.
+/// A guest that sends this many bytes of pages and leaves; returns whether it was recorded.
 fn visit(at: &str, host_name: &str, page_bytes: usize) -> bool {
     visit_for(Duration::from_millis(300), at, host_name, page_bytes)
 }
 
-/// A guest that sends this many bytes of pages, then says nothing for so long, whatever is asked of it.
+/// A guest that sends this many bytes of pages, then stays silent for `stay`, whatever it is asked.
 fn visit_for(stay: Duration, at: &str, host_name: &str, page_bytes: usize) -> bool {
     let connect = || {
         let stream = TcpStream::connect(at).unwrap();
@@ -148,9 +148,9 @@ fn all_sessions_of_a_guest_are_within_one_quota() {
         assert!(listening.bytes() < 5 << 19, "{} bytes after {at}", listening.bytes());
     }
     assert!((2..=8).contains(&recorded), "{recorded}: {}", listening.stderr());
-    // A guest that is refused hears of it before its host has printed why.
+    // A refused guest learns of it before its host has printed the reason.
     wait_until("it is not said why", || listening.stderr().contains("fill its quota"));
-    // Room that is made is used.
+    // Freed space is used again.
     fs::remove_dir_all(listening.folder.path().join("guests/tcp-127.0.0.1.hscope")).unwrap();
     if extent(true, false) {
         assert!(visit(&listening.at, "web", 1 << 16), "{}", listening.stderr());
@@ -167,7 +167,7 @@ fn a_guest_that_comes_again_and_again_is_not_recorded_each_time() {
     listening.end();
     assert!(recorded < visits, "{}", listening.stderr());
     assert!(listening.stderr().contains("too often"), "{}", listening.stderr());
-    // Nor is each refusal reported.
+    // Not every refusal is reported.
     let refusals = listening.stderr().matches("too often").count();
     assert!(refusals <= 5 + visits / 20, "{refusals}");
 }
@@ -227,7 +227,7 @@ fn sessions_of_guests_have_a_mode_a_lock_and_an_end() {
     let Some(_lock) = lock_tracing() else { return };
     let mut listening = Listening::plain(&["--mode", "640", "--guest-wait", "200ms"]);
     let at = listening.at.clone();
-    // It stays when it is to stop.
+    // It stays connected after it is asked to stop.
     let stays = Duration::from_secs(8);
     std::thread::spawn(move || visit_for(stays, &at, "web", 1 << 16));
     let session = listening.folder.path().join("guests/tcp-127.0.0.1.hscope");
@@ -240,7 +240,7 @@ fn sessions_of_guests_have_a_mode_a_lock_and_an_end() {
     let start = Instant::now();
     listening.end();
     let took = start.elapsed();
-    // Half a second is for threads to put away what they have; without the option it is five more.
+    // Half a second for threads to finish; without the option, it is five more.
     assert!(took < Duration::from_secs(4), "{took:?}");
     assert!(!session.join(".recorder").exists());
     assert_eq!(mode(&session.join("session.json")), 0o640);

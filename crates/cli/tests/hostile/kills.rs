@@ -1,8 +1,8 @@
-//! `kill -9` after every system call that changes something: what was recorded by then can be read,
-//! what is missing is reported, and nothing stays in tracefs.
+//! `kill -9` after every system call that changes something: events recorded so far are readable, missing
+//! ones are reported, and nothing stays in tracefs.
 //!
-//! The recorded machine is this one, as its own guest: a program writes numbered marks into the
-//! instances of host and agent, so that what is missing follows from what is there.
+//! The recorded machine is this one, as its own guest. A program writes numbered marks into the instances
+//! of host and agent, so that the remaining marks show which ones are missing.
 
 use std::fs;
 use std::path::Path;
@@ -16,27 +16,27 @@ use crate::marks::{assert_losses_reported, instance, write_marks};
 use crate::tool::{command, left_in_tracefs, lock_tracing, wait_until};
 use crate::tracer::{Traced, stopped, trace};
 
-/// Marks that each side's instance gets.
+/// Number of marks for each side's instance.
 const MARKS: u64 = 5000;
-/// A recorder that is traced does all it does within this time, on a loaded machine, too.
+/// A traced recorder finishes within this time, even on a loaded machine.
 const SOON: Duration = Duration::from_secs(60);
 
-/// Who is killed.
+/// The process to kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Victim {
     Recorder,
-    /// After its recorder, which ends while all marks are in the kernel's buffers.
+    /// After its recorder, which is killed while all marks are in the kernel's buffers.
     Guard,
     RecorderAndGuard,
     Agent,
 }
 
-/// What came of one recording.
+/// The result of one recording.
 #[derive(Debug)]
 #[allow(dead_code, reason = "shown by failures")]
 struct Killed {
     traced: Traced,
-    /// Marks that got into each instance, host's and guest's.
+    /// Marks written into each instance, host's and guest's.
     written: [u64; 2],
 }
 
@@ -60,24 +60,24 @@ impl Campaign {
         format!("unix:{}", self.folder.path().join("agent").display())
     }
 
-    /// What the last recorder printed.
+    /// The last recorder's messages.
     fn stderr(&self) -> std::path::PathBuf {
         self.folder.path().join("stderr")
     }
 
-    /// Whether the last recorder said that it records.
+    /// Whether the last recorder reported that it records.
     fn has_begun(&self) -> bool {
         fs::read_to_string(self.stderr()).is_ok_and(|messages| messages.contains("recording"))
     }
 
-    /// The agent; started again where it was killed.
+    /// The agent; restarted if it was killed.
     fn agent(&mut self) -> u32 {
         let channel = self.channel();
         let agent = self.agent.get_or_insert_with(|| Agent::start(&channel));
         agent.pid()
     }
 
-    /// A recording of host and guest into this folder.
+    /// Records host and guest into this folder.
     fn record(&self, session: &Path) -> std::process::Command {
         let guest = format!("g={}", self.channel());
         let mut record = command(&["record", "-e", "sched_process_exec", "--guest", &guest]);
@@ -85,8 +85,8 @@ impl Campaign {
         record
     }
 
-    /// Records with somebody killed after call number `kill_at`, or never if there are fewer; then
-    /// what is left is looked at. How many calls there were.
+    /// Records, kills the victim after call number `kill_at` (or never if there are fewer), and checks the
+    /// remains. Returns the number of calls.
     fn kill(&mut self, victim: Victim, kill_at: u64) -> u64 {
         self.recordings += 1;
         let session = self.folder.path().join(format!("s{}", self.recordings));
@@ -115,7 +115,7 @@ impl Campaign {
             let marks = scope.spawn(|| {
                 let written = mark_both(recorder, agent, session, &over);
                 wait_until("nobody is followed", || followed.load(Ordering::Relaxed));
-                // Stopped before it says that it records, it keeps nothing, and says that.
+                // Stopped before it records, it keeps nothing, and reports that.
                 let is_over = || over.load(Ordering::Relaxed);
                 wait_until("it does not begin", || is_over() || self.has_begun());
                 end(victim, recorder, agent);
@@ -139,8 +139,8 @@ impl Campaign {
             over.store(true, Ordering::Relaxed);
             Killed { traced, written: marks.join().unwrap() }
         });
-        // Where the tracer has followed it, it has waited for it, too. To the kernel a process that nobody
-        // has waited for is still there.
+        // If the tracer followed it, it has also waited for it. For the kernel, a process without a wait
+        // still exists.
         let _ = started.wait();
         if victim == Victim::Agent {
             // It has been waited for already.
@@ -150,7 +150,7 @@ impl Campaign {
         killed
     }
 
-    /// Whoever is left removes what the dead had in tracefs; the next start does the rest.
+    /// The surviving processes remove the victim's parts of tracefs; the next start does the rest.
     fn clean(&mut self, victim: Victim, what: &str) {
         if victim == Victim::Recorder {
             return wait_until(what, || left_in_tracefs().is_empty());
@@ -165,11 +165,11 @@ impl Campaign {
     }
 }
 
-/// Writes marks into both instances once both record; `over`: nobody is left who could.
+/// Writes marks into both instances once both record; `over`: no process is left that could.
 fn mark_both(recorder: u32, agent: u32, session: &Path, over: &AtomicBool) -> [u64; 2] {
     let (host, guest) = (instance(recorder), instance(agent));
     let deadline = Instant::now() + SOON;
-    // What a guest's pages are read with is written once it says that it records.
+    // The files for reading a guest's pages are written once it reports that it records.
     let clock_file = session.join("guest-g.pages/trace_clock");
     while !(clock_file.exists() && is_on(&host) && is_on(&guest)) {
         if over.load(Ordering::Relaxed) || Instant::now() > deadline {
@@ -180,7 +180,7 @@ fn mark_both(recorder: u32, agent: u32, session: &Path, over: &AtomicBool) -> [u
     write_marks([&host, &guest], MARKS)
 }
 
-/// Has whoever was not killed yet end.
+/// Ends the processes that were not killed.
 fn end(victim: Victim, recorder: u32, agent: u32) {
     let is_there =
         |pid: u32| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty());
@@ -208,8 +208,8 @@ fn guards(recorder: u32) -> Vec<u32> {
     pids.filter(is_guard).collect()
 }
 
-/// Which calls a campaign kills after: the first of them, and how far it is to the next. One may take every
-/// third, for instance, beginning with the second: `HYPERSCOPE_KILLS=2+3`.
+/// The calls to kill after: the first, and the step to the next. For every third from the second on:
+/// `HYPERSCOPE_KILLS=2+3`.
 fn chosen() -> (u64, u64) {
     let setting = std::env::var("HYPERSCOPE_KILLS").ok();
     let choice = setting.and_then(|text| {
@@ -219,8 +219,8 @@ fn chosen() -> (u64, u64) {
     choice.unwrap_or((1, 1))
 }
 
-/// Kills a victim after each of its calls, or some of them: the sample has one while it begins, one while
-/// it records, and one in the end.
+/// Kills a victim after each of its calls, or after some: the sample has one at its start, one while it
+/// records, and one at its end.
 fn kill_behind_calls(victim: Victim, sample: &[u64]) {
     let Some(_lock) = lock_tracing() else { return };
     let mut campaign = Campaign::new();
@@ -231,7 +231,7 @@ fn kill_behind_calls(victim: Victim, sample: &[u64]) {
         let at = extent(sample.get(next - 1).copied(), Some(all));
         let Some(at) = at else { break };
         let calls = campaign.kill(victim, at);
-        // It has come to its end before.
+        // It has ended before.
         if calls < at {
             break;
         }
@@ -244,7 +244,7 @@ fn kill_behind_calls(victim: Victim, sample: &[u64]) {
 
 #[test]
 fn a_recorder_that_is_killed_behind_any_call_leaves_what_can_be_read() {
-    // The first: it has a folder for its pages, and nothing in it to read them with.
+    // The first: its folder of pages exists, but without the files to read them.
     kill_behind_calls(Victim::Recorder, &[32, 150, 285, 330]);
 }
 

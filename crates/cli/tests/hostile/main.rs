@@ -1,5 +1,6 @@
-//! What hostile guests, hostile neighbours, hostile files and pulled plugs may do to `hyperscope`, from
-//! outside. `make test` runs a sample; `make test-hostile`, which sets `HYPERSCOPE_HOSTILE_ALL`, all of it.
+//! Effects of hostile guests, hostile neighbours, hostile files and power failures on `hyperscope`, from
+//! outside. `make test` runs a sample; `make test-hostile`, which sets `HYPERSCOPE_HOSTILE_ALL`, runs
+//! everything.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! Numbered marks in what is recorded: what is missing follows from what is there.
+//! Numbered marks in recordings: the remaining ones show which ones are missing.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use crate::tool::{TRACEFS, run};
 
-/// The instance of a recorder, or of an agent.
+/// The tracefs instance of a recorder or an agent.
 pub(crate) fn instance(pid: u32) -> PathBuf {
     Path::new(TRACEFS).join(format!("instances/hyperscope-{pid}"))
 }
 
-/// Writes marks into instances in turn, each as long as it takes them; how many each took. One CPU has
-/// them all, so that those that are missing are in the order of that CPU's pages.
+/// Writes marks into instances in turn, each as long as it accepts them; returns the number for each.
+/// All on one CPU, so that missing marks are in the order of that CPU's pages.
 pub(crate) fn write_marks<const N: usize>(instances: [&Path; N], count: u64) -> [u64; N] {
     let mut cpus = CpuSet::new();
     cpus.set(0);
@@ -30,7 +30,7 @@ pub(crate) fn write_marks<const N: usize>(instances: [&Path; N], count: u64) -> 
         for (marker, last_mark) in markers.iter_mut().zip(&mut last_marks) {
             match marker.as_mut().map(|file| file.write_all(mark.as_bytes())) {
                 Some(Ok(())) => *last_mark = number,
-                // It is off, or gone.
+                // The instance is off, or gone.
                 _ => *marker = None,
             }
         }
@@ -38,12 +38,12 @@ pub(crate) fn write_marks<const N: usize>(instances: [&Path; N], count: u64) -> 
     last_marks
 }
 
-/// Marks in a recording, by their numbers.
+/// Numbers of the marks in a recording.
 pub(crate) fn marks(recording: &Path) -> BTreeSet<u64> {
     marks_if_readable(recording).unwrap()
 }
 
-/// The same; none where it can't be read.
+/// The same; `None` if it can't be read.
 pub(crate) fn marks_if_readable(recording: &Path) -> Option<BTreeSet<u64>> {
     let ran = run(&["events", "--format", "jsonl", recording.to_str().unwrap()]);
     if ran.code != Some(0) {
@@ -65,8 +65,8 @@ pub(crate) fn recording(session: &Path, machine: &str) -> Option<PathBuf> {
     if file.is_file() { Some(file) } else { pages.join("events").is_dir().then_some(pages) }
 }
 
-/// What is left of a machine can be read, and what is missing is reported: by number, or as unknown
-/// after the last that is there.
+/// The remains of a machine's recording are readable, and missing events are reported: by number, or
+/// as unknown after the last event.
 pub(crate) fn assert_losses_reported(session: &Path, machine: &str, written: u64, what: &str) {
     let Some(recording) = recording(session, machine) else {
         let list =
@@ -89,7 +89,7 @@ pub(crate) fn assert_losses_reported(session: &Path, machine: &str, written: u64
     let what = format!("{what}: {machine}: {read} of {written} read, {losses}");
     assert!(read <= written, "{what}");
     if losses["known"] == true {
-        // Other events than marks may be among those that were lost.
+        // Lost events may include other events than marks.
         assert!(read + lost >= written && (lost > 0 || read == written), "{what}");
     } else if number("uncounted_losses") == 0 && lost == 0 {
         assert_eq!(marks.last().copied().unwrap_or(0), read, "{what}");

@@ -1,5 +1,5 @@
-//! Damaged recordings, and small files that grow: every verb that reads ends soon, with a code of its
-//! own, and within its memory.
+//! Damaged recordings, and small files that expand: every verb that reads recordings ends soon, with
+//! a regular exit code, and within its memory limit.
 
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
@@ -15,14 +15,14 @@ use testkit::Random;
 
 use crate::extent::extent;
 
-/// What the shell lets a verb map, in KiB.
+/// The shell's limit of a verb's virtual memory, in KiB.
 const MAX_VIRTUAL_KIB: u64 = 3_000_000;
 const LIMIT: Duration = Duration::from_secs(20);
-/// What a verb may take by default, and what the kernel counts besides: libraries, stacks.
+/// A verb's default limit, and other memory that the kernel counts: libraries, stacks.
 pub(crate) const MAX_ANONYMOUS_KIB: u64 = 256 << 10;
 const SEED: u64 = 0x0F11_E5ED;
 
-/// Verbs that read, each with its arguments; `{}` is the file, `{out}` a file to write.
+/// Verbs that read recordings, with their arguments; `{}` is the file, `{out}` a file to write.
 pub(crate) const VERBS: [&str; 22] = [
     "info {}",
     "info --format json {}",
@@ -48,18 +48,18 @@ pub(crate) const VERBS: [&str; 22] = [
     "diff {} {copy}",
 ];
 
-/// How a verb ended, and the most anonymous memory that it was seen with.
+/// The end of a verb, and its peak anonymous memory.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
     pub(crate) stderr: String,
     pub(crate) peak_kib: u64,
     pub(crate) took: Duration,
-    /// It was killed because it took too long.
+    /// Whether it was killed because it took too long.
     pub(crate) is_late: bool,
 }
 
-/// The program under test; a campaign may take another, such as an optimised build of the same.
+/// The program under test; a campaign may use another one, such as an optimised build.
 fn program() -> PathBuf {
     let other = std::env::var_os("HYPERSCOPE_UNDER_TEST");
     other.map_or_else(|| env!("CARGO_BIN_EXE_hyperscope").into(), PathBuf::from)
@@ -67,7 +67,7 @@ fn program() -> PathBuf {
 
 pub(crate) fn run(verb: &str, file: &Path, folder: &Path) -> Ended {
     let (out, messages) = (folder.join("out"), folder.join("messages"));
-    // One that is named twice is refused.
+    // Naming the same file twice is refused.
     let copy = folder.join("copy");
     if verb.contains("{copy}") {
         fs::copy(file, &copy).unwrap();
@@ -116,7 +116,7 @@ pub(crate) fn anonymous_kib(status: &Path) -> u64 {
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// What is wrong with how a verb ended, if anything is.
+/// Describes an irregular end of a verb, if any.
 pub(crate) fn fault(ended: &Ended) -> Option<String> {
     let in_order = matches!(ended.code, Some(0..=3)) && !ended.stderr.contains("panicked");
     let has_message =
@@ -125,7 +125,7 @@ pub(crate) fn fault(ended: &Ended) -> Option<String> {
     (!in_order || !has_message || !within).then(|| format!("{ended:?}"))
 }
 
-/// Bundled recordings of some hundreds of kilobytes at most.
+/// Bundled recordings of at most some hundred kilobytes.
 fn sound_files() -> Vec<Sound> {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
     let mut files = Vec::new();
@@ -143,13 +143,13 @@ fn sound_files() -> Vec<Sound> {
     files
 }
 
-/// Each line of [`VERBS`] does something: one that clap refuses would pass on any file.
+/// Each line of [`VERBS`] works: one that clap refuses would pass with any file.
 #[test]
 fn every_verb_reads_a_sound_file() {
     let folder = TempDir::new().unwrap();
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/x86-svm");
     for verb in VERBS {
-        // What a verb has nothing to say about is an error of its own: not of the arguments.
+        // A verb without results has its own error, which is not about arguments.
         let file = match verb.split(' ').next() {
             Some("calls") => "calls.dat",
             Some("boot") => "boot.dat",
@@ -161,7 +161,7 @@ fn every_verb_reads_a_sound_file() {
     }
 }
 
-/// How many files are damaged, and how many of [`VERBS`] read each, in turn. A campaign may choose:
+/// The number of damaged files, and how many of [`VERBS`] read each, in turn.
 /// `HYPERSCOPE_MUTATED=20000x22` takes a night.
 fn campaign() -> (usize, usize) {
     let setting = std::env::var("HYPERSCOPE_MUTATED").ok();
@@ -179,7 +179,7 @@ fn no_damage_to_a_file_makes_a_verb_crash_or_hang() {
     let sound = sound_files();
     assert!(sound.len() > 3, "the bundled recordings are missing");
     let (next, faults) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    // Of a run that took too long nothing is concluded before it had this machine to itself.
+    // A run that took too long is repeated alone on this machine.
     let machine = RwLock::new(());
     let run_alone_if_late = |verb: &str, file: &Path, folder: &Path| {
         let shared = machine.read();

@@ -1,4 +1,5 @@
-//! Other processes of the host can't pass for its VMs, nor have their files taken for VMs' memory.
+//! Other processes of the host can't pose as its VMs, and their files are not taken for VMs'
+//! memory.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -12,7 +13,7 @@ use crate::tool::{lock_tracing, run};
 /// A process with the command line of a VMM; killed when dropped.
 struct Neighbour(Child);
 
-/// Prints a line once it has done what it does, and waits. KVM_CREATE_VM is `_IO(0xAE, 1)`.
+/// Prints a line when it is ready, and waits. KVM_CREATE_VM is `_IO(0xAE, 1)`.
 const NEIGHBOUR: &str = r#"
 import fcntl, mmap, os, sys
 what, path = sys.argv[1], sys.argv[2]
@@ -34,7 +35,7 @@ sys.stdin.read()
 "#;
 
 impl Neighbour {
-    /// One that does `what`, and has these words after that on its command line.
+    /// Starts a process that does `what`, with these words at the end of its command line.
     fn start(what: &str, folder: &Path, words: &[&str]) -> Option<Self> {
         let mut command = Command::new("python3");
         command.args(["-c", NEIGHBOUR, what, folder.to_str().unwrap()]).args(words);
@@ -65,7 +66,7 @@ impl Drop for Neighbour {
     }
 }
 
-/// Why `record` refuses this VM or guest.
+/// The message with which `record` refuses this VM or guest.
 fn refused(option: &str, value: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("s");
@@ -108,7 +109,7 @@ fn a_name_that_two_vms_claim_is_refused_and_each_is_recorded_by_its_process() {
             "{option}: {stderr}"
         );
     }
-    // All three say that they have this number for vsock.
+    // All three claim this vsock number.
     for value in ["once", "vsock:77", "g=vsock:77"] {
         let stderr = refused("--guest", value);
         assert!(stderr.contains("vsock:77") && stderr.contains(&first.pid()), "{value}: {stderr}");
@@ -154,7 +155,7 @@ fn a_file_is_a_vms_memory_only_if_the_vm_has_mapped_all_of_it() {
         assert!(stderr.contains("not memory of the VM"), "{option}: {stderr}");
     }
     drop(liar);
-    // It maps a part only: what it shows of its device is not so.
+    // It maps only a part: its claims about its device are false.
     let Some(part) = start(&map, "part") else { return };
     for option in ["--guest", "--hypertrace"] {
         let stderr = refused(option, "part");
@@ -165,7 +166,7 @@ fn a_file_is_a_vms_memory_only_if_the_vm_has_mapped_all_of_it() {
     }
     assert_eq!(fs::metadata(&path).unwrap().blocks(), 0, "nothing is written to it");
     drop(part);
-    // An agent on this machine stands for one in the VM that maps all of it.
+    // An agent on this machine represents one in the VM that maps all of it.
     file.set_len(1 << 20).unwrap();
     let Some(_whole) = start(&map, "whole") else { return };
     let _agent = Agent::start(&format!("shm:{memory}"));

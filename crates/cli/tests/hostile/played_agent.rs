@@ -1,5 +1,5 @@
-//! An agent that is played, behind a Unix socket: it says of itself what an agent says, and does from
-//! then on what a hostile one might.
+//! A simulated agent behind a Unix socket: it introduces itself like an agent, and then behaves like
+//! a hostile one.
 
 use std::io::Write;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -11,20 +11,20 @@ use channel::wire::{GuestHello, Message, PageHead, Started, Status, Text, TextKi
 use channel::{Control, Received, Stream};
 use os::waits::Wait;
 
-/// Longer than anything here takes.
+/// Exceeds the duration of any test.
 const LONG: Duration = Duration::from_secs(900);
 const PAGE_BYTES: u32 = 4096;
 
-/// An agent that talks to a host.
+/// An agent that is connected to a host.
 pub(crate) struct Agent {
     listener: UnixListener,
     pub(crate) control: Control,
-    /// The socket that the control stream goes through.
+    /// The socket of the control stream.
     raw: UnixStream,
     pub(crate) session: u64,
 }
 
-/// Plays an agent at this socket, for one host.
+/// Runs a simulated agent at this socket, for one host.
 pub(crate) fn play(at: &Path, act: fn(Agent)) {
     let listener = UnixListener::bind(at).unwrap();
     thread::spawn(move || {
@@ -45,7 +45,7 @@ impl Agent {
         self.control.send_within(self.session, message, Wait::at_most(LONG))
     }
 
-    /// Says who it is, with this number of page streams, which it returns.
+    /// Sends the greeting, with this number of page streams, which it returns.
     pub(crate) fn greet(&mut self, streams: u32) -> Vec<UnixStream> {
         let hello = GuestHello {
             version: channel::wire::VERSION,
@@ -57,12 +57,12 @@ impl Agent {
             streams,
             ..GuestHello::default()
         };
-        // The host may have gone by then.
+        // The host may have disconnected.
         let _ = self.say(&Message::GuestHello(hello));
         (0..streams).map(|_| self.listener.accept().unwrap().0).collect()
     }
 
-    /// Does all that an agent does before it records; its page stream.
+    /// Performs all steps of an agent before it records; returns its page stream.
     pub(crate) fn begin(&mut self) -> UnixStream {
         self.begin_with(|_| {})
     }
@@ -79,13 +79,13 @@ impl Agent {
         pages.remove(0)
     }
 
-    /// Sends a text in one part; whether the host took it.
+    /// Sends a text in one part; returns whether the host took it.
     pub(crate) fn text(&mut self, kind: TextKind, bytes: &[u8]) -> bool {
         let text = Text { kind, last: true, bytes: bytes.to_vec() };
         self.say(&Message::Text(text)).is_ok()
     }
 
-    /// Waits until the host says that; false when it is gone.
+    /// Waits for a message of the host; `false` if the host is gone.
     pub(crate) fn until(&mut self, is_awaited: fn(&Message) -> bool) -> bool {
         loop {
             match self.control.receive(Wait::at_most(LONG)) {
@@ -104,7 +104,7 @@ impl Agent {
         let _ = self.say(&Message::Ended(Status::default()));
     }
 
-    /// Writes these bytes to the control stream again and again, until the host is gone.
+    /// Writes these bytes to the control stream repeatedly, until the host is gone.
     pub(crate) fn drip(&self, bytes: &[u8], pause: Duration) {
         let raw = Stream::new(self.raw.try_clone().unwrap()).unwrap();
         while raw.write_all(bytes, Wait::at_most(LONG)).is_ok() {
@@ -112,7 +112,7 @@ impl Agent {
         }
     }
 
-    /// Waits until the host is gone, reading nothing.
+    /// Waits without reading until the host is gone.
     pub(crate) fn ignore(&self) {
         let raw = Stream::new(self.raw.try_clone().unwrap()).unwrap();
         while raw.write_all(b"", Wait::at_most(LONG)).is_ok() && !is_closed(&self.raw) {
@@ -128,20 +128,20 @@ fn is_closed(socket: &UnixStream) -> bool {
     poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
-/// What this machine's kernel says of its pages.
+/// The kernel's description of its pages on this machine.
 fn read(name: &str) -> Vec<u8> {
     let path = Path::new(crate::tool::TRACEFS).join("events").join(name);
     tracefs::read(&path).unwrap().into_bytes()
 }
 
-/// Writes these bytes to a page stream again and again, until the host is gone.
+/// Writes these bytes to a page stream repeatedly, until the host is gone.
 pub(crate) fn drip(mut pages: UnixStream, bytes: &[u8], pause: Duration) {
     while pages.write_all(bytes).is_ok() {
         thread::sleep(pause);
     }
 }
 
-/// A page of a CPU, after its head.
+/// A page of a CPU, after its header.
 pub(crate) fn page(session: u64, cpu: u32, at: u64) -> Vec<u8> {
     let offset = at * u64::from(PAGE_BYTES);
     let head = PageHead { cpu, session, offset, bytes: PAGE_BYTES };

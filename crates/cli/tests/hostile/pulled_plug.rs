@@ -1,5 +1,5 @@
-//! The plug is pulled after each operation on the files of a session: what is left can be read, and
-//! what is missing is reported.
+//! Power fails after each operation on the files of a session: the rest is readable, and missing
+//! events are reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,35 +19,35 @@ use crate::failing_disk::{OwnGuest, record};
 use crate::marks::{assert_losses_reported, marks_if_readable, recording};
 use crate::tool::{lock_tracing, start_programs};
 
-/// How long what was recorded may take to the disk here, where every sync is looked at.
+/// Timeout for recorded events to reach the disk here, where every sync is examined.
 const LONG: Duration = Duration::from_secs(120);
 
-/// What a disk has of what was written when the plug is pulled.
+/// The written data that survives a power failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keeps {
-    /// Nothing but what was synced: contents of files, and the lists of names of folders.
+    /// Only synced data: contents of files, and lists of names in folders.
     Synced,
-    /// All names, which journals keep in order, but of contents only what was synced.
+    /// All names, which journals keep in order, but only synced contents.
     Names,
-    /// All that was written so far, in order.
+    /// Everything written so far, in order.
     Everything,
 }
 
-/// What is durable by now.
+/// The durable data so far.
 #[derive(Debug, Default)]
 struct Durable {
     contents: BTreeMap<u64, Vec<u8>>,
     names: BTreeMap<u64, BTreeMap<String, Named>>,
 }
 
-/// What a name in a folder stands for.
+/// The target of a name in a folder.
 #[derive(Clone, Debug)]
 struct Named {
     number: u64,
     is_folder: bool,
 }
 
-/// The names in a folder now.
+/// The current names in the folder.
 fn names(folder: &Path) -> BTreeMap<String, Named> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let named = entries.filter_map(|entry| {
@@ -59,7 +59,7 @@ fn names(folder: &Path) -> BTreeMap<String, Named> {
 }
 
 impl Durable {
-    /// What is there now of a file or folder becomes durable.
+    /// Makes the current content of a file or folder durable.
     fn sync(&mut self, path: &Path) {
         let Ok(metadata) = fs::metadata(path) else { return };
         if metadata.is_dir() {
@@ -69,7 +69,7 @@ impl Durable {
         }
     }
 
-    /// Makes the folder that would be found in place of `live`, which has this number.
+    /// Creates the folder that would be found in place of `live`, which has this number.
     fn restore(&self, keeps: Keeps, (live, number): (&Path, u64), to: &Path) {
         fs::create_dir_all(to).unwrap();
         let names = match keeps {
@@ -90,11 +90,11 @@ impl Durable {
     }
 }
 
-/// Pulls the plug after operations: after each sync, or after every n-th of all.
+/// Simulates power failures after operations: after each sync, or after every n-th operation.
 #[derive(Debug)]
 struct Plug {
     keeps: Keeps,
-    /// Whose recording is looked at.
+    /// The machine whose recording is checked.
     machine: &'static str,
     session: PathBuf,
     restored: PathBuf,
@@ -104,10 +104,10 @@ struct Plug {
 #[derive(Debug, Default)]
 struct PlugState {
     durable: Durable,
-    /// What the last operation syncs.
+    /// The file that the last operation syncs.
     syncing: Option<PathBuf>,
     operations: u64,
-    /// Pulls that left a recording, and the marks that each had.
+    /// The number of marks after each failure that left a recording.
     readable: Vec<u64>,
 }
 
@@ -116,7 +116,7 @@ impl Plug {
         self.state.lock()
     }
 
-    /// The last operation has been done by now: looks at what would be left of it.
+    /// The last operation is complete: checks its durable state.
     fn pull(&self) {
         let mut state = self.state();
         let synced = state.syncing.take();
@@ -144,11 +144,11 @@ impl Plug {
         );
         let max = state.readable.last().copied();
         let Some(found) = marks_if_readable(&recording) else {
-            // What pages are read with may be missing at the beginning, when there are no marks.
+            // The files for reading pages may be missing at the beginning, before any marks.
             return assert!(self.keeps != Keeps::Synced && max.unwrap_or(0) == 0, "{what}");
         };
         let count = found.len() as u64;
-        // It is not said that nothing is missing unless the recording has come to its end.
+        // Losses are unknown unless the recording is complete.
         assert_losses_reported(&self.restored, self.machine, count, &what);
         assert_eq!(found, (1..=count).collect::<BTreeSet<u64>>(), "{what}");
         assert!(Some(count) >= max, "{what}: {max:?} marks were there before, now {count}");
@@ -156,7 +156,7 @@ impl Plug {
     }
 }
 
-/// Pulls the plug from a thread of the test's: those of the recorder may start no programs.
+/// Checks from a thread of the test: the recorder's threads may start no programs.
 #[derive(Debug)]
 struct Puller {
     plug: Arc<Plug>,
@@ -191,7 +191,7 @@ impl Observer for Puller {
     }
 }
 
-/// Pulls the plug again and again during a recording of this machine, or of it as its own guest.
+/// Simulates power failures during a recording of this machine, or of it as its own guest.
 fn pull(keeps: Keeps, machine: &'static str) {
     let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -203,13 +203,13 @@ fn pull(keeps: Keeps, machine: &'static str) {
         restored: folder.path().join("restored"),
         state: Mutex::default(),
     });
-    // All that was recorded by now is on the disk soon, long before the recording ends.
+    // Recorded events reach the disk soon, long before the recording ends.
     let is_on_disk = |written| {
         let deadline = Instant::now() + LONG;
         while keeps != Keeps::Everything && plug.state().readable.last() != Some(&written) {
             let readable = plug.state().readable.clone();
             assert!(Instant::now() < deadline, "the disk has no more by now: {readable:?}");
-            // What a sync left is looked at with a later operation: something goes on being recorded.
+            // The state after a sync is checked at a later operation, so events must continue.
             start_programs(1);
             thread::sleep(Duration::from_millis(10));
         }
@@ -220,7 +220,7 @@ fn pull(keeps: Keeps, machine: &'static str) {
     let mut state = plug.state();
     plug.look(&mut state, None);
     println!("{keeps:?}: marks left of {written}: {:?}", state.readable);
-    // It can be read from its beginning on, and all of it once it has ended.
+    // It is readable from its beginning, and completely once it has ended.
     assert!(state.readable.len() > 2, "{:?}", state.readable);
     assert_eq!(state.readable.last(), Some(&written));
 }

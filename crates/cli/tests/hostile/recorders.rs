@@ -1,4 +1,4 @@
-//! Recorders that are started, killed, and looked at from outside.
+//! Starts, kills and inspects recorders from outside.
 
 use std::fs;
 use std::path::Path;
@@ -14,14 +14,14 @@ pub(crate) fn hyperscope(arguments: &[&str]) -> Command {
     command
 }
 
-/// What a run said: its code, its output, its messages.
+/// The result of a run: its code, its output, its messages.
 pub(crate) fn run(command: &mut Command) -> (Option<i32>, String, String) {
     let Output { status, stdout, stderr } = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (status.code(), text(&stdout), text(&stderr))
 }
 
-/// A recorder; killed when this is dropped, and finished by its guard then.
+/// A recorder; dropping this kills it, and its guard finishes the recording.
 #[derive(Debug)]
 pub(crate) struct Recorder(Child);
 
@@ -35,7 +35,7 @@ impl Recorder {
         self.0.wait().unwrap();
     }
 
-    /// Whether it ended well.
+    /// Whether it ended successfully.
     pub(crate) fn ends(&mut self) -> bool {
         self.0.wait().unwrap().success()
     }
@@ -48,7 +48,7 @@ impl Drop for Recorder {
     }
 }
 
-/// Starts a recorder of programs that are started, and waits until it records.
+/// Starts a recorder of program starts, and waits until it records.
 pub(crate) fn start(session: &Path, more: &[&str]) -> Recorder {
     let arguments = ["record", "-e", "sched_process_exec", "-o", session.to_str().unwrap()];
     let mut command = hyperscope(&arguments);
@@ -61,14 +61,14 @@ pub(crate) fn start(session: &Path, more: &[&str]) -> Recorder {
     recorder
 }
 
-/// What recorders have in tracefs now.
+/// The instances of recorders in tracefs.
 pub(crate) fn instances() -> Vec<String> {
     let names = fs::read_dir(INSTANCES).unwrap().flatten();
     let names = names.filter_map(|entry| entry.file_name().into_string().ok());
     names.filter(|name| name.starts_with("hyperscope-")).collect()
 }
 
-/// How many programs called `true` a recording has.
+/// The number of programs named `true` in a recording.
 pub(crate) fn programs_in(recording: &Path) -> usize {
     let (_, events, _) =
         run(&mut hyperscope(&["events", "--format", "jsonl", recording.to_str().unwrap()]));

@@ -1,5 +1,5 @@
-//! Guests that want their host to go on for ever: however one stalls, recording ends within seconds of its
-//! end or of a signal, and what was recorded can be read. Prints a table (`--nocapture`).
+//! Guests that try to stall their host: in every case, recording ends within seconds of its end or of a
+//! signal, and the recorded events are readable. Prints a table (`--nocapture`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,21 +13,20 @@ use crate::extent::extent;
 use crate::played_agent::{Agent, drip, page, play};
 use crate::tool::{info, left_in_tracefs, lock_tracing};
 
-/// Longer than an end may take on a machine that does other things, and much shorter than a guest used
-/// to be able to hold one up.
+/// Exceeds the duration of an end on a busy machine, but is far below the former stalls.
 const ENDS: Duration = Duration::from_secs(30);
-/// How long the recorder is waited for at all.
+/// Timeout of the test for a recorder.
 const PATIENCE: Duration = Duration::from_secs(60);
 const SECOND: Duration = Duration::from_secs(1);
 const OFTEN: Duration = Duration::from_millis(50);
 
-/// How a guest stalls.
+/// A way to stall.
 struct Stall {
     what: &'static str,
     act: fn(Agent),
 }
 
-/// Guests that record, and then don't end.
+/// Guests that record, and don't end.
 const AT_THE_END: &[Stall] = &[
     Stall {
         what: "garbage on the control stream after Stop, a byte every 0.3 s",
@@ -87,7 +86,7 @@ const AT_THE_END: &[Stall] = &[
     },
 ];
 
-/// Guests that don't even begin.
+/// Guests that don't start to record.
 const AT_THE_START: &[Stall] = &[
     Stall { what: "nothing in place of the hello", act: |agent| agent.ignore() },
     Stall {
@@ -107,7 +106,7 @@ const AT_THE_START: &[Stall] = &[
     },
 ];
 
-/// A recorder and the guest that it records.
+/// A recorder and its guest.
 struct Stalled {
     what: &'static str,
     folder: tempfile::TempDir,
@@ -145,7 +144,7 @@ impl Stalled {
         assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
     }
 
-    /// How long it takes to end from here, and its exit code; one that doesn't is killed.
+    /// The time until it ends, and its exit code; kills it after the timeout.
     fn ended(&mut self) -> (Option<Duration>, Option<i32>) {
         let before = Instant::now();
         while before.elapsed() < PATIENCE {
@@ -159,13 +158,13 @@ impl Stalled {
         (None, None)
     }
 
-    /// Nothing of it is in tracefs any more.
+    /// Nothing of it remains in tracefs.
     fn left_nothing(&self) {
         let instance = format!("hyperscope-{}", self.recorder.id());
         assert!(!left_in_tracefs().contains(&instance), "{}: {instance} is left", self.what);
     }
 
-    /// Until it says so: a signal before that stops a recording that begins.
+    /// Waits until it reports that it records: an earlier signal stops the start.
     fn wait_until_recording(&self) {
         let before = Instant::now();
         while !self.stderr().contains("hyperscope: recording ") {
@@ -175,13 +174,13 @@ impl Stalled {
     }
 }
 
-/// The program under test, or another one, to compare with.
+/// The program under test, or another one for comparison.
 fn program() -> PathBuf {
     let other = std::env::var_os("HYPERSCOPE_UNDER_TEST");
     other.map_or_else(|| env!("CARGO_BIN_EXE_hyperscope").into(), PathBuf::from)
 }
 
-/// Runs each of these alone, or in a sample all of them side by side.
+/// Runs each one alone, or, in a sample, all of them in parallel.
 fn each(stalls: &'static [Stall], run: fn(&'static Stall)) {
     if extent(false, true) {
         return stalls.iter().for_each(run);

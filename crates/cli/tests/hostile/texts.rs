@@ -1,4 +1,4 @@
-//! A guest that sends as much text as it may: what that takes of its host's memory, and of a reader's.
+//! A guest that sends the max amount of text: the memory that its host and a reader need.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use crate::mutated_files::anonymous_kib;
 use crate::played_agent::play;
 use crate::tool::lock_tracing;
 
-/// A text of this many bytes is nearly all that a guest may send.
+/// Nearly the max size of a guest's text.
 const TEXT_BYTES: usize = 46 << 20;
 const PART_BYTES: usize = 29 << 10;
-/// What a recorder may take with it: the text once, and half as much for all else.
+/// Max memory of a recorder with this text: the text once, and half as much for everything else.
 const MAX_KIB: u64 = (TEXT_BYTES as u64 * 3 / 2) >> 10;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Symbols that don't compress to nothing.
+/// Symbols that don't compress well.
 fn part(at: usize) -> Vec<u8> {
     let line = |line: usize| {
         let number = (at * 1000 + line).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -30,7 +30,7 @@ fn part(at: usize) -> Vec<u8> {
     bytes
 }
 
-/// Waits for its end; the most memory that it was seen with, in KiB.
+/// Waits for its end; returns its peak memory, in KiB.
 fn peak_of(mut child: Child) -> u64 {
     let status = PathBuf::from(format!("/proc/{}/status", child.id()));
     let (start, mut peak_kib) = (Instant::now(), 0);

@@ -1,6 +1,5 @@
-//! Kills programs after the n-th of their system calls that change something outside of them. It
-//! watches all their threads by ptrace: a signal at a random moment would nearly always hit one that
-//! waits.
+//! Kills programs after the n-th of their system calls that change something outside them. It follows
+//! all their threads by ptrace: a signal at a random time would nearly always hit a waiting thread.
 
 use std::collections::HashSet;
 use std::fs;
@@ -14,7 +13,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-/// System calls that change files, tracefs or what another process gets. `openat` is one where it may
+/// System calls that change files, tracefs or another process's input. `openat` counts if it may
 /// write.
 const CHANGES: [i64; 20] = [
     libc::SYS_write,
@@ -39,18 +38,18 @@ const CHANGES: [i64; 20] = [
     libc::SYS_flock,
 ];
 
-/// How a traced program went.
+/// The result of a traced program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Traced {
-    /// System calls that changed something.
+    /// Number of system calls that changed something.
     pub(crate) calls: u64,
     /// The last of them.
     pub(crate) last: i64,
-    /// Its exit code; none: it was killed.
+    /// Its exit code; `None`: it was killed.
     pub(crate) code: Option<i32>,
 }
 
-/// A program that waits, before its first instruction, to be let go by [`trace`].
+/// A program that stops before its first instruction, until [`trace`] continues it.
 pub(crate) fn stopped(command: &Command, stderr: std::fs::File) -> Child {
     let mut shell = Command::new("sh");
     shell.args(["-c", "kill -STOP $$; exec \"$0\" \"$@\""]);
@@ -69,9 +68,9 @@ fn state(pid: u32) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
-/// Follows a process, which is [`stopped`] or runs, to its end, and kills it and `others` after its
-/// call number `kill_at`. `on_attach` runs once it is followed. The calling thread must have no
-/// children, because this waits for all of them.
+/// Follows a process, which is [`stopped`] or running, to its end, and kills it and `others` after
+/// its call number `kill_at`. `on_attach` runs once it is followed. The calling thread must have no
+/// other children, because this waits for all of them.
 pub(crate) fn trace(
     pid: u32,
     kill_at: u64,
@@ -93,7 +92,7 @@ pub(crate) fn trace(
     }
     on_attach();
     let mut traced = Traced { calls: 0, last: -1, code: None };
-    // What the shell does that becomes the program is not the program's.
+    // Calls of the shell that becomes the program don't count.
     let mut is_counting = !is_stopped;
     let mut entered = HashSet::new();
     loop {
@@ -132,7 +131,7 @@ pub(crate) fn trace(
             Err(Errno::EINTR) | Ok(_) => continue,
             Err(error) => panic!("{error}"),
         };
-        // One that is dead by now is reported by the next wait.
+        // The next wait reports a thread that is dead by now.
         let _ = ptrace::syscall(thread, signal);
     }
 }
@@ -147,7 +146,7 @@ fn threads(pid: u32) -> Vec<Pid> {
     tasks.map(|task| Pid::from_raw(number(task.unwrap().file_name()))).collect()
 }
 
-/// The call that a thread leaves, if it is one that changed something.
+/// The call that a thread leaves, if it changed something.
 fn changed(thread: Pid) -> Option<i64> {
     let registers = ptrace::getregs(thread).ok()?;
     let call = registers.orig_rax.cast_signed();

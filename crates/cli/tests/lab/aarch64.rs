@@ -14,7 +14,7 @@ use crate::hypertrace::{
 use crate::recorded::hyperscope;
 use crate::tool::{TestLab, can_run};
 
-/// A lab that boots takes longer; one that loads a snapshot takes a second or two.
+/// Booting a lab takes longer; loading a snapshot takes a second or two.
 const LOADING: Duration = Duration::from_secs(30);
 
 #[test]
@@ -55,7 +55,7 @@ fn an_arm_host_alone_keeps_time_on_all_processors_after_loading() {
     }
 }
 
-/// A host and a guest for which this program, its agent and the module are built.
+/// A host and a guest for which this program, its agent and the module were built.
 fn lab_with_module(name: &'static str) -> Option<TestLab> {
     let programs = ["hyperscope", "hyperscope-agent"];
     if !can_run()
@@ -82,8 +82,8 @@ fn the_module_comes_and_goes_under_load_in_a_guest_of_an_arm_host() {
     comes_and_goes(&lab, &how, EASY);
 }
 
-/// This program and its agent record there, the guest's module sends by HVC, and programs in the host's
-/// kernel collect that: the events that the guest recorded itself.
+/// This program and its agent record the machines, the guest's module sends events by HVC, and BPF
+/// programs on the host collect them: the same events that the guest recorded itself.
 #[test]
 fn a_guest_of_an_arm_host_sends_what_it_records_itself() {
     let Some(lab) = lab_with_module("aarch64-hypercalls") else { return };
@@ -96,7 +96,7 @@ fn a_guest_of_an_arm_host_sends_what_it_records_itself() {
     let begin = assert_within(&sent, &originals);
     let stamps =
         sent.iter().zip(&originals[begin..]).map(|(sent, original)| stamp(sent) - stamp(original));
-    // Where the windows of few exits are wide, clocks are not known better than this.
+    // With few exits, windows are wide, and clocks are known no better than this.
     assert_late_by(stamps.collect(), -1_000_000);
     let stderr = hyperscope(&["hypertrace", session, "-o", "/dev/null"]).stderr;
     let hypercalls = hyperscope(&["events", "-e", "kvm:kvm_hvc_arm64", session]).stdout;
@@ -106,7 +106,7 @@ fn a_guest_of_an_arm_host_sends_what_it_records_itself() {
         "{stderr}"
     );
     assert!(sent.len() > 1000 && sent.len() >= 16 * hypercalls, "{} in {hypercalls}", sent.len());
-    // The instruction is the same one all the time, in the guest's kernel.
+    // The instruction is always the same one, in the guest's kernel.
     let rips: Vec<_> = sent.iter().filter_map(|event| event["hypercall_rip"].as_u64()).collect();
     assert!(
         rips.len() == sent.len() && rips.iter().all(|rip| *rip == rips[0] && rip >> 48 == 0xffff)
@@ -143,7 +143,7 @@ fn a_scenario_holds_what_it_says(lab: &TestLab, folder: &Path) {
     let ran = lab.run(&["run", "exits", "--arch", "aarch64", "-o", to.to_str().unwrap()]).done();
     let reads = "reads of device memory at 0xd000000: 1000 made, 1000 recorded";
     assert!(ran.stderr.contains(reads), "{}", ran.stderr);
-    // What the command checked itself, once more and from outside.
+    // The command's own check, repeated from outside.
     let truth = fs::read_to_string(to.join("truth.json")).unwrap();
     assert!(truth.contains(&0x0d00_0000.to_string()), "{truth}");
     assert_eq!(count(&exits(&to, &["--by", "gpa"]), "gpa", &0x0d00_0000.into()), 1000);

@@ -1,4 +1,4 @@
-//! `hyperscope ab` on a real KVM host: a workload that says how many exits it made.
+//! `hyperscope ab` on a real KVM host: a workload that reports its number of exits.
 
 use std::process::{Command, Stdio};
 
@@ -8,7 +8,7 @@ use crate::patience::run;
 use crate::recorded::json;
 use crate::tool::{TestLab, can_run_all, folder};
 
-/// Makes CPUID exits, B three times as many runs of them, and prints how many it made.
+/// Makes CPUID exits, three times as many in B, and prints their number.
 const WORK: &str = "hyperscope bench exits --vm --kind cpuid --run-ms 60 --format json \
                     --runs $(test $HYPERSCOPE_SIDE = a && echo 1 || echo 3)";
 
@@ -39,7 +39,7 @@ fn exits_of_runs_are_those_that_the_workload_made() {
         assert!(metric("exit_cost_cpuid_ns").iter().all(|&ns| ns > 0.0), "{counted}");
         assert!(metric("guest_ns").iter().all(|&ns| ns > 0.0), "{counted}");
     }
-    // A session of each run that counted, which other verbs read.
+    // Each counted run has a session, which other verbs can read.
     let sessions = lab.shell(
         1,
         "ls /tmp/runs; hyperscope diff --format json /tmp/runs/*-a.hscope -- /tmp/runs/*-b.hscope",
@@ -50,7 +50,7 @@ fn exits_of_runs_are_those_that_the_workload_made() {
         (1..=3).flat_map(|block| ["a", "b"].map(|side| format!("block-{block:02}-{side}.hscope")));
     assert_eq!(names.lines().collect::<Vec<_>>(), expected.collect::<Vec<_>>());
     assert!(diff.contains("\"cpuid\""), "{diff}");
-    // Nothing is left that records, and an experiment doesn't write into what is there.
+    // No recorder remains, and an experiment refuses existing folders.
     assert_eq!(lab.shell(1, "ls /sys/kernel/tracing/instances").done().stdout, "");
     let again = lab.shell(1, "hyperscope ab --a true --b true --record /tmp/runs -- true");
     assert_eq!(again.code, Some(1));
@@ -77,8 +77,8 @@ fn what_labs_differ_in_shows_in_their_guests() {
     let stream = run_ab(&["--exits", "--a", "", "--b", "vhost", "--lab-workload", "stream"]);
     assert!(metric(&stream, "bits_per_second").iter().all(|&bits| bits > 1e6), "{stream:#}");
     assert!(metric(&stream, "exits").iter().all(|&exits| exits > 100.0), "{stream:#}");
-    // CPUIDs that the guest's program makes, one level deeper in B: level 1 has what the nested hypervisor does for each, too. This
-    // time by recordings of level 1.
+    // CPUIDs of the guest's program, one level deeper in B: level 1 then also has the nested hypervisor's exits for
+    // each. This time from recordings of level 1.
     let runs = tempfile::tempdir().unwrap();
     let runs = runs.path().join("runs");
     let work = ["hyperscope-labguest", "exits", "cpuid=300"];
@@ -87,7 +87,7 @@ fn what_labs_differ_in_shows_in_their_guests() {
     assert!(metric(&deeper, "exits_cpuid")[0] >= 300.0, "{deeper:#}");
     assert!(metric(&deeper, "exits_vmrun")[1] >= 300.0, "{deeper:#}");
     assert!(metric(&deeper, "exits_vmrun")[0] < 1.0, "{deeper:#}");
-    // Of B's recordings, whose are nested guests.
+    // The recordings of B, with nested guests.
     let session = runs.join("block-03-b.hscope");
     let nested = json(&["nested", "--format", "json", session.to_str().unwrap()]);
     assert!(nested.to_string().contains("cpuid"), "{nested:#}");

@@ -1,13 +1,13 @@
-//! What tests know of the machines' architecture, where they run on both.
+//! Facts about the machines' architecture, for tests that run on both.
 
 use std::path::{Path, PathBuf};
 
 use crate::tool::{can_run, can_run_all};
 
-/// Profiles of cargo's that programs for machines of another architecture are built with.
+/// Cargo profiles of programs for machines of another architecture.
 const PROFILES: [&str; 3] = ["labguest", "release", "debug"];
 
-/// Of the machines of a lab.
+/// The architecture of a lab's machines.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Architecture {
     X86,
@@ -15,7 +15,7 @@ pub(crate) enum Architecture {
 }
 
 impl Architecture {
-    /// As `lab up --arch` names it.
+    /// Its name for `lab up --arch`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::X86 => "x86_64",
@@ -23,7 +23,7 @@ impl Architecture {
         }
     }
 
-    /// As Debian names it.
+    /// Its name in Debian.
     pub(crate) fn of_debian(self) -> &'static str {
         match self {
             Self::X86 => "amd64",
@@ -31,7 +31,7 @@ impl Architecture {
         }
     }
 
-    /// What `make` takes to build modules of its kernel here.
+    /// The arguments of `make` for building modules of its kernel here.
     pub(crate) fn of_kbuild(self) -> &'static [&'static str] {
         match self {
             Self::Arm if !self.is_native() => &["ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-"],
@@ -39,7 +39,8 @@ impl Architecture {
         }
     }
 
-    /// Whether machines with this program and its agent in them can run here, and are to; says why not.
+    /// Whether machines with this program and its agent can and should run here; prints the reason if
+    /// not.
     pub(crate) fn can_run_all(self) -> bool {
         match self {
             Self::X86 => can_run_all(),
@@ -67,7 +68,7 @@ impl Architecture {
         }
     }
 
-    /// The newest that was built without this system's C library.
+    /// The newest build without this system's C library.
     fn built(self, program: &str) -> Option<PathBuf> {
         let all = Path::new(env!("CARGO_BIN_EXE_hyperscope")).ancestors().nth(2).unwrap();
         let folder = all.join(format!("{}-unknown-linux-musl", self.name()));
@@ -78,12 +79,12 @@ impl Architecture {
         times.max().map(|(_, file)| file)
     }
 
-    /// A program that runs in these machines; `native` is this system's own.
+    /// A program for these machines; `native` is this system's own.
     pub(crate) fn program(self, name: &str, native: impl FnOnce() -> PathBuf) -> PathBuf {
         if self.is_native() { native() } else { self.built(name).unwrap() }
     }
 
-    /// What comes before the names of the GNU tools that read its programs.
+    /// The prefix of the GNU tools that read its programs.
     pub(crate) fn tools(self) -> &'static str {
         match self {
             _ if self.is_native() => "",
@@ -93,7 +94,7 @@ impl Architecture {
     }
 }
 
-/// Whether tests on Arm machines were asked for, and the program inside these is built.
+/// Whether tests on Arm machines were requested, and the program for them is built.
 pub(crate) fn arm_is_asked_for() -> bool {
     if std::env::var_os("HYPERSCOPE_LAB_AARCH64").is_none() {
         testkit::skip!("`make test-lab-aarch64` runs it");

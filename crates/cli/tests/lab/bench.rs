@@ -27,7 +27,7 @@ fn channels_are_measured() {
             assert!(row["attributed"].is_null() && row["events_lost"].is_null(), "{row:#}");
             continue;
         }
-        // Every switch that the load's threads made is in the recording.
+        // The recording has every switch of the load's threads.
         assert!(row["events_lost"] == 0 && row["load_missing"] == 0, "{row:#}");
         let attribution = &row["attributed"];
         let at_device = attribution["memory_exits"].as_u64().unwrap()
@@ -42,7 +42,7 @@ fn channels_are_measured() {
     }
 }
 
-/// Those that take the least time.
+/// The fastest channels.
 const CHANNELS: [&str; 3] = ["kernel-buffer", "shm", "virtio-serial"];
 
 fn measure(out: &Path) -> Value {
@@ -50,7 +50,7 @@ fn measure(out: &Path) -> Value {
     let mut bench = Command::new(env!("CARGO_BIN_EXE_hyperscope"));
     bench
         .args(["bench", "channels", "--rounds", "1", "--seconds", "1", "--rate", "4000"])
-        // Small buffers are half full, and so are sent, several times in a short run.
+        // Small buffers are sent when half full, so several times in a short run.
         .args(["--buffer", "128", "--seed", "7", "--no-search", "--format", "json", "-o"])
         .arg(&file)
         .args(CHANNELS.iter().flat_map(|channel| ["--channel", channel]))

@@ -1,4 +1,4 @@
-//! `hyperscope bench advice`: one thing is switched, on real kernels.
+//! `hyperscope bench advice`: switches one setting, on real kernels.
 
 use std::process::{Command, Stdio};
 
@@ -8,7 +8,7 @@ use crate::bench::check_schema;
 use crate::patience::run;
 use crate::tool::{can_run_all, folder};
 
-/// Predictions go to a file, and from it to the runs that they are held against.
+/// Predictions go to a file, with which later runs are compared.
 #[test]
 fn a_saving_is_predicted_and_then_measured() {
     if !can_run_all() {
@@ -29,7 +29,7 @@ fn a_saving_is_predicted_and_then_measured() {
         for name in ["workload", "speaks", "least", "most"] {
             assert_eq!(before[name], row[name], "{name}");
         }
-        // A serial port that is left alone is plain to see, whatever else happens meanwhile.
+        // An unused serial port is visible, whatever else happens.
         let is_silent = row["workload"] == "compute";
         assert_eq!(row["speaks"], !is_silent, "{row:#}");
         assert_eq!(row["measured"]["holds"], true, "{row:#}");

@@ -8,7 +8,7 @@ use crate::hypertrace::build_module;
 use crate::patience::run;
 use crate::tool::{TestLab, can_run_all, folder};
 
-/// Those that need no further packages.
+/// Tracers that need no further packages.
 const TRACERS: [&str; 4] = ["ftrace", "hypercall-1", "hypercall-8", "shm"];
 
 fn measure() -> Value {
@@ -35,7 +35,7 @@ fn tracers_are_measured() {
     if !can_run_all() {
         return;
     }
-    // The module is built for the lab's kernel, which comes with its packages.
+    // The module is built for the lab's kernel, which is part of its packages.
     let lab = TestLab::new("tracers");
     lab.run(&["fetch"]).done();
     if !build_module() {
@@ -61,7 +61,7 @@ fn tracers_are_measured() {
         assert_eq!(volume["host_events_lost"], 0, "{volume:#}");
         assert!(volume["events_seen"].as_u64() >= volume["events_made"].as_u64(), "{volume:#}");
     }
-    // Exit, hypercall and entry of each event, against one hypercall for many.
+    // Exit, hypercall and entry for each event, against one hypercall for many events.
     let events = |at: usize| volumes[at]["host_events"].as_u64().unwrap();
     assert!(events(1) * 3 <= events(0) && events(3) * 3 < events(1), "{volumes:#?}");
 }
@@ -73,7 +73,7 @@ fn check_row(row: &Value) {
     assert!((sum - mean_ns).abs() < 1e-6 * mean_ns.abs().max(1.0), "{sum} of {mean_ns}: {row:#}");
     assert!(mean_ns > 0.0 && mean(&row["ratio"]) > 1.0, "{row:#}");
     let (seen, made) = (row["events_seen"].as_u64(), row["events_made"].as_u64());
-    // Threads are switched away from once more, after they have counted.
+    // Threads are switched away from once more, after their count.
     assert!(seen >= made && made > Some(4000), "{row:#}");
     if row["subject"] == "syscalls" {
         assert_eq!(seen, made, "{row:#}");

@@ -26,7 +26,7 @@ fn a_boot_has_all_levels_and_exits_of_each() {
     a_boot_is_whole(machine, to);
     assert_eq!(machine["mark"]["text"], "up");
     tracing_was_measured(machine);
-    // What the command did that came after the mark.
+    // The command's work after the mark.
     let after = phases(machine).into_iter().find(|phase| phase["kind"] == "running").unwrap();
     let reasons = after["host"]["reasons"].as_array().unwrap();
     let count = |name: &str| {
@@ -36,7 +36,7 @@ fn a_boot_has_all_levels_and_exits_of_each() {
     assert!(count("cpuid") >= 7 && count("hypercall") >= 3, "{reasons:?}");
 }
 
-/// Of the same guest nothing is recorded but its host.
+/// Only the host of the same guest is recorded.
 #[test]
 fn a_boot_sent_by_hypercall_ends_with_a_mark() {
     if !can_run_all() {
@@ -57,7 +57,7 @@ fn a_boot_sent_by_hypercall_ends_with_a_mark() {
     let phases = phases(machine);
     let kinds: Vec<&str> = phases.iter().map(|phase| phase["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds[..3], ["before", "user", "running"], "{kinds:?}");
-    // The module sends at once, the mark comes 200 ms later, and all of the boot is before both.
+    // The module sends immediately, the mark comes 200 ms later, and the complete boot precedes both.
     let lasts = |at: usize| phases[at]["duration_ns"].as_u64().unwrap();
     assert!(lasts(1) > 200_000_000 && lasts(0) > lasts(1), "{phases:?}");
     let exits = phases.iter().map(|phase| phase["host"]["exits"].as_u64().unwrap());
@@ -84,14 +84,14 @@ fn a_shutdown_is_shown_up_to_the_last_step_of_the_kernel() {
         .filter(|phase| phase["kind"] == "shutdown")
         .map(|phase| phase["name"].as_str().unwrap())
         .collect();
-    // The kernel may leave one of the probes out that its command line sets; the agent on the other
-    // processor sees the machine's last steps or not, as it is scheduled.
+    // The kernel may omit a probe from its command line; whether the agent on the other processor
+    // sees the machine's last steps depends on scheduling.
     assert!(steps.contains(&"reboot"), "{steps:?}");
     assert!(steps.len() > 1, "{steps:?}");
     assert_eq!(phases.last().unwrap()["kind"], "after");
 }
 
-/// By the agent, when it was all over: something that took longer than nothing, and not a whole exit.
+/// The agent measured it after the boot: longer than zero, and shorter than an exit.
 #[track_caller]
 fn tracing_was_measured(machine: &Value) {
     let cost = &machine["event_cost"];
@@ -149,7 +149,7 @@ fn report(args: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// An emulator's faults can end a guest without a word; here its kernel finds no program to start.
+/// An emulator's faults can end a guest without a message; here its kernel finds no program to start.
 #[test]
 fn a_guest_that_ends_while_it_boots_is_begun_again() {
     if !can_run_all() {

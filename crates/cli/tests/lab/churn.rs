@@ -1,45 +1,46 @@
-//! `hyperscope serve` on a host whose VMs come and go: each is counted whole, its series end, and nothing is left of it.
+//! `hyperscope serve` on a host whose VMs come and go: all exits of each are counted, its series end, and nothing of it
+//! remains.
 
 use std::time::{Duration, Instant};
 
 use crate::tool::{TestLab, can_run_all};
 
-/// Rounds of each VM: four writes to ports each, and one more.
+/// Rounds of each VM, with four writes to ports each, and one more write.
 const ROUNDS: u64 = 10;
 const WRITES: u64 = 4 * ROUNDS + 1;
-/// What a VM's series stay after it, with the time in which nobody asks.
+/// How long a VM's series stay after its end, including the interval without requests.
 const SERIES_STAY: Duration = Duration::from_secs(60 + 10 + 5);
-/// By how much the exporter may have grown while as many VMs have series as ever: a map that is never emptied takes 500
-/// bytes a VM, which the ten minutes show.
+/// Max growth of the exporter while the number of VMs with series is constant: a map that is never emptied takes 500
+/// bytes per VM, which shows after ten minutes.
 const MAX_GROWTH_KIB: u64 = 128;
-/// By how much for series of more VMs than at first, and for the pages that have them.
+/// Max growth for series of more VMs than at first, and for their pages.
 const MAX_FOR_SERIES_KIB: u64 = 4096;
 
-/// How many VMs; `HYPERSCOPE_CHURN_VMS=600` is ten minutes of one each second.
+/// The number of VMs; `HYPERSCOPE_CHURN_VMS=600` takes ten minutes at one per second.
 fn vms() -> u64 {
     let setting = std::env::var("HYPERSCOPE_CHURN_VMS");
     setting.map_or(40, |text| text.parse().unwrap())
 }
 
-/// In level 1: an exporter, whose process this says.
+/// In level 1: an exporter; prints its process id.
 const SERVE: &str = "
     hyperscope-labguest host
     hyperscope serve --interval 100ms >/tmp/said 2>&1 & echo $!
     until wget -qO- http://127.0.0.1:9797/healthz >/dev/null 2>&1; do sleep 0.2; kill -0 $! || exit 1; done";
 
-/// VMs of one command: all commands of the lab have a time to be done in.
+/// VMs per command: commands of the lab have a timeout.
 const AT_ONCE: u64 = 60;
 
-/// Commands after which as many VMs have series as ever: that many are there for as long as they stay.
+/// Commands until the number of VMs with series is constant.
 const UNTIL_ALL_SERIES: usize = 2;
 
-/// One VM after the other, as they would come each second.
+/// Runs one VM after the other, about one per second.
 fn run_vms(lab: &TestLab, vms: u64) {
     let script = format!("hyperscope-labguest vmm {ROUNDS} >/dev/null || exit 1; sleep 0.5");
     lab.shell(1, &format!("for vm in $(seq {vms}); do {script}; done")).done();
 }
 
-/// As [`run_vms`], and after each command what the exporter takes.
+/// As [`run_vms`]; also returns the exporter's memory after each command.
 fn run_many_vms(lab: &TestLab, vms: u64, process: &str) -> Vec<u64> {
     let begins = (0..vms).step_by(AT_ONCE as usize);
     let run = |first_vm| {
@@ -64,7 +65,7 @@ fn sum(metrics: &str, name: &str, labels: &[&str]) -> f64 {
     metrics.lines().filter(has).map(value).sum()
 }
 
-/// VMs that have series.
+/// Number of VMs with series.
 fn vms_with_series(metrics: &str) -> usize {
     let is_of_vm = |line: &&str| line.starts_with("hyperscope_vcpus{") && !line.contains("vm=\"\"");
     metrics.lines().filter(is_of_vm).count()
@@ -110,7 +111,7 @@ fn vms_that_come_and_go_are_counted_whole_and_leave_nothing() {
     }
     assert!(after_kib <= first_kib + MAX_FOR_SERIES_KIB, "{first_kib} KiB, then {after_kib} KiB");
 
-    // Killed, it leaves no program in the kernel: another begins from nothing.
+    // A killed exporter leaves no BPF program in the kernel: the next one starts from zero.
     lab.shell(1, &format!("kill -9 {process}; sleep 1; rm -f /tmp/said")).done();
     let names = "for fd in /proc/*/fd/*; do readlink $fd; done 2>/dev/null | grep -c bpf";
     assert_eq!(lab.shell(1, names).stdout.trim(), "0");

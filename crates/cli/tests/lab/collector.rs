@@ -1,5 +1,5 @@
-//! Hypercalls that BPF programs collect in a real host: the same events as by the host's own trace,
-//! more in each with all registers; what is left of a collector that is killed, and who has none.
+//! Hypercalls that BPF programs collect on a real host: the same events as from the host's own trace,
+//! with all registers; what a killed collector leaves, and hosts without a collector.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::patience::Patient;
 use crate::recorded::hyperscope;
 use crate::tool::{TestLab, WORKING, can_run_all};
 
-/// One run, recorded at once by events and by the collector, with this number of words in each hypercall.
+/// One run, recorded both by events and by the collector, with this number of words per hypercall.
 fn collected(words: u8) -> (tempfile::TempDir, String) {
     let temporary = tempfile::tempdir().unwrap();
     let (scenario, session) = (temporary.path().join("run.toml"), temporary.path().join("out"));
@@ -30,7 +30,7 @@ fn collected(words: u8) -> (tempfile::TempDir, String) {
     (temporary, session)
 }
 
-/// Fields, machines and CPUs are the same, times nearly.
+/// Fields, machines and CPUs are equal, and times nearly.
 #[test]
 fn the_collector_has_what_events_have() {
     if !can_run_all() || !build_module() {
@@ -53,14 +53,14 @@ fn the_collector_has_what_events_have() {
     let mut apart_ns: Vec<i64> = pairs.map(|(event, other)| stamp(event) - stamp(other)).collect();
     apart_ns.sort_unstable();
     let (min, median) = (apart_ns[0], apart_ns[apart_ns.len() / 2]);
-    // One program after the other at the same tracepoint, both emulated.
+    // Two programs at the same tracepoint run one after the other, both emulated.
     assert!(min > -1000 && median < 100_000, "{min} {median}");
     eprintln!("the collector's stamps are later by {min} ns at least, {median} in the median");
     assert_overheads(&by_collector, &session);
 }
 
-/// The time from exit to entry is that between the events `kvm_exit` and `kvm_entry`, and the
-/// instruction where `kvm_exit` has it.
+/// The time from exit to entry equals that between the events `kvm_exit` and `kvm_entry`, and the
+/// instruction equals that of `kvm_exit`.
 fn assert_overheads(sent: &[Value], session: &str) {
     let all = ["-e", "kvm:kvm_exit", "-e", "kvm:kvm_hypercall", "-e", "kvm:kvm_entry"];
     let all = lines(&[&["events", "--format", "jsonl"], &all[..], &[session]].concat());
@@ -118,7 +118,7 @@ fn hypercalls_with_all_registers_carry_more_of_the_same() {
     }
 }
 
-/// In level 1: kills a recorder that has collected something, and shows what is left.
+/// In level 1: kills a recorder that has collected something, and shows what remains.
 const KILLED: &str = "
     hyperscope record --hypercalls -o /tmp/killed 2> /tmp/said & recorder=$!
     until [ -s /tmp/killed/host.collected ]; do sleep 0.1; done
@@ -150,7 +150,7 @@ fn a_collector_that_is_killed_leaves_its_file_and_nothing_in_the_kernel() {
     let output = killer.finish(WORKING).done().stdout;
     let lines: Vec<&str> = output.lines().collect();
     let [before, after, mark] = lines[..] else { panic!("{output}") };
-    // Three programs, each with its link; nothing of them is left.
+    // Three programs, each with its link; none of them remains.
     assert!(before.parse::<u32>().unwrap() >= 3 && after == "0", "{output}");
     let mark: Value = serde_json::from_str(mark).unwrap();
     assert_eq!(mark["fields"]["text"], "before-the-end");

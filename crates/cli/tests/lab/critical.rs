@@ -1,5 +1,5 @@
-//! `hyperscope critical` on a real KVM host: a guest's thread that does nothing but wait for another one, of which all it does is
-//! known; a program of the host that takes its vCPU's processor; a disk that takes a known time.
+//! `hyperscope critical` on a real KVM host: a guest's thread that only waits for another one with known behaviour; a
+//! host's program that takes its vCPU's processor; a disk with a known delay.
 
 use std::path::{Path, PathBuf};
 
@@ -13,18 +13,18 @@ const ROUNDS: u64 = 40;
 const CPUIDS: u64 = 5;
 const NAP_US: u64 = 20_000;
 const BUSY_US: u64 = 8_000;
-/// What the disk takes for each of its requests.
+/// Number of requests to the disk.
 const REQUESTS: u64 = 100;
 const DISK_NS: u64 = 3_000_000;
-/// The thread lives longer than it asks.
+/// The thread lives longer than its requests.
 const AROUND_NS: u64 = 100_000_000;
-/// What a processor's steal time, as its guest counts it, is off by at each of its ends.
+/// Error of a processor's steal time at each end, as its guest counts it.
 const TICK_NS: u64 = 10_000_000;
-/// Everything that shows who waited for whom, on both sides.
+/// All events that show causes of waits, on both sides.
 const RECORDED: &str = "--guest-event sched --guest-event irq --guest-event timer \
                         -e kvm -e sched -e irq -e timer -e block";
 
-/// The processors of level 1: the guest's first one has the second for itself, and for what takes it away.
+/// Pins processors of level 1: the guest's first vCPU shares the second one only with the program that takes it away.
 const PIN: &str = "for t in /proc/$(pidof qemu-system-x86_64)/task/*; do \
                    case \"$(cat $t/comm)\" in 'CPU 0'*) taskset -p 2 ${t##*/};; esac; done";
 
@@ -32,7 +32,7 @@ fn ns(value: &Value, name: &str) -> u64 {
     value[name].as_u64().unwrap_or_else(|| panic!("no {name} in {value}"))
 }
 
-/// What a task waited for, and the sum of the chosen parts, with how many intervals there were.
+/// A task's waits; sums of chosen parts, with their number of intervals.
 struct Found(Value);
 
 impl Found {
@@ -63,8 +63,8 @@ impl Found {
     }
 }
 
-/// A thread of a guest waits for another one that works, sleeps, and makes exits, while a program of level 1 may want the
-/// vCPU's processor, too: what they say of it themselves, and what the thread waited for.
+/// A thread of a guest waits for another one that works, sleeps, and makes exits, while a program of level 1 may take
+/// the vCPU's processor. Compares their own measurements with the thread's waits.
 fn hands_over(name: &'static str, what: &str, taker: Option<&str>) -> (Value, Found) {
     let recorded = Recorded::up(name);
     recorded.lab.shell(1, PIN).done();
@@ -96,7 +96,7 @@ fn what_a_guests_thread_waits_for_is_what_the_other_one_did() {
     };
     let (wall_ns, asked_ns) = (ns(asker, "wall_ns"), ns(&report, "waited_ns"));
     assert!((asked_ns..asked_ns + AROUND_NS).contains(&wall_ns), "{report} {asker}");
-    // It sleeps in each round, and sleeps no longer than it measured itself.
+    // It sleeps in each round, and no longer than it measured itself.
     let (timer_ns, naps) = found.part("answerer", "blocked", Some("timer"));
     assert_eq!(naps, ROUNDS, "{:#}", found.0);
     assert!(
@@ -107,7 +107,7 @@ fn what_a_guests_thread_waits_for_is_what_the_other_one_did() {
     let cpuid = found.sum(|part| part["state"] == "exit_kernel" && part["reason"] == "cpuid");
     assert!((ROUNDS * CPUIDS..ROUNDS * CPUIDS + 10).contains(&cpuid.1), "{cpuid:?}");
     assert!(cpuid.0 <= ns(&report, "exits_ns"), "{cpuid:?} {report}");
-    // It works until a clock says so: by far the most of what it runs for.
+    // It works until a clock tells it to stop: most of its running time.
     let (ran_ns, _) = found.part("answerer", "running", None);
     let most_ns = asked_ns - ns(&report, "napped_ns");
     assert!((ROUNDS * BUSY_US * 1000 / 2..most_ns).contains(&ran_ns), "{ran_ns} {report}");
@@ -128,9 +128,9 @@ fn who_took_the_processor_of_a_vcpu_is_waited_for_as_long_as_the_guest_says() {
     eprintln!(
         "{report}: stolen {stolen_ns}, taken {taken_ns}, {times} times, {by_it_ns} by the program"
     );
-    // The guest's kernel counts at its ticks what it hears of then.
+    // The guest's kernel counts steal time at its ticks.
     assert!(taken_ns.abs_diff(stolen_ns) < 2 * TICK_NS + stolen_ns / 5, "{:#}", found.0);
-    // Both want the processor all the time, and get a half each.
+    // Both want the processor all the time, and get half of it each.
     assert!(by_it_ns > taken_ns / 2 && by_it_ns > ns(&report, "waited_ns") / 4, "{:#}", found.0);
 }
 
@@ -177,6 +177,6 @@ fn a_disk_is_waited_for_as_long_as_it_takes() {
         found.part("dd", "blocked", Some(&format!("disk {}", number.trim())));
     assert_eq!(requests, REQUESTS, "{:#}", found.0);
     let exact_ns = REQUESTS * DISK_NS;
-    // It sleeps a little after the disk has begun, and is woken where the disk's timer is late.
+    // It starts to sleep a little after the disk begins, and wakes later if the disk's timer is late.
     assert!((exact_ns * 9 / 10..exact_ns * 3 / 2).contains(&waited_ns), "{waited_ns}");
 }

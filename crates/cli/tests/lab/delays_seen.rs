@@ -1,7 +1,7 @@
-//! A known time is added to a guest's exits: `top`, `serve` and a flight recorder see as much more time in them.
+//! A known delay is added to a guest's exits: `top`, `serve` and a flight recorder show that much more time in them.
 //!
-//! `sensitivity` adds it, and says to how many exits. Time is a count of instructions, so that what others do on this machine
-//! is not in it.
+//! `sensitivity` adds the delay, and reports the number of delayed exits. Time is a count of instructions, so other
+//! work on this machine does not affect it.
 
 use serde_json::Value;
 
@@ -10,14 +10,14 @@ use crate::tool::{TestLab, can_run_all};
 
 /// A guest that makes as many exits as it can, for some minutes.
 const LOOP: &str = "hyperscope-labguest exits $(yes cpuid=40 | head -n 30000) >/dev/null 2>&1 & echo $! > /tmp/loop";
-/// What is done to them: delays, each on for as many slices as there are delays, and none.
+/// The delays: each is on in as many slices as there are delays, and there are slices without.
 const DELAYED: &str = "hyperscope sensitivity --vm l2 --progress cpuid --reason cpuid \
                        --delays 50us,100us --slice 20ms --for 2s --format json > /tmp/found";
-/// The same time without.
+/// The same time without delays.
 const UNDISTURBED: &str = "sleep 2";
 
-/// In level 1: all three see the guest while something is done. Its VMM stands still when they begin and end, so that no exit
-/// lies across either.
+/// In level 1: all three watch the guest during the work. Its VMM is stopped when they begin and end, so that no exit
+/// spans either.
 const SEEN: &str = "
     qemu=$(pidof qemu-system-x86_64)
     rm -rf /tmp/f /tmp/*.said /tmp/top.jsonl /tmp/metrics
@@ -47,7 +47,7 @@ struct Cpuids {
     time_ns: u64,
 }
 
-/// What each of the three says of the guest's CPUIDs while `work` is done.
+/// The CPUIDs of the guest during `work`, as reported by each of the three.
 fn seen(lab: &TestLab, work: &str) -> [(&'static str, Cpuids); 3] {
     lab.shell(1, &SEEN.replace("WORK", work)).done();
     let top = lab.shell(1, "cat /tmp/top.jsonl").done().stdout;
@@ -119,7 +119,7 @@ fn added_time_is_time_of_exits_for_top_serve_and_flight() {
         let usual_ns = undisturbed.time_ns as f64 / undisturbed.count as f64;
         let more_ns = delayed.time_ns as f64 - usual_ns * delayed.count as f64;
         eprintln!("{who}: {undisturbed:?} {delayed:?}: {more_ns:.0} ns more, {added_ns} ns added");
-        // Busy waiting ends some time after it should, and its programs look at each exit.
+        // A busy wait ends a little late, and its BPF programs run at each exit.
         assert!((0.98..1.1).contains(&(more_ns / added_ns as f64)), "{who}: {more_ns} {added_ns}");
     }
 }

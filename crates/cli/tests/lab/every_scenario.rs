@@ -1,5 +1,5 @@
-//! All scenarios, level 3 among them. They take minutes: `make test-lab` runs them, which sets
-//! `HYPERSCOPE_LAB_ALL`; `HYPERSCOPE_LAB_SCENARIO` names the only one to be run.
+//! All scenarios, including level 3. They take minutes: `make test-lab` runs them and sets `HYPERSCOPE_LAB_ALL`;
+//! `HYPERSCOPE_LAB_SCENARIO` selects a single one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -11,9 +11,9 @@ use crate::patience::Patient;
 use crate::recorded::json;
 use crate::tool::{Ran, TestLab, can_run};
 
-/// No scenario takes so long, with the boot of its machines.
+/// Exceeds the duration of any scenario, including the boot of its machines.
 const MOST: Duration = Duration::from_secs(400);
-/// Machines of one scenario that may hang, as emulated ones do now and then (`docs/lab.md`).
+/// Max hanging machines per scenario; emulated ones hang now and then (`docs/lab.md`).
 const MAX_HUNG: u32 = 2;
 
 #[test]
@@ -35,12 +35,12 @@ fn every_scenario_holds_what_it_says() {
     if !can_not.is_empty() {
         eprintln!("skipped, as the module can't be built here: {}", can_not.join(", "));
     }
-    // One that fails keeps none of the others from running.
+    // A failing scenario does not stop the others.
     let failed: Vec<&str> = can.into_iter().filter(|name| !holds(&lab, name)).collect();
     assert!(failed.is_empty(), "failed: {}", failed.join(", "));
 }
 
-/// Whether a scenario holds what it says; its failure has been printed.
+/// Whether a scenario holds; prints its failure.
 fn holds(lab: &TestLab, name: &str) -> bool {
     let checked = catch_unwind(AssertUnwindSafe(|| {
         let (ran, folder) = ran(lab, name);
@@ -70,7 +70,7 @@ fn holds(lab: &TestLab, name: &str) -> bool {
     checked.is_ok()
 }
 
-/// What a scenario said, and the folder that its session is in.
+/// The output of a scenario, and the folder of its session.
 fn ran(lab: &TestLab, name: &str) -> (Ran, tempfile::TempDir) {
     eprintln!("scenario {name}");
     let mut hung = 0;
@@ -103,12 +103,13 @@ fn queues_carry_what_was_asked(session: &str) {
     );
     let network = queue("output.0");
     let bytes = network["out_bytes"].as_u64().unwrap();
-    // Heads of packets, and what iperf3 says of itself.
+    // Headers of packets, and iperf3's own messages.
     assert!((2 << 20..5 << 19).contains(&bytes), "{network}");
     assert_eq!(network["vm"], "l2");
 }
 
-/// Of the guest's handlers the guest had what `cpu` says; those of both machines are as many as their events.
+/// The guest's part of its handlers' time equals that of `cpu`; the counts of handlers on both machines equal their
+/// events.
 fn handlers_have_their_time(session: &str) {
     let report = json(&["irqs", "--format", "json", session]);
     let cpu = json(&["cpu", "--format", "json", session]);
@@ -142,8 +143,8 @@ fn asked_for() -> bool {
     is_set
 }
 
-/// Samples share out the time that `cpu` measured, name the guest's code, also where its interrupts are off,
-/// and the host's for each exit.
+/// Samples divide the time of `cpu`, and name the guest's code, even with interrupts off, and the host's for each
+/// exit.
 fn samples_have_the_code(session: &str) {
     let profile = json(&["profile", "--format", "json", session]);
     let cpu = json(&["cpu", "--format", "json", session]);
@@ -168,7 +169,7 @@ fn samples_have_the_code(session: &str) {
     // Interrupts are off in it: a timer in the guest would never see it.
     let entering = time(&|row| is_guest(row) && leaf(row, "entry_SYSCALL_64"));
     assert!(entering * 100 > in_guest && entering * 6 < in_guest, "{entering} of {in_guest} ns");
-    // The stack above it is the guest's own.
+    // The stack around it comes from the guest itself.
     let by_agent = |row: &Value| is_guest(row) && row["evidence"] == "agent";
     let stacked = time(&|row| by_agent(row) && row["stack"].as_array().unwrap().len() > 3);
     assert!(stacked * 3 > in_guest, "{stacked} of {in_guest} ns");
@@ -185,9 +186,9 @@ fn samples_have_the_code(session: &str) {
     assert!(time(&|row| row["reason"] == "npf" && leaf(row, "clear_page_rep")) > 0);
 }
 
-/// SVM needs these once for each exit that is reflected to the guest's own hypervisor.
-/// A hypercall of the nested guest brings about a VMRUN and two VMLOAD, and of STGI and CLGI as many as its processor
-/// makes its hypervisor's exits.
+/// SVM needs each of these once per exit that is reflected to the guest's hypervisor. A hypercall of the nested guest
+/// causes a VMRUN and two VMLOAD; the number of STGI and CLGI depends on which of its hypervisor's exits the
+/// processor makes.
 fn nested_exits_bring_theirs(session: &str, flag: &[(&str, f64)]) {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_hyperscope"))
         .args(["nested", "--format", "json", session])

@@ -1,7 +1,7 @@
-//! `hyperscope bench exits` against a recording of the KVM that its machine runs on: every exit that
-//! it says it made is there, and none more.
+//! `hyperscope bench exits` against a recording of its machine's KVM: the recording has exactly the exits
+//! that it reports.
 //!
-//! With the lab's slow tests: a ladder of steps takes a minute.
+//! Part of the lab's slow tests: a ladder of steps takes a minute.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -43,7 +43,7 @@ fn exits_that_are_measured_are_those_that_a_recording_has() {
     let ports = by("port");
     assert_eq!(counted(&ports, 0x21), made("port-kernel"));
     assert_eq!(counted(&ports, 0x4859), made("port-user"));
-    // A machine that waits asks for its signal by the same doorbell.
+    // A waiting machine requests its signal through the same doorbell.
     assert_eq!(counted(&ports, 0x485a), made("kick-port") + made("send") + made("hlt-wake"));
     let addresses = by("gpa");
     assert_eq!(counted(&addresses, 0xfec0_0000), made("mmio-kernel"));
@@ -73,11 +73,11 @@ fn what_an_ablation_switched_is_as_before() {
     let bench = "hyperscope bench exits --vm --kind hypercall --kind hlt-wake --seed 3 --ablate \
                  kvm/halt_poll_ns=0,kprobe,kvm-events,no-ioeventfd";
     let csv = lab.shell(1, &format!("{bench} --runs 3 --operations 50 --format csv")).done().stdout;
-    // Two kinds, four steps and one with nothing switched, and a head; all of them measured.
+    // Two kinds with four steps and one unswitched, and a header; all measured.
     assert_eq!(csv.lines().count(), 11, "{csv}");
     assert!(csv.lines().skip(1).all(|line| line.ends_with(',')), "{csv}");
     assert_eq!(lab.shell(1, &state).done().stdout, before);
-    // Steps long enough for a signal to come within one.
+    // Steps long enough that a signal arrives within one.
     let long = "hyperscope bench exits --vm --kind hypercall --runs 1000 --operations 20000 \
                 --ablate kvm/halt_poll_ns=0";
     for signal in ["INT", "TERM", "KILL"] {
@@ -91,7 +91,7 @@ fn what_an_ablation_switched_is_as_before() {
         assert!(!matches!(ended.code, Some(0 | 99)), "{signal}: {}", ended.stderr);
         if signal == "KILL" {
             assert_ne!(lab.shell(1, &state).stdout, before);
-            // The next one finds its note.
+            // The next run finds its note.
             let next = "hyperscope bench exits --vm --runs 1 --kind cpuid --ablate no-ioeventfd";
             lab.shell(1, next).done();
         }
@@ -115,14 +115,14 @@ fn machines_are_booted_again_for_what_is_read_then() {
         let why = ladder["steps"][4]["not_measured"].as_str().unwrap();
         assert!(cycles(ladder, 4).is_none() && why.contains("parameters/nothing"), "{why}");
     }
-    // Who takes a frame makes no difference to a hypercall; it does to the frame.
+    // Who handles a frame does not affect a hypercall, but it affects the frame.
     let ratio = |ladder, step| cycles(ladder, step).unwrap() / cycles(ladder, 0).unwrap();
     let [hypercall, send] = ladders.as_slice() else { panic!("{report:#}") };
     assert!((1..3).all(|step| (ratio(hypercall, step) - 1.0).abs() < 0.01), "{report:#}");
     assert!(ratio(send, 1) < 0.98 && ratio(send, 2) > 1.02, "{report:#}");
 }
 
-/// The ten exits that a guest's guest costs, and the two of them that a processor can spare.
+/// The ten exits that an exit of a nested guest causes, and the two of them that a processor can avoid.
 #[test]
 fn exits_that_a_processor_spares_are_counted_by_reason() {
     if !can_run_all() {
@@ -141,7 +141,7 @@ fn exits_that_a_processor_spares_are_counted_by_reason() {
     };
     let is_about = |found: f64, expected: f64| (found - expected).abs() < 0.05;
     for step in [0, 1] {
-        // A guest of level 1 has the hypercall alone; one of level 2 what its hypervisor does for it, too.
+        // A guest of level 1 only has the hypercall; one of level 2 also has its hypervisor's exits.
         assert!(is_about(exits(1, step, "hypercall"), 1.0), "{report:#}");
         assert!(is_about(exits(1, step, "vmrun"), 0.0), "{report:#}");
         for (reason, expected) in [("hypercall", 1.0), ("vmrun", 1.0), ("vmload", 2.0)] {
@@ -158,7 +158,7 @@ fn exits_that_a_processor_spares_are_counted_by_reason() {
     }
 }
 
-/// Two rounds of steps in a lab of its own, in counted instructions.
+/// Two rounds of steps in a separate lab, in counted instructions.
 fn ablation(options: &[&str], steps: &str) -> Value {
     let out = tempfile::tempdir().unwrap();
     let file = out.path().join("steps.json");
@@ -176,11 +176,11 @@ fn ablation(options: &[&str], steps: &str) -> Value {
     report
 }
 
-/// A lab of one machine that has KVM, and this program.
+/// A lab of one machine with KVM, and this program.
 fn up(name: &'static str) -> TestLab {
     let lab = TestLab::new(name);
     lab.run(&["up", "--levels", "1"]).done();
-    // A machine that hosts no guest has KVM at hand, and not loaded.
+    // A machine without guests has KVM available, but not loaded.
     lab.shell(1, "hyperscope-labguest host").done();
     lab.put_programs(1);
     lab

@@ -1,5 +1,5 @@
-//! A flight recorder on a real KVM host: a condition on live figures makes a session, and what was before it, and
-//! what it is about, are in there.
+//! A flight recorder on a real KVM host: a condition on live figures makes a session, which contains the time
+//! before it, and its cause.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::patience::Patient;
 use crate::recorded::{Recorded, json};
 use crate::tool::{TestLab, WORKING, can_run_all};
 
-/// In level 1: keeps the newest until the condition has held, and is asked once more.
+/// In level 1: keeps the newest events until the condition has held, and is then asked once more.
 const KEEPS: &str = "
     hyperscope record --flight 60s --size 64M --when 'l2: rate(cpuid) > 50' -o /tmp/f >/tmp/said 2>&1 & recorder=$!
     until [ -e /run/hyperscope/$recorder.flight ]; do sleep 0.1; kill -0 $recorder || exit 1; done
@@ -35,7 +35,7 @@ fn a_condition_makes_a_session_of_what_was_before_it() {
     let both = Patient::start(lab.command(&["exec", "1", "--", "sh", "-c", KEEPS]));
     lab.shell(1, "until [ -e /tmp/go ]; do sleep 0.1; done").done();
     lab.shell(2, "hyperscope-labguest exits hypercall=70").done();
-    // As many as it takes for a second, however fast this machine is.
+    // Enough exits for a second, however fast this machine is.
     lab.shell(2, "hyperscope-labguest exits cpuid=3000").done();
     lab.shell(1, "touch /tmp/done").done();
     assert_eq!(both.finish(WORKING).done().stdout, "", "an instance is left");
@@ -70,7 +70,7 @@ fn says_why(path: &Path) {
     assert!(cpuid["at"]["per_s"].as_f64() > Some(25.0), "{cpuid}");
 }
 
-/// In level 1: a flight recorder that begins before its guest's agent, and lives on while that ends and comes back.
+/// In level 1: a flight recorder that starts before its guest's agent, and continues while that ends and returns.
 const FLIES: &str = "
     hyperscope record --flight 120s --size 64M --guest l2=vsock:3 -o /tmp/f >/tmp/said 2>&1 & recorder=$!
     until grep -q 'not recorded yet' /tmp/said; do sleep 0.2; kill -0 $recorder || exit 1; done
@@ -82,9 +82,9 @@ const FLIES: &str = "
     mv /tmp/f/*.hscope /tmp/session
     ls /tmp/f /sys/kernel/tracing/instances
     exit $code";
-/// In level 1: waits until the recorder has said something.
+/// In level 1: waits for a message of the recorder.
 const HEARD: &str = "until grep -q 'TEXT' /tmp/said; do sleep 0.2; done";
-/// In level 2: what is recorded of it.
+/// In level 2: the recorded work.
 const WORKS: &str = "for turn in $(seq 20); do hyperscope-labguest exits hypercall=5 nap=2; done";
 
 #[test]

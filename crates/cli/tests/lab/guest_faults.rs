@@ -1,4 +1,4 @@
-//! Guests that end, move and lose their channel while they are recorded.
+//! Guests that end, migrate and lose their channel while they are recorded.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::recorded::{CHANNELS, Recorded, events};
 use crate::tool::can_run_all;
 
-/// Starts a hundred programs in the guest, and gives the agent time to send what is full.
+/// Starts a hundred programs in the guest, and gives the agent time to send full pages.
 const PROGRAMS: &str = "for i in $(seq 100); do busybox true; done; sleep 2";
 const PORTS: &str = "virtio-serial:/run/lab/l2";
 
@@ -17,7 +17,7 @@ fn what_a_guest_sent_before_its_end_is_kept() {
     if !can_run_all() {
         return;
     }
-    // How a guest ends, on which machine, and over which channel it is recorded.
+    // The way a guest ends, its machine, and the channel of its recording.
     let ends = [
         (2, "echo c > /proc/sysrq-trigger", 0),
         (2, "echo b > /proc/sysrq-trigger", 1),
@@ -31,7 +31,7 @@ fn what_a_guest_sent_before_its_end_is_kept() {
         recorded.lab.shell(2, "for i in $(seq 200); do busybox true; done").done();
         // Full pages are sent every second.
         std::thread::sleep(Duration::from_secs(3));
-        // The machine that ends does not say that it has done so.
+        // The ending machine does not confirm the command.
         let mut ending = recorded.lab.command(&["exec", &level.to_string(), "--", "sh", "-c", end]);
         let mut ending = ending.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
         let gone = "until ! pidof qemu-system-x86_64 >/dev/null; do sleep 0.1; done";
@@ -82,7 +82,7 @@ fn a_port_that_is_unplugged_is_used_again_when_it_is_back() {
     assert!(!ended_well && log.contains("bytes were lost on the channel"), "{log}");
     let session = recorded.session();
     let (counts, _) = events(&session.join("guest-l2.dat"));
-    // Before and after; in between some pages were on their way when the port went.
+    // Before and after; some pages were in transit when the port was removed.
     let started = counts["sched:sched_process_exec"].as_u64();
     assert!(started >= Some(200), "{started:?} of 300 programs");
     let text = std::fs::read_to_string(session.join("session.json")).unwrap();
@@ -96,7 +96,7 @@ fn a_port_that_is_unplugged_is_used_again_when_it_is_back() {
     eprintln!("port unplugged: {started:?} of 300 programs kept, {} bytes lost", sum("lost_bytes"));
 }
 
-/// Starts another QEMU like the guest's that waits for it, its sockets in a folder of their own.
+/// Starts another QEMU like the guest's, waiting for it, with its sockets in a separate folder.
 const SECOND_QEMU: &str = r#"
 mkdir -p /run/lab/l2b
 tr '\0' '\n' < /proc/$(pidof qemu-system-x86_64)/cmdline |
@@ -106,7 +106,7 @@ while read -r word; do set -- "$@" "$word"; done < /tmp/words
 setsid "$@" -incoming unix:/tmp/move.sock > /tmp/second.log 2>&1 &
 i=0; until [ -S /tmp/move.sock ] || [ $i -ge 200 ]; do i=$((i+1)); sleep 0.1; done
 "#;
-/// Leads who looks for the guest's sockets to the second QEMU's.
+/// Redirects connections to the guest's sockets to the second QEMU's.
 const FOLLOW: &str = "cd /run/lab/l2 && for s in control-0 control-1 control-2 control-3 qmp; do \
                       ln -sf ../l2b/$s.sock $s.sock; done";
 
@@ -133,7 +133,7 @@ fn a_guest_that_moves_to_another_vmm_is_kept_up_to_there_and_recorded_again() {
     let (counts, _) = events(&recorded.session().join("guest-l2.dat"));
     let started = counts["sched:sched_process_exec"].as_u64();
     assert!(started >= Some(90), "{started:?} of 100 programs");
-    // Its agent has seen that nobody is there any more.
+    // Its agent has detected the end of the connection.
     let recorder = recorded.begin("virtio-serial:/run/lab/l2b");
     lab.shell(2, PROGRAMS).done();
     let (ended_well, log) = recorded.end(recorder);

@@ -1,5 +1,5 @@
-//! Instructions of a guest's kernel by the code that its agent keeps: held against the GNU binutils, which read the same
-//! bytes, and the module that was loaded.
+//! Instructions of a guest's kernel from the code that its agent keeps, compared with the GNU binutils for the same
+//! bytes, and with the loaded module.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::known_shares::Drawn;
 use crate::recorded::{Recorded, json};
 use crate::tool::can_run_all;
 
-/// What objdump says of an instruction: its bytes and its text.
+/// objdump's output for an instruction: its bytes and its text.
 type Listed = (Vec<u8>, String);
 
 fn stdout_of(program: &str, arguments: &[&str]) -> String {
@@ -23,7 +23,7 @@ fn stdout_of(program: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Instructions from `begin` on, `len` bytes of them, by their offset there; `flags` say of which section.
+/// Instructions from `begin` on, `len` bytes of them, by their offset; `flags` select the section.
 fn listing(flags: &[&str], file: &Path, (begin, len): (u64, u64)) -> BTreeMap<u64, Listed> {
     let [from, to] = [("start", begin), ("stop", begin + len)]
         .map(|(which, address)| format!("--{which}-address={address:#x}"));
@@ -47,7 +47,7 @@ fn place(module: &Path, name: &str) -> (u64, u64) {
     (number(0), number(1))
 }
 
-/// Offsets of bytes that the loader fills in, each of four bytes.
+/// Offsets of bytes that the loader fills in, each for four bytes.
 fn relocated(module: &Path, (begin, len): (u64, u64)) -> BTreeSet<u64> {
     let all = stdout_of("objdump", &["-r", "-j", ".text", module.to_str().unwrap()]);
     let place = |line: &str| u64::from_str_radix(line.split_whitespace().next()?, 16).ok();
@@ -56,7 +56,8 @@ fn relocated(module: &Path, (begin, len): (u64, u64)) -> BTreeSet<u64> {
     within.flat_map(|at| at..at + 4).collect()
 }
 
-/// What both write alike: the mnemonic without a size, registers, and numbers but 0 and 1, which one of them leaves out.
+/// The common part of both texts: the mnemonic without a size, registers, and numbers except 0 and 1, which one of them
+/// omits.
 fn essence(text: &str) -> (String, Vec<String>) {
     let text = text.split(['<', '#']).next().unwrap().trim();
     let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
@@ -67,7 +68,7 @@ fn essence(text: &str) -> (String, Vec<String>) {
         None => word.parse().ok(),
     };
     let words = operands.split([',', '(', ')', '$', ' ', '*']).filter(|word| !word.is_empty());
-    // One writes where that is, the other how far it is off.
+    // One prints the target address, the other the offset.
     let is_relative = operands.contains("(%rip)");
     let words = words.filter_map(|word| match number(word) {
         Some(0 | 1) => None,
@@ -77,7 +78,7 @@ fn essence(text: &str) -> (String, Vec<String>) {
     (mnemonic, words.collect())
 }
 
-/// Samples of the guest's kernel by instructions.
+/// Samples of the guest's kernel by instruction.
 struct Seen {
     function: String,
     into: u64,
@@ -85,7 +86,7 @@ struct Seen {
     samples: u64,
 }
 
-/// What is seen of functions in the guest's kernel.
+/// The sampled instructions of functions in the guest's kernel.
 fn seen(session: &Path) -> Vec<Seen> {
     let flags = ["profile", "--by", "instruction", "--format", "json", session.to_str().unwrap()];
     let profile = json(&flags);
@@ -123,7 +124,7 @@ fn check(recorded: &Recorded) {
             .map(|instruction| instruction.samples)
             .sum()
     };
-    // Those that came after there were too many pages have none.
+    // Samples after the limit of pages have no code.
     assert!(count(true) * 20 > count(false) * 19, "{} of {}", count(true), count(false));
     for name in &drawn.names[1..] {
         let of_name = |line: &str| line.split_whitespace().nth(2) == Some(name);
@@ -135,7 +136,7 @@ fn check(recorded: &Recorded) {
     }
 }
 
-/// The code that was kept of a function: that of the module, but for what was filled in when it was loaded, and patched.
+/// The kept code of a function: that of the module, except bytes that were filled in by the loader, or patched.
 fn running_code(session: &Path, module: &Path, name: &str, begin: u64) -> BTreeMap<u64, Listed> {
     let place = place(module, name);
     let running = listing(&[], &session.join("guest-l2.kcore"), (begin, place.1));
@@ -149,7 +150,7 @@ fn running_code(session: &Path, module: &Path, name: &str, begin: u64) -> BTreeM
     let all = (0..).zip(in_memory.iter().zip(&built));
     let differ: Vec<u64> =
         all.filter(|(_, (byte, built))| byte != built).map(|(at, _)| at).collect();
-    // A call of `__fentry__` became a nop, and a jump to where functions return a return, as their opcodes say.
+    // A call of `__fentry__` became a nop, and a jump to the return thunk became a return, as their opcodes show.
     let is_filled = |at: &u64| relocated.contains(at) || relocated.contains(&(at + 1));
     assert!(differ.iter().all(is_filled), "{name}: {differ:?} {relocated:?}");
     let (_, first) = &running[&0];

@@ -1,5 +1,5 @@
-//! How a guest sees itself, in `hyperscope top` on its host: its busy program, and the steal that its host measures as
-//! waits for a CPU; and while another `hyperscope` records it.
+//! A guest's own view in `hyperscope top` on its host: its busy program, and steal time that equals the host's
+//! run-queue wait; also while another `hyperscope` records it.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::recorded::Recorded;
 use crate::tool::can_run_all;
 use crate::top::{check_schema, number};
 
-/// In level 1: watches and records the guest, whose vCPUs share CPUs with others.
+/// In level 1: watches and records the guest, whose vCPUs share CPUs with other threads.
 const WATCH: &str = "
     for cpu in $(seq $(nproc)); do yes >/dev/null & done
     hyperscope top --guest l2=vsock:3 --interval 2s --for 16s --format jsonl >/tmp/top.jsonl & top=$!
@@ -16,9 +16,9 @@ const WATCH: &str = "
     wait $top || code=$?
     killall yes
     exit $code";
-/// A program with a name of its own that never waits.
+/// A busy program with a name of its own.
 const BURN: &str = "printf '#!/bin/sh\\nwhile :; do :; done\\n' >/tmp/burner; chmod +x /tmp/burner; (/tmp/burner &)";
-/// `/proc/stat` is in ticks: each of five parts of two CPUs is off by one at both ends.
+/// `/proc/stat` is in ticks: each of five parts of two CPUs has an error of one tick at both ends.
 const TICKS_NS: u64 = 2 * 5 * 2 * 10_000_000;
 
 #[test]
@@ -34,7 +34,7 @@ fn a_guest_shows_its_tasks_and_steal_while_it_is_recorded() {
     let intervals: Vec<Value> =
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     check_schema(&intervals);
-    // Not the first: programs come up in it.
+    // Not the first interval: programs start in it.
     let rest = &intervals[1..];
     assert!(rest.len() > 5, "{text}");
     let (mut steal_ns, mut queue_ns, mut seen_ns, mut taken_ns) = (0, 0, 0, 0);
@@ -42,7 +42,7 @@ fn a_guest_shows_its_tasks_and_steal_while_it_is_recorded() {
         let guest = &interval["guests"][0];
         assert_eq!(guest["name"], "l2");
         taken_ns += number(interval, "interval_ns");
-        // A busy guest may answer late: that is shown with the next interval.
+        // A busy guest may reply late: its view is then in the next interval.
         if guest["view"].is_null() {
             assert_eq!(guest["fault"], "its agent has not answered yet");
             continue;
@@ -65,12 +65,12 @@ fn a_guest_shows_its_tasks_and_steal_while_it_is_recorded() {
     let [steal, queue] =
         [(steal_ns, seen_ns), (queue_ns, taken_ns)].map(|(a, b)| a as f64 / b as f64);
     assert!((steal - queue).abs() < queue / 5.0, "{steal} {queue}");
-    // It was recorded meanwhile.
+    // It was recorded at the same time.
     let (counts, _) = crate::recorded::events(&recorded.session().join("guest-l2.dat"));
     assert!(counts["sched:sched_switch"].as_u64() > Some(0), "{counts}");
 }
 
-/// Parts of its CPUs add up, to no more than the time that it says went by: ticks that come late count once.
+/// Parts of its CPUs add up, to at most the elapsed time of its own view: late ticks count once.
 fn check_cpus(view: &Value) {
     let cpus = view["cpus"].as_array().unwrap();
     assert_eq!((cpus.len() as u64, number(view, "cpu_count")), (2, 2));
@@ -82,7 +82,7 @@ fn check_cpus(view: &Value) {
     assert!(counted > wall_ns / 2 && counted < wall_ns + TICKS_NS, "{view}");
 }
 
-/// The busy program ran, and is the first or waited for others.
+/// The busy program ran, and is the first, or waited for others.
 fn check_burner(view: &Value) {
     let tasks = view["tasks"].as_array().unwrap();
     let burner = tasks.iter().find(|task| task["name"] == "burner");

@@ -9,9 +9,9 @@ use crate::hangs::Machines;
 use crate::recorded::{CHANNELS, LOAD, Recorded, events, hyperscope, json};
 use crate::tool::can_run_all;
 
-/// How long the guest is under load.
+/// Duration of the guest's load.
 const LOAD_SECONDS: u64 = 30;
-/// Has a kernel say how often it has switched threads by now.
+/// Prints the kernel's number of context switches so far.
 const SWITCHES: &str = "grep ctxt /proc/stat";
 
 #[test]
@@ -29,7 +29,7 @@ fn guests_are_recorded_over_every_channel() {
     });
 }
 
-/// Records the guest under load, and checks what came.
+/// Records the guest under load, and checks the result.
 fn record_over(recorded: &Recorded, channel: &str, of_agent: &str) {
     recorded.start_agent(of_agent);
     let recorder = recorded.begin(channel);
@@ -48,7 +48,7 @@ fn record_over(recorded: &Recorded, channel: &str, of_agent: &str) {
     recorded.lab.shell(2, "killall hyperscope-agent").done();
 }
 
-/// How often a kernel has switched threads between the two times that it was asked.
+/// The kernel's context switches between the two outputs.
 fn switches(output: &str) -> u64 {
     let counts = output.lines().filter_map(|line| line.strip_prefix("ctxt "));
     let counts: Vec<u64> = counts.map(|count| count.trim().parse().unwrap()).collect();
@@ -56,8 +56,8 @@ fn switches(output: &str) -> u64 {
     counts[1] - counts[0]
 }
 
-/// Nothing lost, counts as made, one order of time, and trace-cmd reads the same. `made` is how many
-/// switches the guest's kernel has counted in between.
+/// Nothing is lost, counts match, one order of time, and trace-cmd reads the same. `made` is the
+/// number of switches that the guest's kernel counted meanwhile.
 fn check_whole(session: &Path, channel: &str, seconds: u64, made: u64) {
     let (host, guest) = (session.join("host.dat"), session.join("guest-l2.dat"));
     let text = std::fs::read_to_string(session.join("session.json")).unwrap();
@@ -111,13 +111,13 @@ fn check_described(schema: &str, document: &Value) {
     assert!(valid.is_ok(), "{schema}: {valid:?}");
 }
 
-/// What the session says of exits that its own channel caused, and reports show.
+/// Exits caused by the channel, in the session and in reports.
 fn check_exits_of_channel(channel: &str, stored: &Value, shown: &Value) {
     let exits = stored["channel_exits"].as_u64();
     match channel.split(':').next() {
         Some("shm") => assert_eq!(exits, Some(0), "{stored}"),
         Some("virtio-serial" | "vsock") => assert!(exits > Some(0), "{stored}"),
-        // A network carries what others say, too.
+        // A network also carries other traffic.
         _ => assert!(stored["channel_exits"].is_null(), "{stored}"),
     }
     assert_eq!(shown["channel_exits"], stored["channel_exits"]);
@@ -125,7 +125,7 @@ fn check_exits_of_channel(channel: &str, stored: &Value, shown: &Value) {
     eprintln!("{channel}: {shown_exits} exits at its channel's device");
 }
 
-/// Memory that level 1 gives to level 2, and that one, as the file its device is, to level 3.
+/// Level 1 passes memory to level 2, which passes it on to level 3 as the file of its device.
 #[test]
 fn a_guest_in_a_guest_is_recorded_through_memory_that_is_handed_on() {
     if !can_run_all() {
@@ -137,7 +137,7 @@ fn a_guest_in_a_guest_is_recorded_through_memory_that_is_handed_on() {
 
 fn record_level_three(recorded: &Recorded) {
     recorded.start_agent_at(3, "shm");
-    // Under the name that the harness looks for: it is level 3 all the same.
+    // It has the name that the harness expects, but is level 3.
     let recorder = recorded.begin("shm:/run/lab/l2/memory");
     recorded.lab.shell(3, "for i in $(seq 50); do busybox true; done; sleep 1").done();
     let (ended_well, log) = recorded.end(recorder);

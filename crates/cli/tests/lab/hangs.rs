@@ -1,5 +1,5 @@
-//! Does again in new machines what failed because one of them hung, as guests of an emulated machine
-//! do now and then, recorded or not (`docs/lab.md`). What fails while they answer is a fault.
+//! Repeats work in new machines if one of them hung, as guests of an emulated machine do now and
+//! then, recorded or not (`docs/lab.md`). A failure while they respond is a fault.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -9,18 +9,18 @@ use crate::patience::Patient;
 use crate::recorded::Recorded;
 use crate::tool::{TestLab, can_run_all};
 
-/// Machines that may hang in one test.
+/// Max hanging machines in one test.
 const MOST: u32 = 3;
-/// What `hyperscope lab` says of a machine that hangs.
+/// Messages of `hyperscope lab` about a machine that hangs.
 const SILENT: [&str; 2] = ["does not answer", "hangs"];
-/// How long a machine may take to do nothing on each of its CPUs.
+/// Timeout for a machine to run an empty command on each of its CPUs.
 const ANSWER: Duration = Duration::from_secs(60);
-/// A guest of which one CPU hangs may go on with what the other one does.
+/// If one CPU of a guest hangs, the other one may continue.
 const NOTHING: &str = "left=$(grep -c ^processor /proc/cpuinfo); mask=1; \
     while [ $left -gt 0 ]; do taskset $(printf %x $mask) busybox true || exit 1; \
     mask=$((mask * 2)); left=$((left - 1)); done";
 
-/// Machines to work in, made when there are none that answer.
+/// Machines to work in, created on demand.
 pub(crate) struct Machines<M> {
     make: M,
     up: Option<Recorded>,
@@ -32,7 +32,7 @@ impl<M: Fn() -> Recorded> Machines<M> {
         Self { make, up: None, hung: 0 }
     }
 
-    /// Does something in them, as often as it takes for none to hang; `level` is the one that may.
+    /// Works in them, repeatedly until none hangs; `level` is the one that may hang.
     pub(crate) fn work(&mut self, level: u8, work: impl Fn(&Recorded)) {
         loop {
             let machines = self.up.take().unwrap_or_else(|| self.made());
@@ -47,7 +47,7 @@ impl<M: Fn() -> Recorded> Machines<M> {
         }
     }
 
-    /// New machines that have not hung by the time they have their programs.
+    /// New machines that did not hang while they received their programs.
     fn made(&mut self) -> Recorded {
         loop {
             let fault = match catch_unwind(AssertUnwindSafe(&self.make)) {

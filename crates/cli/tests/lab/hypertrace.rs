@@ -1,5 +1,5 @@
-//! A guest's module sends a stock host by hypercall, or in memory that both share, what the guest's own
-//! ftrace records meanwhile.
+//! A guest's module sends events to a stock host by hypercall, or in shared memory; they equal those of the
+//! guest's own ftrace.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,16 +9,15 @@ use serde_json::Value;
 use crate::recorded::hyperscope;
 use crate::tool::{TestLab, can_run, can_run_all, folder, other_kernel};
 
-/// As the module's own documentation has it.
+/// The unit that the module's documentation states.
 const UNIT_NS: i64 = 32;
 
-/// Builds the module for the lab's kernel; where its headers or a compiler are missing says so.
+/// Builds the module for the lab's kernel; reports missing headers or a missing compiler.
 pub(crate) fn build_module() -> bool {
     build_module_for(&[])
 }
 
-/// The same for the kernel of another architecture, or of a release that isn't the lab's, whose modules are
-/// in a folder.
+/// Builds it for the kernel of another architecture, or for another release, whose modules are in a folder.
 pub(crate) fn build_module_for(kernel: &[&str]) -> bool {
     let built = Command::new(repository().join("kmod/build"))
         .args(kernel)
@@ -30,7 +29,7 @@ pub(crate) fn build_module_for(kernel: &[&str]) -> bool {
         .output()
         .unwrap();
     let stderr = String::from_utf8_lossy(&built.stderr).into_owned();
-    // A module that doesn't build is a fault; one that can't be built here is not.
+    // A module with a build error is a fault; a missing compiler is not.
     assert!(!stderr.contains("the module "), "{stderr}");
     if !built.status.success() {
         testkit::skip!("{stderr}");
@@ -42,7 +41,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Events, an object a line.
+/// Events, one object per line.
 pub(crate) fn lines(arguments: &[&str]) -> Vec<Value> {
     let printed = hyperscope(arguments).stdout;
     printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -76,8 +75,8 @@ fn a_stock_host_records_what_the_guest_records_itself() {
     eprintln!("{} switches as the guest recorded them, {each:.1} a hypercall", sent.len());
 }
 
-/// Threads that switch to each other on the first CPU, and programs that hand bytes to each other where there
-/// is room, on the second; in between that one goes off and on again.
+/// Threads on the first CPU that switch to each other, and programs on the second that exchange bytes through
+/// a pipe; meanwhile that CPU goes offline and online again.
 const ON_TWO_CPUS: &str = "
     busy() {
         hyperscope-labguest measure ms=2000 switches=1000 > /dev/null &
@@ -134,7 +133,7 @@ fn each_cpu_sends_its_own_also_one_that_was_off() {
     }
 }
 
-/// The same in memory: at the guest's own times, and without a hypercall.
+/// The same in memory: with the guest's own times, and without a hypercall.
 #[test]
 fn what_is_stored_in_memory_is_what_the_guest_records_itself() {
     if !can_run_all() {
@@ -159,7 +158,7 @@ fn what_is_stored_in_memory_is_what_the_guest_records_itself() {
     {
         assert!(!read.stderr.contains(lost), "{}", read.stderr);
     }
-    // Both looked at the same counter, one after the other.
+    // Both read the same counter, one after the other.
     let late =
         sent.iter().zip(&originals[begin..]).map(|(sent, original)| stamp(sent) - stamp(original));
     let mut late_ns: Vec<i64> = late.collect();
@@ -170,7 +169,7 @@ fn what_is_stored_in_memory_is_what_the_guest_records_itself() {
     eprintln!("{}", read.stderr);
 }
 
-/// What was sent is a part of what the guest recorded, event for event; where that begins.
+/// The sent events are a contiguous part of the guest's recording; returns where it begins.
 pub(crate) fn assert_within(sent: &[Value], originals: &[Value]) -> usize {
     let first = |(_, original): &(usize, &Value)| sent[0]["fields"] == original["fields"];
     let begins = originals.iter().enumerate().filter(first).map(|(at, _)| at);
@@ -187,13 +186,13 @@ pub(crate) fn stamp(event: &Value) -> i64 {
     event["ts_ns"].as_i64().unwrap()
 }
 
-/// None is early, by more than a unit and what the alignment is good for; most are late by what an
-/// emulated exit takes, all alike.
+/// No event is early, by more than a unit and the alignment's error; most are late by the time of an emulated
+/// exit, all about equally.
 pub(crate) fn assert_late(late_ns: Vec<i64>) {
     assert_late_by(late_ns, -2 * UNIT_NS);
 }
 
-/// The same where alignment is good for so much only.
+/// The same with a larger error of the alignment.
 pub(crate) fn assert_late_by(mut late_ns: Vec<i64>, at_least_ns: i64) {
     let mut steps_ns: Vec<i64> = late_ns.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
     late_ns.sort_unstable();
@@ -206,12 +205,12 @@ pub(crate) fn assert_late_by(mut late_ns: Vec<i64>, at_least_ns: i64) {
     eprintln!("late by {min} ns at least, {median} in the median; steps differ by {step} ns");
 }
 
-/// What a kernel bears that does nothing else, and what one that watches all its locks does, or one whose
-/// emulator is slower: where each function is another exit, it takes minutes to walk through a folder.
+/// The load for an otherwise idle kernel; a kernel that checks all its locks, or one with a slow emulator,
+/// gets a lighter one: if each function is another exit, walking through a folder takes minutes.
 const BRISK: &str = "switches=2000 age=5 walk='ls -R /sys/bus'";
 pub(crate) const EASY: &str = "switches=100 age=50 walk='ls /sys/bus /proc'";
 
-/// Loads and unloads the module under load, with all of its probes, by the channel that `$channel` names.
+/// Loads and unloads the module under load, with all its probes, by the channel in `$channel`.
 const SOAK: &str = "
     dmesg -c > /dev/null
     hyperscope-labguest measure ms=600000 switches=$switches > /dev/null 2>&1 & load=$!
@@ -248,15 +247,15 @@ fn the_module_comes_and_goes_under_load_in_memory() {
     soak(&Soak { name: "hypertrace-soak-shm", arch: "x86_64", channel: "shm", up, record });
 }
 
-/// How the module comes and goes.
+/// How the module is loaded and unloaded.
 pub(crate) struct Soak {
-    /// The lab's.
+    /// The lab's name.
     pub(crate) name: &'static str,
     pub(crate) arch: &'static str,
     pub(crate) channel: &'static str,
-    /// What else machines are started with.
+    /// Further options of the machines.
     pub(crate) up: &'static [&'static str],
-    /// What the scenario records besides the host's hypercalls.
+    /// Further events that the scenario records besides the host's hypercalls.
     pub(crate) record: &'static str,
 }
 
@@ -283,7 +282,7 @@ fn soak(how: &Soak) {
     comes_and_goes(&lab, how, load);
 }
 
-/// Runs that in a lab which is up, and reads what the host recorded.
+/// Runs this in a running lab, and reads the host's recording.
 pub(crate) fn comes_and_goes(lab: &TestLab, how: &Soak, load: &str) {
     let Soak { arch, channel, up, record, .. } = how;
     let temporary = tempfile::tempdir().unwrap();
@@ -309,7 +308,7 @@ pub(crate) fn comes_and_goes(lab: &TestLab, how: &Soak, load: &str) {
     eprintln!("{}", read.stderr);
 }
 
-/// KVM refuses a program's hypercalls, and has traced them by then.
+/// KVM refuses a program's hypercalls, but traces them first.
 #[test]
 fn marks_of_programs_reach_the_host() {
     if !can_run_all() {

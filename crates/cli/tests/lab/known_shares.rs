@@ -1,5 +1,5 @@
-//! Profiles against code whose shares are known: functions of a module in the guest, each busy for as many parts of its
-//! time as were drawn for it, one of them with interrupts off. Names and parts are drawn again each time.
+//! Profiles of code with known shares: functions of a module in the guest, each busy for a random number of parts of
+//! the time, one of them with interrupts off. Names and parts are drawn again each time.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,13 +17,13 @@ use crate::tool::folder as lab_folder;
 
 /// How long the functions are busy.
 const SECONDS: u64 = 20;
-/// A part of their time: shorter than the interval of samples, so that each is as likely in any.
+/// Length of a part: shorter than the interval of samples, so that each sample may hit any part.
 const PART_US: u64 = 50;
-/// Shares may be off by this many standard deviations of as many samples, and by this much: the emulator takes
-/// interrupts where blocks of code end.
+/// Allowed error: this many standard deviations of as many samples, plus this much, because the emulator takes
+/// interrupts only at ends of code blocks.
 const DEVIATIONS: f64 = 4.0;
 const OFF: f64 = 0.03;
-/// Parts of the functions, in no order; the first of the names runs with interrupts off.
+/// Parts of the functions, in any order; the first name runs with interrupts off.
 const PARTS: [u64; 4] = [2, 5, 3, 2];
 
 /// Functions and their parts.
@@ -48,12 +48,12 @@ impl Drawn {
         Self { names, parts }
     }
 
-    /// A module that runs them when something is written to its parameter.
+    /// A module that runs them when its parameter is written.
     fn source(&self, architecture: Architecture) -> String {
         let clock = clock(architecture);
         let function = |(name, parts): (&String, u64)| {
             let us = parts * PART_US;
-            // Without that attribute the compiler makes one of two that are alike.
+            // Without that attribute the compiler merges equal functions.
             format!("static __attribute__((noipa)) void {name}(void) {{ spin({us}); }}\n")
         };
         let functions: String = self.names.iter().zip(self.parts).map(function).collect();
@@ -72,7 +72,7 @@ impl Drawn {
         )
     }
 
-    /// Builds it for the lab's kernel; `None`: that has no headers here.
+    /// Builds it for the lab's kernel; `None`: there are no headers here.
     pub(crate) fn build(&self, architecture: Architecture, folder: &Path) -> Option<PathBuf> {
         let kmod = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kmod/build");
         let built = Command::new(kmod)
@@ -105,7 +105,7 @@ impl Drawn {
         Some(folder.join("busy.ko"))
     }
 
-    /// What a profile says of each function: its share of their time, and the samples.
+    /// Each function's share of their time in a profile, and the number of samples.
     fn found(&self, profile: &Value) -> ([f64; 4], u64) {
         let mut times: BTreeMap<&str, u64> = BTreeMap::new();
         let mut samples = 0;
@@ -125,7 +125,7 @@ impl Drawn {
         (std::array::from_fn(|at| share(&self.names[at])), samples)
     }
 
-    /// The first function whose share is not within sampling error.
+    /// The first function whose share exceeds the sampling error.
     fn wrong(&self, (found, samples): ([f64; 4], u64)) -> Option<String> {
         let total: u64 = self.parts.iter().sum();
         let all = self.names.iter().zip(self.parts).zip(found);
@@ -140,7 +140,7 @@ impl Drawn {
     }
 }
 
-/// How the module reads a counter, inline, and how often that counts.
+/// Code that reads a counter, inline, and the counter's rate.
 fn clock(architecture: Architecture) -> &'static str {
     match architecture {
         Architecture::X86 => {
@@ -154,7 +154,7 @@ fn clock(architecture: Architecture) -> &'static str {
     }
 }
 
-/// A profile of a session with only these of its files of samples.
+/// A profile of a session with only these files of samples.
 fn profile_with(session: &Path, prefixes: &[&str], more: &[&str]) -> Value {
     let copy = tempfile::tempdir().unwrap();
     for entry in fs::read_dir(session).unwrap() {
@@ -169,7 +169,7 @@ fn profile_with(session: &Path, prefixes: &[&str], more: &[&str]) -> Value {
     json(&[&["profile", "--format", "json"], more, &[folder]].concat())
 }
 
-/// Functions that a machine is ready to run; `None`: there is nothing to build them with.
+/// Installs functions in a machine; `None`: they can't be built here.
 fn put_into(recorded: &Recorded, level: u8) -> Option<Drawn> {
     let (drawn, folder) = (Drawn::new(), tempfile::tempdir().unwrap());
     let module = drawn.build(recorded.lab.architecture(), folder.path())?;
@@ -179,7 +179,7 @@ fn put_into(recorded: &Recorded, level: u8) -> Option<Drawn> {
     Some(drawn)
 }
 
-/// Has the guest run them while it is recorded with its host; `None`: there is nothing to build them with.
+/// The guest runs them while it is recorded with its host; `None`: they can't be built here.
 fn drawn_and_recorded(recorded: &Recorded, what: &str) -> Option<Drawn> {
     let drawn = put_into(recorded, 2)?;
     recorded.start_agent("vsock");
@@ -219,7 +219,7 @@ fn check(recorded: &Recorded) {
     assert!(unseen * 20 <= all, "{unseen} of {all} ns");
 }
 
-/// Nothing is sampled: interrupts of the host's own tick, and those that are the guest's, are all that ends the guest.
+/// Without sampling, only interrupts of the host's tick, and the guest's own, end the guest's runs.
 fn check_exits_alone(recorded: &Recorded) {
     let what = "--guest-event sched -e kvm -e sched";
     let Some(drawn) = drawn_and_recorded(recorded, what) else { return };
@@ -231,12 +231,12 @@ fn shares_are_right(drawn: &Drawn, name: &str, profile: &Value) {
     let (found, samples) = drawn.found(profile);
     eprintln!("{name}: {found:.3?} of {:?}, {samples} samples", drawn.parts);
     assert_eq!(drawn.wrong((found, samples)), None, "{name}");
-    // With names exchanged it must not pass.
+    // With exchanged names the check must fail.
     let turned = Drawn { parts: rotated(drawn.parts), names: drawn.names.clone() };
     assert!(turned.wrong((found, samples)).is_some(), "{name}");
 }
 
-/// The functions run in a guest inside the guest, of which the host has a list of symbols, and no more.
+/// The functions run in a nested guest, of which the host only has a list of symbols.
 fn check_nested(recorded: &Recorded) {
     let Some(drawn) = put_into(recorded, 3) else { return };
     let recorder = recorded.begin_alone("-e kvm -e sched --sample 499");
@@ -264,7 +264,7 @@ fn check_nested(recorded: &Recorded) {
     assert_eq!(drawn.found(&unnamed).1, 0, "nothing else names them");
 }
 
-/// Rows of each vCPU add up to its time and its states, which `cpu` says the same of, to the nanosecond.
+/// Rows of each vCPU add up to its time and its states, as in `cpu`, to the nanosecond.
 fn adds_up(profile: &Value, session: &Path) {
     let cpu = json(&["cpu", "--by", "vcpu", "--format", "json", session.to_str().unwrap()]);
     let vcpus = profile["vcpus"].as_array().unwrap();
@@ -282,7 +282,7 @@ fn adds_up(profile: &Value, session: &Path) {
     }
 }
 
-/// The same parts at other places, such that each place has another one than before.
+/// The same parts rotated, so that each position changes.
 fn rotated(mut parts: [u64; 4]) -> [u64; 4] {
     parts.rotate_left(1);
     parts

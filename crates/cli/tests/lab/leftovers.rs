@@ -1,4 +1,4 @@
-//! What is left of a lab when it is down, or its launcher was killed: nothing.
+//! After a lab is down, or its launcher was killed, nothing of it remains.
 
 use crate::patience::Patient;
 use crate::tool::{TestLab, WORKING, can_run};
@@ -15,7 +15,7 @@ fn down_leaves_nothing() {
     assert_eq!(lab.processes(), Vec::<String>::new());
     assert!(!lab.run_folder().exists());
     assert!(lab.shell(1, "true").stderr.contains("lab up"));
-    // Once more is fine.
+    // A second `down` succeeds.
     lab.run(&["down"]).done();
 }
 

@@ -1,4 +1,4 @@
-//! A machine: commands, files, time-outs, its console, its state.
+//! A machine: commands, files, timeouts, its console, its state.
 
 use std::fs;
 use std::io::Write;
@@ -96,7 +96,7 @@ fn a_file_tree_serves_the_first_machines_qemu_too() {
     assert_eq!(lab.shell(1, "echo up").done().stdout, "up\n");
 }
 
-/// On this board the emulator refused programs all ports, so that the workload died.
+/// On this board, the emulator once refused all ports to programs, so that the workload died.
 #[test]
 fn a_guest_on_a_pc_makes_exits_of_all_kinds() {
     if !can_run_all() {

@@ -1,7 +1,7 @@
-//! The lab as its users run it: real kernels under QEMU, on this machine.
+//! The lab from outside: real kernels under QEMU, on this machine.
 //!
-//! Packages are fetched once and kept with images and snapshots in the build folder. Where apt is
-//! missing, or `HYPERSCOPE_SKIP_LAB` is set, these tests say so and pass.
+//! Packages are fetched once and cached with images and snapshots in the build folder. If apt is
+//! missing, or `HYPERSCOPE_SKIP_LAB` is set, these tests print that and pass.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,5 +1,5 @@
-//! What a hypervisor in a guest changed in its guest's control block before each run: as events show
-//! it one by one.
+//! A nested hypervisor's changes of its guest's control block before each run equal those in single
+//! events.
 
 use std::process::Command;
 
@@ -28,14 +28,14 @@ fn runs_of_nested_guests_are_shown_with_what_changed() {
     let changed = |bit| events.iter().filter(|event| is_clean(event, bit) == 0).count() as u64;
     let (runs, intercepts, maps) = shown_by_nested(session);
     eprintln!("{runs} runs: intercepts changed before {intercepts}, permission maps before {maps}");
-    // Level 2 ran before the first of its exits that is in the recording.
+    // Level 2 ran before its first exit in the recording.
     let unseen = events.len() as u64 - runs;
     assert!(runs > 1000 && unseen <= 2, "{runs} of {}", events.len());
     assert!(intercepts > 0 && (intercepts..=intercepts + unseen).contains(&changed(0)));
     assert!((maps..=maps + unseen).contains(&changed(1)));
 }
 
-/// Runs, those before which intercepts, and before which permission maps changed, as `nested` has them.
+/// Runs, runs with changed intercepts, and runs with changed permission maps, as `nested` reports them.
 fn shown_by_nested(session: &str) -> (u64, u64, u64) {
     let mut nested = Command::new(env!("CARGO_BIN_EXE_hyperscope"));
     let output = nested.args(["nested", "--format", "json", session]).output().unwrap();

@@ -1,4 +1,4 @@
-//! Runs commands that may hang, as the machines do which they work in: none holds a test up for ever.
+//! Runs commands that may hang, as their machines do, with timeouts, so that no test hangs.
 
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -10,15 +10,14 @@ use parking_lot::Mutex;
 
 use crate::tool::Ran;
 
-/// How long a command may take; the longest boots machines inside machines, each with a limit of its
-/// own.
+/// Timeout of a command; the longest one boots machines inside machines, each with its own timeout.
 const MOST: Duration = Duration::from_secs(1500);
-/// How long a program that was asked to end may take, and what it said to arrive.
+/// Timeout for a program to end on request, and for its output to arrive.
 const SHORT: Duration = Duration::from_secs(15);
-/// How often it is looked whether it has ended.
+/// Interval of checks whether it has ended.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A command that was started, and what it says.
+/// A running command, with its output.
 pub(crate) struct Patient {
     command_line: String,
     child: Child,
@@ -26,7 +25,7 @@ pub(crate) struct Patient {
     stderr: Option<Said>,
 }
 
-/// What comes through a pipe.
+/// The output from a pipe.
 struct Said {
     bytes: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
@@ -38,7 +37,7 @@ pub(crate) fn run(command: Command) -> Ran {
 }
 
 impl Patient {
-    /// Starts a command, with what it says to be kept.
+    /// Starts a command whose output is captured.
     pub(crate) fn start(mut command: Command) -> Self {
         let all = std::iter::once(command.get_program()).chain(command.get_args());
         let command_line = all.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
@@ -46,14 +45,14 @@ impl Patient {
         Self::new(child, command_line)
     }
 
-    /// A command that was started with pipes, or without.
+    /// A child that was started with or without pipes.
     pub(crate) fn new(mut child: Child, command_line: String) -> Self {
         let stdout = child.stdout.take().map(Said::from);
         let stderr = child.stderr.take().map(Said::from);
         Self { command_line, child, stdout, stderr }
     }
 
-    /// Waits for its end; where that takes too long ends it, and fails with how far it came.
+    /// Waits for its end; after the timeout ends it, and fails with its output so far.
     pub(crate) fn finish(mut self, patience: Duration) -> Ran {
         let ended = self.end_within(patience);
         let [stdout, stderr] = [self.stdout, self.stderr].map(Said::text);
@@ -66,12 +65,12 @@ impl Patient {
         Ran { code: ended.code(), stdout, stderr }
     }
 
-    /// Waits for its end, and ends it where that takes too long: none then.
+    /// Waits for its end; after the timeout ends it and returns `None`.
     pub(crate) fn end_within(&mut self, patience: Duration) -> Option<ExitStatus> {
         let ended = self.ended_within(patience);
         if ended.is_none() {
-            // Asked to end, it ends the machines that it has started. An interrupt would not do: what a
-            // shell runs in the background, and all that it starts, ignores those.
+            // A termination signal also makes it end the machines that it started. An interrupt would
+            // not: background processes of a shell, and their children, ignore it.
             let pid = self.child.id().to_string();
             let _ = Command::new("kill").args(["-TERM", &pid]).status();
             if self.ended_within(SHORT).is_none() {
@@ -108,7 +107,7 @@ impl<P: Read + Send + 'static> From<P> for Said {
 }
 
 impl Said {
-    /// All of it; less where something that the command left behind keeps the pipe open.
+    /// The complete output; incomplete if a remaining child keeps the pipe open.
     fn text(stream: Option<Self>) -> String {
         let Some(stream) = stream else { return String::new() };
         let deadline = Instant::now() + SHORT;

@@ -1,7 +1,7 @@
-//! Prometheus and its Alertmanager at `hyperscope serve` and a flight recorder, on a real KVM host.
+//! Prometheus and its Alertmanager with `hyperscope serve` and a flight recorder, on a real KVM host.
 //!
-//! They run on this machine, and reach level 1 by commands of the lab: each request is a command there. What they get are
-//! the server's own bytes.
+//! They run on this machine, and reach level 1 through the lab: each request is a command there. They receive the
+//! server's own bytes.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::recorded::json;
 use crate::tool::{TestLab, can_run_all};
 
-/// Where `serve` and the flight recorder listen in level 1.
+/// Ports of `serve` and the flight recorder in level 1.
 const METRICS: u16 = 9797;
 const ALERTS: u16 = 9798;
 
@@ -35,20 +35,20 @@ const BEGIN: &str = "
     done
     kill -CONT $(pidof qemu-system-x86_64)";
 
-/// The recording ends, and with it what is compared.
+/// Ends the recording, and with it the compared time.
 const END: &str = "
     kill -STOP $(pidof qemu-system-x86_64)
     sleep 0.5
     echo > /tmp/end
     until [ -e /tmp/r/session.json ] && [ -e /tmp/r/host.dat ]; do sleep 0.2; done";
 
-/// How long everything may take that waits for Prometheus.
+/// Timeout for everything that waits for Prometheus.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// All of them that Prometheus knows of.
+/// The number of exits known to Prometheus.
 const CPUID: &str = "sum(hyperscope_exits_total{vm=\"l2\",reason=\"cpuid\"})";
-/// Scrapes for this number of seconds once the guest has done its work.
+/// If set, scraping continues for this number of seconds after the guest's work.
 const LONGER: &str = "HYPERSCOPE_SCRAPE_SECONDS";
-/// Of the accounting's buckets, four lie in each power of two.
+/// The accounting has four buckets per power of two.
 const BUCKET: f64 = 1.189_207_115_002_721;
 
 #[test]
@@ -71,7 +71,7 @@ fn prometheus_reads_what_a_recording_has_and_its_alert_makes_a_session() {
     let prometheus = Prometheus::start(folder.path(), relay(&lab, METRICS), alertmanager.at);
 
     lab.shell(2, "hyperscope-labguest exits hypercall=70 cpuid=20").done();
-    // Only what a counter gains between two scrapes is an increase.
+    // Prometheus only counts increases between two scrapes.
     wait_for(|| prometheus.query(CPUID).filter(|count| *count >= 20.0));
     lab.shell(2, "hyperscope-labguest exits cpuid=1500").done();
     let session = wait_for(|| {
@@ -100,7 +100,7 @@ fn prometheus_reads_what_a_recording_has_and_its_alert_makes_a_session() {
     eprintln!("{scrapes} scrapes, none failed");
 }
 
-/// The numbers of exits that Prometheus has, and their quantiles, are those of the recording.
+/// Prometheus' numbers and quantiles of exits equal those of the recording.
 fn agrees(prometheus: &Prometheus, recorded: &Value) {
     let rows = recorded["rows"].as_array().unwrap();
     for row in rows.iter().filter(|row| row["vm"] == "l2") {
@@ -116,7 +116,7 @@ fn agrees(prometheus: &Prometheus, recorded: &Value) {
         let sum_ns = prometheus.number(&format!("histogram_sum({series})")) * 1e9;
         let recorded_ns = row["time_ns"].as_f64().unwrap();
         eprintln!("sum {recorded_ns}, by PromQL {sum_ns:.0}");
-        // This machine may take the host's CPU away between the one's look at the clock and the other's.
+        // The host may be preempted between the two readings of the clock.
         assert!((sum_ns / recorded_ns - 1.0).abs() < 0.2, "{sum_ns} {recorded_ns}");
         for (quantile, name) in [(0.5, "p50_ns"), (0.9, "p90_ns"), (0.99, "p99_ns")] {
             let found_ns =
@@ -124,16 +124,16 @@ fn agrees(prometheus: &Prometheus, recorded: &Value) {
             let exact_ns = row[name].as_f64().unwrap();
             let apart = (found_ns / exact_ns).max(exact_ns / found_ns);
             eprintln!("{name} {exact_ns}, by PromQL {found_ns:.0}");
-            // Ends of one bucket, and the clock that is read a little later.
+            // The width of a bucket, and the slightly later reading of the clock.
             assert!(apart < BUCKET * 1.05, "{series} {name}: {found_ns} {exact_ns}");
         }
     }
 }
 
-/// Panels of the dashboard that have nothing to show here: no vCPU and no series is without room.
+/// Panels of the dashboard without data here: no series exceeds its limit.
 const EMPTY_PANELS: [&str; 1] = ["Exits not counted"];
 
-/// Each panel of the dashboard has something to show.
+/// Each panel of the dashboard has data.
 fn draws_the_dashboard(prometheus: &Prometheus) {
     let text = include_str!("../../../../packaging/grafana/hyperscope.json");
     let dashboard: Value = serde_json::from_str(text).unwrap();
@@ -152,7 +152,7 @@ fn draws_the_dashboard(prometheus: &Prometheus) {
     eprintln!("the dashboard's {query_count} queries are answered");
 }
 
-/// The session that the alert made has what the guest did before it fired.
+/// The session of the alert has the guest's work from before it fired.
 fn has_what_was_before(lab: &TestLab, session: &str, folder: &Path) {
     let here = folder.join("session");
     std::fs::create_dir(&here).unwrap();
@@ -187,7 +187,7 @@ fn wait_for<T>(mut found: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Takes requests here, and has a command in level 1 make each of a server that listens there.
+/// Accepts requests here, and makes each with a command in level 1 to a server there.
 fn relay(lab: &Arc<TestLab>, port: u16) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
@@ -199,7 +199,7 @@ fn relay(lab: &Arc<TestLab>, port: u16) -> SocketAddr {
             let request = STANDARD.encode(request);
             let script = format!("echo {request} | base64 -d | nc 127.0.0.1 {port} | base64");
             let answer: String = lab.shell(1, &script).done().stdout.split_whitespace().collect();
-            // A client that went away has no use for it.
+            // The client may have disconnected.
             let _ = client.write_all(&STANDARD.decode(answer).unwrap());
         }
     });
@@ -312,7 +312,7 @@ impl Prometheus {
         prometheus
     }
 
-    /// What one series has now; `None`: there is none yet, or no answer.
+    /// The current value of a series; `None`: there is none yet, or no reply.
     fn query(&self, promql: &str) -> Option<f64> {
         let mut encoded = String::new();
         for byte in promql.bytes() {

@@ -1,5 +1,5 @@
-//! What a host publishes to a guest about its vCPUs, against the host's own recording of the same time, while
-//! another VM runs that none of it is about.
+//! Compares the data that a host publishes to a guest about its vCPUs with the host's own recording of the
+//! same time, while another, unrelated VM runs.
 
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -10,12 +10,12 @@ use crate::hangs::Machines;
 use crate::recorded::{Recorded, hyperscope, json};
 use crate::tool::can_run_all;
 
-/// How long the guest looks.
+/// How long the guest watches.
 const SECONDS: u64 = 8;
-/// Each of two traces reads the clock by itself, one after the other: a microsecond or two apart, but
-/// for the few events between which the emulated machine was kept from running.
+/// Each trace reads the clock separately: the readings are a microsecond or two apart, except for the few
+/// events between which the emulated machine was preempted.
 const NEAR_NS: u64 = 20_000;
-/// Another VM: it boots a kernel that finds no root, and stays where it is then.
+/// Another VM: it boots a kernel that finds no root, and stops there.
 const OTHER: &str = "qemu-system-x86_64 -nodefaults -no-user-config -display none -L /usr/share/qemu \
     -L /usr/share/seabios -name other,debug-threads=on -accel kvm -cpu host -smp 1 -m 96M \
     -kernel /lab/guest/vmlinuz -append quiet -device ivshmem-plain,memdev=shm";
@@ -33,7 +33,7 @@ fn a_guest_learns_what_happens_to_its_own_vcpus_and_nothing_else() {
     });
 }
 
-/// Guests that are not named, or whose memory is not theirs alone, learn nothing.
+/// Guests that are not named, or whose memory is shared with others, get no data.
 fn refuse(recorded: &Recorded) {
     let lab = &recorded.lab;
     lab.shell(2, "hyperscope-agent steal --for 1 2>&1 | grep 'reports nothing about its vCPUs'")
@@ -57,7 +57,7 @@ fn refuse(recorded: &Recorded) {
     lab.shell(2, "! hyperscope-agent steal --for 1").done();
 }
 
-/// One that is killed leaves nothing on that costs anybody anything.
+/// After a kill, no probe stays active.
 fn kill(recorded: &Recorded) {
     let script = "rm -f /tmp/publish.log; (hyperscope publish --guest l2 >/tmp/publish.log 2>&1 & echo $! >/tmp/publish.pid); \
         until grep -qs publishing /tmp/publish.log; do sleep 0.1; done; \
@@ -139,7 +139,7 @@ fn report(recorded: &Recorded) {
     }
 }
 
-/// Parts add up, and what was stolen is what the guest's kernel counted.
+/// Parts add up, and steal time equals that of the guest's kernel.
 fn check_shares(shown: &Value) {
     let formats = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats");
     let schema = std::fs::read_to_string(formats.join("steal.schema.json")).unwrap();
@@ -151,7 +151,7 @@ fn check_shares(shown: &Value) {
     let away: u64 = away.iter().map(|part| ns(&format!("{part}_ns"))).sum();
     let span = ns("span_ns");
     assert!(span > SECONDS * 500_000_000, "{vcpu}");
-    // Each is rounded down by itself.
+    // Each one is rounded down separately.
     assert!(span - (ns("running_ns") + away) < 8 && ns("unknown_ns") == 0, "{vcpu}");
     let percent = |part: u64| part * 100 / span;
     let (stolen, by_kernel) = (ns("preempted_ns") + ns("waiting_ns"), ns("kernel_steal_ns"));
@@ -160,7 +160,7 @@ fn check_shares(shown: &Value) {
         percent(stolen),
         percent(by_kernel)
     );
-    // Two that want one CPU, and whatever else level 1 does.
+    // Two threads that want one CPU, and other work of level 1.
     assert!((30..75).contains(&percent(stolen)), "{vcpu}");
     assert!(percent(stolen.abs_diff(by_kernel)) <= 12, "{vcpu}");
     let by_others = vcpu["preempted_by"]["others_ns"].as_u64().unwrap();
@@ -169,7 +169,7 @@ fn check_shares(shown: &Value) {
     assert!(exits.iter().any(|row| row["reason"] == "interrupt" || row["reason"] == "hlt"));
 }
 
-/// An exit of a thread: its code, when it began, how long it was, and how long of it preempted.
+/// An exit of a thread: its code, its begin, its duration, and the preempted part.
 #[derive(Clone, Copy, Debug)]
 struct Exit {
     code: u64,
@@ -178,7 +178,7 @@ struct Exit {
     preempted_ns: u64,
 }
 
-/// The exits of a thread in a recording that were seen whole.
+/// The complete exits of a thread in a recording.
 fn exits(file: &Path, tid: u64) -> Vec<Exit> {
     let events = ["-e", "kvm:kvm_exit", "-e", "kvm:kvm_entry", "-e", "sched:sched_switch"];
     let arguments = ["events", "--format", "jsonl"].iter().chain(&events).copied();
@@ -209,9 +209,9 @@ fn exits(file: &Path, tid: u64) -> Vec<Exit> {
     all
 }
 
-/// What was published is what the host has recorded, exit by exit, and nothing is missing in between.
+/// Published exits equal the host's recorded ones, without gaps.
 fn check_equal(host: &[Exit], published: &[Exit], vcpu: usize) {
-    // The first may have been cut.
+    // The first exit may be cut.
     let published = &published[1..];
     assert!(published.len() > 100, "vCPU {vcpu}: {} exits", published.len());
     let codes = |exits: &[Exit]| exits.iter().map(|exit| exit.code).collect::<Vec<_>>();
@@ -223,7 +223,8 @@ fn check_equal(host: &[Exit], published: &[Exit], vcpu: usize) {
     let found: Vec<usize> = found.map(|(at, _)| at).collect();
     assert_eq!(found.len(), 1, "vCPU {vcpu}: {of_published:?} is not once in {of_host:?}");
     let same: Vec<(&Exit, &Exit)> = host[found[0]..].iter().zip(published).collect();
-    // The clocks' distance: by the first exit alone, one that was late would count against all others.
+    // The distance of the clocks; not from the first exit alone, because a single late one would affect all
+    // others.
     let mut apart_ns: Vec<i64> = same
         .iter()
         .map(|(host, published)| host.at_ns.wrapping_sub(published.at_ns) as i64)

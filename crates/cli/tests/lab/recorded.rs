@@ -1,4 +1,4 @@
-//! A lab whose guest is recorded together with its host, by this program and its agent.
+//! A lab whose guest is recorded together with its host, with this program and its agent.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -10,22 +10,22 @@ use crate::architecture::Architecture;
 use crate::patience::{Patient, run};
 use crate::tool::{Ran, TestLab};
 
-/// The channels to the lab's guest, and where its agent waits for each.
+/// The channels to the lab's guest, and the agent's address for each.
 pub(crate) const CHANNELS: [(&str, &str); 3] = [
     ("shm:/run/lab/l2/memory", "shm"),
     ("virtio-serial:/run/lab/l2", "virtio-serial"),
     ("vsock:3", "vsock"),
 ];
 
-/// How long a guest may take to begin to record, longer than `--guest-wait` below has it waited for: the recorder says
-/// what is wrong.
+/// Timeout for a guest to begin to record. It exceeds `--guest-wait` below, so that the recorder itself reports the
+/// failure.
 const BEGINNING: Duration = Duration::from_secs(200);
-/// How often level 1 is asked whether it has.
+/// Interval of checks in level 1.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1500);
-/// How long a recorder may take to write everything, once it is to end.
+/// Timeout for a recorder to write everything after its end.
 const ENDING: Duration = Duration::from_secs(180);
 
-/// Steps of the guest's load: two programs that hand bytes to each other, and switch all the time.
+/// The guest's load: two programs that exchange bytes through a pipe, and switch all the time.
 pub(crate) const LOAD: &str =
     "dd if=/dev/zero bs=64 count=3000 2>/dev/null | dd of=/dev/null bs=64 2>/dev/null";
 
@@ -69,7 +69,7 @@ impl Recorded {
         Self { lab, folder: tempfile::tempdir().unwrap() }
     }
 
-    /// Gives both machines their keys; the channel between them over TLS, and where its agent waits.
+    /// Gives both machines their keys; returns the TLS channel between them, and its agent's address.
     pub(crate) fn secret_channel(&self) -> (String, String) {
         self.lab
             .shell(1, "hyperscope keys -o /tmp/keys host && hyperscope keys -o /tmp/keys guest")
@@ -103,20 +103,20 @@ impl Recorded {
         self.begin_with(channel, "--guest-event sched --guest-event irq -e kvm -e sched")
     }
 
-    /// The same with other arguments that say what is recorded.
+    /// The same with other arguments for the events.
     pub(crate) fn begin_with(&self, channel: &str, what: &str) -> Child {
         let what = format!("--guest l2={channel} --guest-wait 180s {what}");
         self.begin_until(&what, "[ -e /tmp/r/guest-l2.pages/trace_clock ]")
     }
 
-    /// Records the host alone.
+    /// Records only the host.
     pub(crate) fn begin_alone(&self, what: &str) -> Child {
         self.begin_until(what, "true")
     }
 
     /// Begins, and waits until the host is recorded and `condition` holds there.
     fn begin_until(&self, what: &str, condition: &str) -> Child {
-        // A command that waits on a pipe waits without waking up.
+        // A command that waits on a pipe does not wake up meanwhile.
         self.lab.shell(1, "rm -rf /tmp/r /tmp/end; mkfifo /tmp/end").done();
         let script = format!("hyperscope record {what} -o /tmp/r -- cat /tmp/end");
         let mut recorder = self.lab.command(&["exec", "1", "--", "sh", "-c", &script]);
@@ -126,7 +126,7 @@ impl Recorded {
         while self.lab.shell(1, &condition).code != Some(0) {
             assert!(recorder.try_wait().unwrap().is_none(), "{}", outcome(recorder).1);
             assert!(Instant::now() < deadline, "it does not begin");
-            // Each look takes processors from the guest that is waited for.
+            // Each check takes CPU time from the guest that is waited for.
             std::thread::sleep(BETWEEN_LOOKS);
         }
         recorder
@@ -137,24 +137,24 @@ impl Recorded {
         outcome(recorder)
     }
 
-    /// Brings the session out of level 1.
+    /// Copies the session out of level 1.
     pub(crate) fn session(&self) -> PathBuf {
         self.session_with(&[])
     }
 
-    /// The same with what was sampled on both sides.
+    /// The same, with the samples of both sides.
     pub(crate) fn sampled_session(&self) -> PathBuf {
         let samples = ["host.data", "host.clock", "guest-l2.data", "guest-l2.clock"];
         let code = ["host.kcore", "guest-l2.kcore"];
         self.session_with(&[&samples[..], &code].concat())
     }
 
-    /// The same with these files, too.
+    /// The same, with these files.
     pub(crate) fn session_with(&self, more: &[&str]) -> PathBuf {
         self.files(&[&["host.dat", "guest-l2.dat", "session.json"][..], more].concat())
     }
 
-    /// What was recorded and sampled of the host alone.
+    /// The recording and the samples of the host alone.
     pub(crate) fn session_of_host(&self) -> PathBuf {
         self.files(&["host.dat", "session.json", "host.data", "host.clock"])
     }
@@ -191,7 +191,7 @@ pub(crate) fn json(arguments: &[&str]) -> Value {
     serde_json::from_str(&hyperscope(arguments).stdout).unwrap()
 }
 
-/// Counts by event of a file, and all of them.
+/// The counts of events in a file, and their sum.
 pub(crate) fn events(file: &Path) -> (Value, u64) {
     let info = json(&["info", "--format", "json", file.to_str().unwrap()]);
     let file = &info["files"][0];

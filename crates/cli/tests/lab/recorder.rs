@@ -20,7 +20,7 @@ fn one_vm_is_recorded_by_its_name() {
     lab.shell(1, "mkfifo /tmp/end").done();
     let mut recorder = lab.command(&["exec", "1", "--", "sh", "-c", script]);
     let recorder = recorder.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // The command that the recording lasts as long as has been started.
+    // The recording's command has started.
     lab.shell(1, "until pidof cat >/dev/null; do sleep 0.1; done").done();
     lab.shell(2, "hyperscope-labguest exits cpuid=300 hypercall=200 nap=10").done();
     lab.shell(1, "echo > /tmp/end").done();

@@ -1,4 +1,4 @@
-//! A lab that can't start says what is missing and what would mend it.
+//! A lab that can't start reports what is missing, with a remedy.
 
 use crate::patience::run;
 use crate::tool::{Ran, TestLab, can_run, command, folder};
@@ -81,7 +81,7 @@ fn slips_of_the_pen() {
     assert_eq!(in_empty_folder(&["status"]).stdout, "no lab is up\n");
 }
 
-/// The module is looked for where the program is, so a copy of that elsewhere has none.
+/// The module is searched next to the program, so a copy of the program elsewhere has none.
 #[test]
 fn a_scenario_whose_module_is_missing_boots_nothing() {
     if !can_run() {

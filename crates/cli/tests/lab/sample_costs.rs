@@ -1,8 +1,8 @@
-//! What sampling a host or a guest costs the guest's program, by counted instructions, and what perf's own recorders cost
-//! on the same load: the table of `docs/performance.md`.
+//! The cost of sampling a host or a guest for the guest's program, in counted instructions, and the cost of perf's own
+//! recorders with the same load: the table of `docs/performance.md`.
 //!
-//! Level 1 has one processor, which executes guest, host and recorders, and its time is the number of instructions. So
-//! what a program of the guest takes longer is all that sampling takes, on both sides.
+//! Level 1 has one processor, which runs guest, host and recorders, and its time is the number of instructions. So the
+//! additional time of the guest's program is the complete cost of sampling, on both sides.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,41 +15,41 @@ use crate::tool::{TestLab, can_run_all};
 
 /// System calls of the guest's program: 2 s of its time.
 const LOAD: &str = "hyperscope-labguest subject syscalls=3000000";
-/// Samples a second.
+/// Samples per second.
 const HOST_HZ: u32 = 499;
 const GUEST_HZ: u32 = 397;
-/// An event that nothing here makes: recorders take one at least.
+/// An event that never happens here: recorders require at least one.
 const NOTHING: &str = "kvm:kvm_hv_hypercall";
 const ROUNDS: usize = 3;
-/// Where perf and its libraries are in a machine, and how it is called with them.
+/// The place of perf and its libraries in a machine, and its command line.
 const PERF: &str = "/perf/lib/ld-linux-x86-64.so.2 --library-path /perf/lib /perf/perf";
 const PERF_ARCHIVE: &str = "/tmp/perf.tgz";
 
-/// A recorder that runs while the program does.
+/// A recorder that runs during the program.
 struct Recorder {
     name: &'static str,
     level: u8,
     command: String,
-    /// What shows that it records.
+    /// The sign that it records.
     is_ready: &'static str,
-    /// Samples a second, and the row without them.
+    /// Samples per second, and the row without sampling.
     samples: Option<(u32, &'static str)>,
 }
 
-/// What the program took.
+/// The program's cost.
 #[derive(Clone, Copy)]
 struct Took {
     ns: f64,
     exits: f64,
 }
 
-/// Programs that are measured: optimised ones, where they are named.
+/// Programs to measure: optimised ones, if they are named.
 fn program(name: &str, otherwise: PathBuf) -> PathBuf {
     let named = std::env::var_os("HYPERSCOPE_UNDER_TEST").map(PathBuf::from);
     named.map_or(otherwise, |path| path.with_file_name(name))
 }
 
-/// Stock perf and its libraries, in an archive; none: it isn't installed here.
+/// Stock perf and its libraries, in an archive; `None`: it isn't installed here.
 fn perf(folder: &Path) -> Option<PathBuf> {
     let perf = Path::new("/usr/bin/perf");
     if !perf.exists() {
@@ -110,7 +110,7 @@ fn recorders(with_perf: bool) -> Vec<Recorder> {
     all
 }
 
-/// The row that nothing records.
+/// The row without a recorder.
 const NONE: &str = "nothing";
 
 fn exits(lab: &TestLab) -> f64 {
@@ -128,7 +128,7 @@ fn load(lab: &TestLab) -> Took {
 
 fn measure(lab: &TestLab, recorder: &Recorder) -> Took {
     let Recorder { level, command, is_ready, .. } = recorder;
-    // It has settled when it has read what was there before.
+    // It has settled once it has read the earlier data.
     let begin = format!(
         "rm -rf /tmp/r /tmp/r.data; {command} >/tmp/log 2>&1 & echo $! >/tmp/pid; \
          until {is_ready}; do kill -0 $(cat /tmp/pid) || {{ cat /tmp/log; exit 1; }}; sleep 0.1; done; \
@@ -142,7 +142,7 @@ fn measure(lab: &TestLab, recorder: &Recorder) -> Took {
     took
 }
 
-/// Mean, lowest and highest of what rounds say.
+/// Mean, minimum and maximum of rounds.
 fn spread(rounds: &[f64]) -> String {
     let (low, high) = rounds
         .iter()
@@ -151,7 +151,7 @@ fn spread(rounds: &[f64]) -> String {
     format!("{mean:.2} [{low:.2}, {high:.2}]")
 }
 
-/// Puts perf into both machines, where it is installed here; whether it is.
+/// Puts perf into both machines, if it is installed here; returns whether it is.
 fn put_perf(lab: &TestLab) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let Some(archive) = perf(folder.path()) else { return false };
@@ -165,7 +165,7 @@ fn put_perf(lab: &TestLab) -> bool {
     true
 }
 
-/// A lab with all programs in it, and an agent that waits.
+/// A lab with all programs, and a waiting agent.
 fn up() -> TestLab {
     let lab = TestLab::new("samplecosts");
     let up = ["up", "--levels", "2", "--cpus", "1", "--instruction-ns", "1", "--no-snapshot"];
@@ -179,7 +179,7 @@ fn up() -> TestLab {
     lab
 }
 
-/// What a sample cost in each round: instructions, and exits.
+/// The cost of a sample in each round: instructions, and exits.
 fn check_row(name: &str, hz: u32, with: &[Took], without: &[Took]) {
     let of_sample = |what: fn(&Took) -> f64| -> Vec<f64> {
         let pairs = with.iter().zip(without);
@@ -189,7 +189,7 @@ fn check_row(name: &str, hz: u32, with: &[Took], without: &[Took]) {
     };
     let (instructions, exits) = (of_sample(|took| took.ns), of_sample(|took| took.exits));
     eprintln!("| {name} | {} | {} |", spread(&instructions), spread(&exits));
-    // A guest is interrupted once for a sample of its host; its own timer has to be set again, too.
+    // Each sample of the host interrupts the guest once, and its own timer must be set again.
     assert!(instructions.iter().all(|cost| (500.0..100_000.0).contains(cost)), "{name}");
     assert!(exits.iter().all(|cost| (0.5..6.0).contains(cost)), "{name}");
 }

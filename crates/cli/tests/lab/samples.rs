@@ -1,4 +1,4 @@
-//! Samples of a whole host: the same work of the kernel's is found below whoever does it.
+//! Samples of a complete host: the same kernel work is found below the thread that does it.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::patience::Patient;
 use crate::recorded::{CHANNELS, LOAD, Recorded, hyperscope, json};
 use crate::tool::{TestLab, WORKING, can_run_all};
 
-/// Time of a guest's packets in the host's `tun_get_user`, by what the thread is that runs it.
+/// Time of a guest's packets in the host's `tun_get_user`, by kind of thread.
 fn taken_in(lab: &TestLab, scenario: &str, session: &str) -> [u64; 2] {
     lab.run(&["run", scenario, "--sample", "499", "-o", session]).done();
     let table = hyperscope(&["profile", "--threads", session]).stdout;
@@ -24,7 +24,7 @@ fn taken_in(lab: &TestLab, scenario: &str, session: &str) -> [u64; 2] {
     [below("do_writev"), below("vhost_worker")]
 }
 
-/// Without vhost the VMM writes packets, with it the kernel's worker does.
+/// Without vhost the VMM writes packets; with it the kernel's worker does.
 #[test]
 fn packets_are_taken_in_by_the_vmm_or_by_vhost() {
     if !can_run_all() {
@@ -63,7 +63,7 @@ fn guests_are_sampled_over_every_channel() {
     });
 }
 
-/// Samples the guest, and has it send its kernel's code where they saw it: nothing of both is missing.
+/// Samples the guest, and makes it send its kernel's code at the sampled places: both are complete.
 fn sample_over(recorded: &Recorded, channel: &str, of_agent: &str) {
     recorded.start_agent(of_agent);
     let recorder =
@@ -91,7 +91,7 @@ fn sample_over(recorded: &Recorded, channel: &str, of_agent: &str) {
     recorded.lab.shell(2, "killall hyperscope-agent").done();
 }
 
-/// In level 1: waits for agents; the guest is there when one is recorded, and its session when that has ended.
+/// In level 1: waits for agents; the guest appears when it is recorded, and its session when that has ended.
 const LISTENS: &str = "
     hyperscope listen vsock:822 --sample 397 -e sched --guest-wait 60s -o /tmp/guests >/tmp/said 2>&1 & listener=$!
     until grep -q 'recording guest' /tmp/said 2>/dev/null; do sleep 0.2; kill -0 $listener || exit 1; done
@@ -131,7 +131,7 @@ fn a_guest_that_connects_by_itself_is_sampled() {
         let of_comm = rows.iter().filter(|row| row["comm"] == comm);
         of_comm.map(|row| row["samples"].as_u64().unwrap()).sum()
     };
-    // One CPU of two for six seconds, in which it may have had little of its own.
+    // One CPU of two for six seconds, of which it may have had only a part.
     assert!(samples_of("burner") > 200, "{profile}");
     let all = rows.iter().map(|row| row["time_ns"].as_u64().unwrap()).sum::<u64>();
     let busy = rows.iter().filter(|row| row["vm"] == "l2" && row["evidence"] != "none");

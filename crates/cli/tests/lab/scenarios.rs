@@ -1,4 +1,4 @@
-//! Level 2, snapshots, and a scenario whose recording must hold what the guest program made.
+//! Level 2, snapshots, and a scenario whose recording must contain the guest program's exits.
 
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ fn what_a_guest_program_made_is_what_exits_reports() {
         "{}",
         ran.stderr
     );
-    // What the command checked itself, once more and from outside.
+    // The command's own check, repeated from outside.
     let truth = std::fs::read_to_string(format!("{to}/truth.json")).unwrap();
     let truth: Value = serde_json::from_str(&truth).unwrap();
     let truths = truth["truth"].as_array().unwrap();

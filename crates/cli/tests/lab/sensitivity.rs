@@ -1,30 +1,30 @@
-//! `hyperscope sensitivity` on a real KVM host: what is paid for an exit is known, because the guest does nothing
-//! but wait for it, or does not wait for it at all.
+//! `hyperscope sensitivity` on a real KVM host: the price of an exit is known, because the guest only waits for it, or
+//! does not wait for it at all.
 //!
-//! Time is a count of instructions there, so that what others do on this machine is not in it.
+//! Time is a count of instructions, so other work on this machine does not affect it.
 
 use serde_json::Value;
 
 use crate::architecture::Architecture;
 use crate::tool::{TestLab, can_run_all};
 
-/// A guest that makes as many exits of two kinds as it can. Before each of three hypercalls a CPUID says by which
-/// instruction, and there is another one: three of four. It goes on for some 30 s of its own time.
+/// A guest that makes as many exits of two kinds as it can. A CPUID precedes each of three hypercalls, and there is
+/// another one: three of four. It runs for about 30 s of its own time.
 const LOOP: &str = "
     hyperscope-labguest exits $(yes cpuid=10 hypercall=30 | head -n 30000) >/dev/null 2>&1 &
     echo $! > /tmp/loop";
 const HYPERCALLS_A_CPUID: f64 = 0.75;
 /// One program of a guest sleeps, and makes a CPUID each time it wakes up. Another one writes to a port meanwhile,
-/// as long as it does: nobody waits for that.
+/// which no thread waits for.
 const APART: &str = "
     hyperscope-labguest exits $(yes cpuid=1 nap=1 | head -n 10000) >/dev/null 2>&1 &
     hyperscope-labguest exits $(yes port=20 nap=1 | head -n 10000) >/dev/null 2>&1 &";
 
-/// Another VM of the same machine: a tiny one, of four exits by ports in each round.
+/// Another VM of the same machine: a tiny one, with four port exits in each round.
 const OTHER_VM: &str = "hyperscope-labguest vmm 100";
 const OTHER_ROUNDS: u64 = 100;
 
-/// What its vCPU's thread took of a processor.
+/// CPU time of its vCPU's thread.
 fn other_vm_cpu_ns(output: &str) -> u64 {
     let result: Value = serde_json::from_str(output.trim()).unwrap();
     result["cpu_ns"].as_u64().unwrap()
@@ -55,7 +55,7 @@ fn what_a_guest_waits_for_is_paid_and_what_it_does_not_wait_for_is_not() {
     for (reason, exits) in [(0, HYPERCALLS_A_CPUID), (1, 1.0)] {
         let row = &reasons[reason];
         let number = |name: &str| row[name].as_f64().unwrap();
-        // What is more than 1 are timers: of each nanosecond that is added they take their share, too.
+        // The excess over 1 comes from timers: they take their share of each added nanosecond.
         assert!(number("ci_low") < 1.03 && number("ci_high") > 1.0, "{row}");
         assert!(number("ci_high") - number("ci_low") < 0.25, "{row}");
         assert!((number("exits_a_unit") - exits).abs() < 0.02, "{row}");
@@ -71,8 +71,8 @@ fn what_a_guest_waits_for_is_paid_and_what_it_does_not_wait_for_is_not() {
     assert!(low < 0.05 && high < 0.3 && high - low < 0.4, "{row}");
     assert!(row["points"][2]["delayed"].as_u64().unwrap() > 1000, "{row}");
 
-    // Another VM makes the same kind of exit meanwhile. They are counted, and none takes longer: if two in three did, by 75 us,
-    // it would be 10 ms for each 200.
+    // Another VM makes the same kind of exit meanwhile. Its exits are counted, and none is delayed: if two in three
+    // were, by 75 us, it would be 10 ms for each 200.
     let alone_ns = other_vm_cpu_ns(&lab.shell(1, OTHER_VM).done().stdout);
     let found = measure(&format!("{apart} --for 4s & sleep 1; {OTHER_VM} >/tmp/other; wait"));
     let found: Value = serde_json::from_str(&found).unwrap();
@@ -82,7 +82,7 @@ fn what_a_guest_waits_for_is_paid_and_what_it_does_not_wait_for_is_not() {
     assert!(found["foreign_exits"].as_u64().unwrap() >= 2 * OTHER_ROUNDS, "{found}");
 }
 
-/// An Arm guest that does nothing but read memory of a device.
+/// An Arm guest that only reads memory of a device.
 const READS: &str = "hyperscope-labguest exits $(yes mmio=10 | head -n 30000) >/dev/null 2>&1 &";
 #[test]
 fn what_a_guest_waits_for_is_paid_on_aarch64() {
@@ -104,7 +104,8 @@ fn what_a_guest_waits_for_is_paid_on_aarch64() {
     assert_eq!(found["foreign_exits"], 0, "{found}");
 }
 
-/// A guest's vCPUs have a program each: one sleeps, and makes a CPUID each time it wakes up; the other one writes to a port.
+/// Each vCPU of a guest has a program: one sleeps, and makes a CPUID each time it wakes up; the other one writes to a
+/// port.
 const ON_TWO_VCPUS: &str = "
     taskset 1 hyperscope-labguest exits $(yes cpuid=1 nap=1 | head -n 10000) >/dev/null 2>&1 &
     echo $! > /tmp/cpuid
@@ -112,7 +113,7 @@ const ON_TWO_VCPUS: &str = "
     echo $! > /tmp/port";
 /// CPUIDs before each byte of a ping-pong.
 const CPUIDS: u64 = 2;
-/// By how much each of them is delayed.
+/// The delays of each of them.
 const DELAYS_US: [u64; 3] = [20, 50, 90];
 
 #[test]
@@ -142,7 +143,7 @@ fn a_ping_pong_pays_what_it_measures_itself_and_nothing_for_another_vcpu() {
     lab.shell(2, "ip address add 10.77.2.2/24 dev eth0; ip link set eth0 up").done();
     lab.shell(1, "hyperscope-labguest ping-pong serve >/dev/null 2>&1 &").done();
     let ping_pong = "taskset 1 hyperscope-labguest ping-pong 10.77.2.1";
-    // What it pays for being busy for as long as its exits are delayed, by its own count and clock.
+    // The price of being busy for the delay of its exits, by its own count and clock.
     let round_trip_us = |busy_us: u64| {
         let script = format!("{ping_pong} 1 cpuid={CPUIDS} busy-us={busy_us}");
         let result: Value = serde_json::from_str(&lab.shell(2, &script).done().stdout).unwrap();
@@ -159,13 +160,13 @@ fn a_ping_pong_pays_what_it_measures_itself_and_nothing_for_another_vcpu() {
     ));
     let row = &found["reasons"][0];
     eprintln!("{points:?} {truth} {row}");
-    // Network stacks answer otherwise when bytes come later, and never twice the same way: that is in both.
+    // Network stacks respond differently to later bytes, and never in the same way: both contain that.
     let (low, high) = (number(row, "ci_low"), number(row, "ci_high"));
     assert!(low - 0.1 < truth && truth < high + 0.1 && high - low < 0.3, "{truth} {row}");
     assert!((number(row, "exits_a_unit") - CPUIDS as f64).abs() < 0.1, "{row}");
 }
 
-/// That of the line through points with the least squares.
+/// The slope of the least-squares line through points.
 fn slope(points: &[(f64, f64)]) -> f64 {
     let mean = |coordinate: fn(&(f64, f64)) -> f64| {
         points.iter().map(coordinate).sum::<f64>() / points.len() as f64

@@ -1,15 +1,15 @@
-//! A guest that stands still is found while somebody waits for it, within half a minute; one that does nothing is let be.
+//! A hanging guest is detected within half a minute while a command waits for it; an idle guest is left alone.
 
 use std::time::{Duration, Instant};
 
 use crate::patience::Patient;
 use crate::tool::{TestLab, can_run_all};
 
-/// How soon it must be found, from the last that was heard of it.
+/// Max time until detection, from its last sign of life.
 const FOUND: Duration = Duration::from_secs(30);
-/// What a loaded system may take on top to start programs and to end them.
+/// Additional time for starting and ending programs on a loaded system.
 const SLACK: Duration = Duration::from_secs(15);
-/// Longer than it takes to find one that stands still.
+/// Longer than the detection of a hanging guest.
 const IDLE: &str = "sleep 40; echo slept";
 
 #[test]
@@ -34,7 +34,7 @@ fn a_guest_that_stands_still_is_found_within_half_a_minute() {
     lab.shell(1, "killall -CONT qemu-system-x86_64").done();
     assert_eq!(lab.shell(2, "echo alive").done().stdout, "alive\n");
 
-    // Who begins to wait for it later learns of it as soon.
+    // A command that starts to wait later fails just as soon.
     lab.run(&["monitor", "2", "stop"]).done();
     let start = Instant::now();
     let ran = Patient::start(lab.command(&["exec", "2", "--", "true"])).finish(FOUND + SLACK);

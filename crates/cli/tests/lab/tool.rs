@@ -1,4 +1,4 @@
-//! Runs `hyperscope lab`, and looks at what is left of it.
+//! Runs `hyperscope lab`, and inspects what it leaves.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,23 +9,23 @@ use std::time::{Duration, Instant};
 use crate::architecture::Architecture;
 use crate::patience::{Patient, run};
 
-/// How long a command may take that works in machines which are up.
+/// Timeout of a command that works in running machines.
 pub(crate) const WORKING: Duration = Duration::from_secs(300);
 
-/// What a run said.
+/// The output of a run.
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-/// A lab with a name of its own; down when dropped.
+/// A lab with a name of its own; shut down when dropped.
 pub(crate) struct TestLab {
     name: &'static str,
     architecture: Architecture,
 }
 
-/// Whether labs can run here; says why not.
+/// Whether labs can run here; prints the reason if not.
 pub(crate) fn can_run() -> bool {
     if std::env::var_os("HYPERSCOPE_SKIP_LAB").is_some() {
         testkit::skip!("HYPERSCOPE_SKIP_LAB is set");
@@ -38,8 +38,8 @@ pub(crate) fn can_run() -> bool {
     true
 }
 
-/// Whether labs can run here, and all of the lab is to be tried: guests that are recorded while they
-/// work take minutes, and under emulation a nested machine hangs now and then.
+/// Whether labs can run here, and all lab tests are requested: guests that are recorded under load take minutes,
+/// and an emulated nested machine hangs now and then.
 pub(crate) fn can_run_all() -> bool {
     if std::env::var_os("HYPERSCOPE_LAB_ALL").is_none() {
         testkit::skip!("HYPERSCOPE_LAB_ALL=1 (make test-lab) tries it");
@@ -48,21 +48,21 @@ pub(crate) fn can_run_all() -> bool {
     can_run()
 }
 
-/// A kernel for guests in place of the lab's, and its folder of modules, which has it as `vmlinuz`: `kmod/lockdep`
-/// and `kmod/newer` make one.
+/// A kernel for guests instead of the lab's, and its folder of modules, which contains it as `vmlinuz`:
+/// `kmod/lockdep` and `kmod/newer` make one.
 pub(crate) fn other_kernel() -> Option<(String, String)> {
     let modules = std::env::var("HYPERSCOPE_LAB_MODULES").ok().filter(|at| !at.is_empty())?;
     Some((format!("{modules}/vmlinuz"), modules))
 }
 
-/// Where the lab keeps what it fetches: in the build folder, short enough for sockets.
+/// The lab's cache: in the build folder, with a path short enough for sockets.
 pub(crate) fn folder() -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let make = || {
         build_programs();
         let built = Path::new(env!("CARGO_BIN_EXE_hyperscope")).ancestors().nth(2).unwrap();
         let lab_folder = built.join("lab");
-        // A socket's path has 108 bytes.
+        // A socket's path has at most 108 bytes.
         if lab_folder.as_os_str().len() > 60 {
             std::env::temp_dir().join("hyperscope-lab-tests")
         } else {
@@ -72,7 +72,7 @@ pub(crate) fn folder() -> PathBuf {
     FOLDER.get_or_init(make).clone()
 }
 
-/// Builds the programs that the lab is run by, and those that run inside the machines.
+/// Builds the programs that run the lab, and those for its machines.
 fn build_programs() {
     for package in ["hyperscope-lab", "hyperscope-labguest", "hyperscope-agent"] {
         testkit::program_of(package, env!("CARGO_BIN_EXE_hyperscope"));
@@ -89,7 +89,7 @@ pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
 }
 
 impl Ran {
-    /// Checks that it ended well.
+    /// Asserts success.
     pub(crate) fn done(self) -> Self {
         assert_eq!(self.code, Some(0), "{}{}", self.stdout, self.stderr);
         self
@@ -97,12 +97,12 @@ impl Ran {
 }
 
 impl TestLab {
-    /// The lab of this name, down.
+    /// The lab with this name, shut down.
     pub(crate) fn new(name: &'static str) -> Self {
         Self::for_architecture(Architecture::X86, name)
     }
 
-    /// The same with machines of this architecture, for programs that are put into them and for [`Self::up`].
+    /// The same with machines of this architecture, for installed programs and [`Self::up`].
     pub(crate) fn for_architecture(architecture: Architecture, name: &'static str) -> Self {
         let lab = Self { name, architecture };
         lab.run(&["down"]).done();
@@ -122,7 +122,7 @@ impl TestLab {
         self.run(&[&up, arguments].concat()).done();
     }
 
-    /// `hyperscope lab --name NAME` with these arguments, not yet run.
+    /// `hyperscope lab --name NAME` with these arguments, not started.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let all: Vec<&str> =
             ["--name", self.name].into_iter().chain(arguments.iter().copied()).collect();
@@ -147,7 +147,7 @@ impl TestLab {
         self.put_stripped(level, &program, "/bin/hyperscope");
     }
 
-    /// Puts this program into a machine, and the one that has its experiments.
+    /// Puts this program into a machine, and the one with the experiments.
     pub(crate) fn put_programs(&self, level: u8) {
         self.put_program(level);
         let native = || testkit::program_of("hyperscope-lab", env!("CARGO_BIN_EXE_hyperscope"));
@@ -155,8 +155,8 @@ impl TestLab {
         self.put_stripped(level, &program, "/bin/hyperscope-lab");
     }
 
-    /// Puts a program into a machine. The memory of guests has no room for what only debuggers need, and a
-    /// guest in a guest may hang while it gets that.
+    /// Puts a program into a machine, without debug information: guests lack memory for it, and a nested guest may
+    /// hang during the transfer.
     pub(crate) fn put_stripped(&self, level: u8, program: &Path, to: &str) {
         let temporary = tempfile::tempdir().unwrap();
         let small = temporary.path().join("program");
@@ -165,7 +165,7 @@ impl TestLab {
         self.run(&["put", &level.to_string(), small.to_str().unwrap(), to]).done();
     }
 
-    /// Processes that know the lab's folder.
+    /// Processes whose command line contains the lab's folder.
     pub(crate) fn processes(&self) -> Vec<String> {
         let run = self.run_folder().display().to_string();
         let entries = fs::read_dir("/proc").unwrap();
@@ -183,7 +183,7 @@ impl TestLab {
         }
     }
 
-    /// Where its sockets and consoles are.
+    /// The folder of its sockets and consoles.
     pub(crate) fn run_folder(&self) -> PathBuf {
         folder().join("run").join(self.name)
     }
@@ -191,7 +191,7 @@ impl TestLab {
 
 impl Drop for TestLab {
     fn drop(&mut self) {
-        // A test that failed has said why; a second panic would end all tests.
+        // A failed test has printed the cause; a second panic would abort all tests.
         let _ = Patient::start(self.command(&["down"])).end_within(WORKING);
     }
 }

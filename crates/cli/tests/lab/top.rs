@@ -1,8 +1,8 @@
-//! `hyperscope top` on a real KVM host: the same seconds as by a recording, exit by exit.
+//! `hyperscope top` on a real KVM host equals a recording of the same seconds, exit by exit.
 //!
-//! Time is a count of instructions there: what differs is what runs between two reads of the clock, however
-//! busy this machine is. The guest's VMM is stopped before the first interval that counts and in the last one, so that no exit lies
-//! across an end.
+//! Time is a count of instructions: differences come from code between two readings of the clock, however busy this
+//! machine is. The guest's VMM is stopped before the first counted interval and in the last one, so that no exit spans
+//! an end.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ const AT_ONCE: &str = "
     ls /sys/kernel/tracing/instances
     exit $code";
 
-/// Numbers of a row of top, and what `exits` calls them.
+/// Numbers of a row in top, and their names in `exits`.
 const SUMS: [(&str, &str); 7] = [
     ("time_ns", "time_ns"),
     ("before_exit_ns", "before_exit_ns"),
@@ -48,17 +48,17 @@ const SUMS: [(&str, &str); 7] = [
     ("blocked_ns", "off_cpu_blocked_ns"),
     ("halt_poll_ns", "halt_poll_ns"),
 ];
-/// By how much times may differ for each exit, in instructions: one clock is read after the other at an event.
+/// Max difference of times per exit, in instructions: at an event, one clock is read after the other.
 const EACH_NS: u64 = 300;
-/// And of a reason in all: an interrupt may come between the two.
+/// Max additional difference per reason: an interrupt may occur between the two.
 const ONCE_NS: u64 = 20_000;
 
-/// Exits that the innermost guest makes, and how many there must be, at least.
+/// Exits of the innermost guest, and the min number expected.
 struct Work {
     level: u8,
     made: &'static str,
     least: [(&'static str, u64); 2],
-    /// All of them.
+    /// All exits together.
     in_all: u64,
 }
 
@@ -74,7 +74,7 @@ const ON_ARM: Work = Work {
     made: "mmio=5000 nap=300",
     least: [("DABT_LOW", 5000), ("WFx", 300)],
 };
-/// Each of them makes some ten of its hypervisor.
+/// Each one causes about ten exits of its hypervisor.
 const NESTED: Work = Work {
     level: 3,
     in_all: 2000,
@@ -168,7 +168,7 @@ pub(crate) fn check_schema(intervals: &[Value]) {
     }
 }
 
-/// The states of each vCPU add up to the interval once the vCPU was there from its begin.
+/// The states of each vCPU add up to the interval once the vCPU exists from its begin.
 fn check_states(intervals: &[Value]) {
     for interval in &intervals[1..] {
         let vcpu = &interval["vcpus"][0];
@@ -179,7 +179,7 @@ fn check_states(intervals: &[Value]) {
     }
 }
 
-/// Guests of the guest ran as long as in the recording.
+/// Nested guests ran as long as in the recording.
 fn check_nested(cpu: &Value, intervals: &[Value], exits: u64) {
     let by_top: u64 =
         intervals.iter().map(|interval| number(&interval["vcpus"][0], "nested_guest_ns")).sum();
@@ -191,7 +191,7 @@ fn check_nested(cpu: &Value, intervals: &[Value], exits: u64) {
     );
 }
 
-/// The threads that ran while the vCPU waited are those of the recording, for as long.
+/// The threads that ran while the vCPU waited equal those of the recording, with their times.
 fn check_who_ran(cpu: &Value, intervals: &[Value]) {
     let by_top = |thread: u64| {
         let vcpus = intervals.iter().map(|interval| &interval["vcpus"][0]["run_queue"]);
@@ -210,7 +210,7 @@ fn check_who_ran(cpu: &Value, intervals: &[Value]) {
     }
 }
 
-/// What a verb says of the recording, from the end of one interval to the end of another.
+/// A verb's result for the recording, from the end of one interval to the end of another.
 fn recorded(verb: &str, file: &Path, from: &Value, to: &Value) -> Value {
     let seconds = |interval: &Value| {
         let ns = number(interval, "ts_ns");
@@ -222,7 +222,7 @@ fn recorded(verb: &str, file: &Path, from: &Value, to: &Value) -> Value {
     serde_json::from_str(&ran.stdout).unwrap()
 }
 
-/// One reason in both: the same exits, and times that differ by reads of clocks only. Returns how many.
+/// Compares a reason in both: equal counts, and times that differ only by readings of clocks. Returns the count.
 fn compare(row: &Value, intervals: &[Value]) -> u64 {
     let is_same = |other: &&Value| other["level"] == row["level"] && other["code"] == row["code"];
     let same: Vec<&Value> = intervals
@@ -248,7 +248,7 @@ fn compare(row: &Value, intervals: &[Value]) -> u64 {
     paired
 }
 
-/// In level 1: the screen, in a terminal that telnetd makes; keys come through a fifo.
+/// In level 1: the screen, in a terminal of telnetd; keys come through a fifo.
 const SCREEN: &str = "
     mkfifo /tmp/keys
     printf '#!/bin/sh\ncd /tmp\nstty cols 110 rows 30\nexec hyperscope top\n' > /tmp/terminal
@@ -278,7 +278,7 @@ fn a_key_records_the_vm_under_the_cursor_and_makes_its_page() {
     lab.up(&["--levels", "2"]);
     lab.put_program(1);
     let screen = Patient::start(lab.command(&["exec", "1", "--", "sh", "-c", SCREEN]));
-    // For longer than the screen is there: some of it is in the 10 s.
+    // Longer than the screen runs: some of it is in the 10 s.
     let work = "for turn in $(seq 400); do hyperscope-labguest exits hypercall=20 nap=5; done";
     let working = Patient::start(lab.command(&["exec", "2", "--", "sh", "-c", work]));
     let seen = screen.finish(WORKING);

@@ -1,5 +1,5 @@
-//! trace-cmd on the other side: its agent in a guest that this program records, and its recorder on
-//! a host whose guest has this program's agent. trace-cmd itself reads what comes of both.
+//! trace-cmd as the peer: its agent in a guest that this program records, and its recorder on a host
+//! whose guest has this program's agent. trace-cmd reads both results.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -10,7 +10,7 @@ use crate::patience::Patient;
 use crate::recorded::agent;
 use crate::tool::{Ran, TestLab, WORKING, can_run_all};
 
-/// What the guest does: exits that its host counts, and programs that it counts itself.
+/// The guest's work: exits that its host counts, and programs that it counts itself.
 const WORK: &str = "hyperscope-labguest exits cpuid=300 hypercall=200; \
                     i=0; while [ $i -lt 20 ]; do /bin/true; i=$((i+1)); done";
 const CPUID_LEAF: u64 = 0x4000_4859;
@@ -37,7 +37,7 @@ fn trace_cmd_is_on_the_other_side() {
     lab.run(&["down"]).done();
 }
 
-/// Starts an agent in the guest, and ends the one before.
+/// Starts an agent in the guest, and ends the previous one.
 fn start(lab: &TestLab, agent: &str) {
     let script = format!(
         "killall trace-cmd hyperscope-agent 2>/dev/null; sleep 0.5; \
@@ -46,7 +46,7 @@ fn start(lab: &TestLab, agent: &str) {
     lab.shell(2, &script).done();
 }
 
-/// Begins a recording on the host that lasts until [`end`]; it is on when this returns.
+/// Begins a recording on the host that lasts until [`end`]; it is active when this returns.
 fn begin(lab: &TestLab, recorder: &str) -> Child {
     let script = format!("{recorder} sh -c 'echo > /tmp/began; cat /tmp/end'");
     let mut recorder = lab.command(&["exec", "1", "--", "sh", "-c", &script]);
@@ -91,7 +91,7 @@ fn its_agent_is_recorded(lab: &TestLab) {
     merged_in_order(lab, "/tmp/s/host.dat", "/tmp/s/guest-l2.dat", &threads);
 }
 
-/// What a program reads and writes, by the function tracers: trace-cmd counts as many in our files.
+/// Reads and writes of a program, from the function tracers: trace-cmd counts the same in our files.
 const COPY: &str = "dd if=/dev/zero of=/dev/null bs=64 count=2000";
 const CALLS_OF_EACH: std::ops::Range<u64> = 2000..2500;
 
@@ -107,7 +107,7 @@ fn its_agent_records_calls(lab: &TestLab) {
 }
 
 fn it_records_calls_by_our_agent(lab: &TestLab) {
-    // What the agent has left on that was killed: nobody else's buffers are borrowed.
+    // A killed agent left tracing enabled: other programs' buffers are not used.
     lab.shell(2, "echo 0 > /sys/kernel/tracing/events/enable").done();
     let recorder = "trace-cmd record -e kvm:kvm_exit -o /tmp/t/calls.dat -A @3:823 --name l2 \
                     -p function_graph -l vfs_read -l vfs_write -e sched:sched_switch";
@@ -117,7 +117,7 @@ fn it_records_calls_by_our_agent(lab: &TestLab) {
     copied(lab, "/tmp/t/calls-l2.dat");
 }
 
-/// The calls of the program, as trace-cmd counts them and as we do.
+/// The calls of the program, as counted by trace-cmd and by this program.
 fn copied(lab: &TestLab, there: &str) {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path().join("guest.dat");
@@ -131,12 +131,12 @@ fn copied(lab: &TestLab, there: &str) {
         let count = format!("trace-cmd report -i {there} | grep -c 'funcgraph_entry.*{name}'");
         let theirs = lab.shell(1, &count).done().stdout;
         let theirs: u64 = theirs.trim().parse().unwrap();
-        // The last ones of others have not returned.
+        // The last ones of other programs have not returned.
         assert!((ours..ours + 5).contains(&theirs), "{name}: {theirs} by trace-cmd, {ours} by us");
     }
 }
 
-/// The host is its own guest here: so each program is in both recordings, and both clocks are one.
+/// The host is its own guest here, so both recordings have each program, on one clock.
 fn its_agent_is_recorded_over_tcp(lab: &TestLab) {
     let agent = "ip link set lo up; \
                  trace-cmd agent -N 127.0.0.1 -p 8233 >/tmp/agent.log 2>&1 </dev/null & sleep 1";
@@ -154,12 +154,12 @@ fn its_agent_is_recorded_over_tcp(lab: &TestLab) {
     assert_eq!(lab.shell(1, shift).done().stdout.trim(), "2");
 }
 
-/// Its pages are kept, and the host's recording goes on.
+/// Its pages are kept, and the host's recording continues.
 fn its_agent_vanishes(lab: &TestLab) {
     let recorder = "hyperscope record --guest trace-cmd:l2 --guest-event sched --guest-buffer 64 --guest-wait 180s \
          -o /tmp/v --";
     let recording = begin(lab, recorder);
-    // As much as its buffer has room for, so that some of it was sent before.
+    // As much as its buffer holds, so that a part was sent before.
     lab.shell(2, "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done").done();
     lab.shell(2, "killall -KILL trace-cmd").done();
     lab.shell(2, "hyperscope-labguest exits cpuid=50").done();
@@ -194,12 +194,12 @@ fn it_records_our_agent(lab: &TestLab) {
         log.contains("-C x86-tsc -b 4000 -e sched") && log.contains("recording ended"),
         "{log}"
     );
-    // trace-cmd's agent, which was killed, has left something; this one has not.
+    // trace-cmd's killed agent left an instance; this one did not.
     let listing = "ls /sys/kernel/tracing/instances | grep hyperscope; true";
     assert_eq!(lab.shell(2, listing).done().stdout, "");
 }
 
-/// The programs that the guest started, and all events, as trace-cmd counts them and as we do.
+/// The programs that the guest started, and all events, as counted by trace-cmd and by this program.
 fn same_counts(lab: &TestLab, there: &str, here: &Path) {
     let started = format!("trace-cmd report -i {there} | grep -c 'sched_process_exec.*/true'");
     assert_eq!(lab.shell(1, &started).done().stdout.trim(), "20");
@@ -211,8 +211,8 @@ fn same_counts(lab: &TestLab, there: &str, here: &Path) {
     assert!(all > 100 && ours == all, "{all} by trace-cmd, {ours} by us");
 }
 
-/// What a guest's CPU does happens between an entry of its vCPU and the exit that follows: so it must
-/// be in what trace-cmd merges, if the two clocks were related right. `threads` are those of vCPUs.
+/// A guest CPU's events happen between an entry of its vCPU and the next exit, so they must be there
+/// in trace-cmd's merged output, if the clocks were aligned correctly. `threads` are those of vCPUs.
 fn merged_in_order(lab: &TestLab, host: &str, guest: &str, threads: &[u64]) {
     assert_eq!(threads.len(), 2, "{threads:?}");
     let report = format!(
@@ -243,7 +243,7 @@ fn merged_in_order(lab: &TestLab, host: &str, guest: &str, threads: &[u64]) {
     assert!(outside.is_empty(), "{inside:?} inside, {}: {:?}", outside.len(), outside.first());
 }
 
-/// A file as trace-cmd names it in what it merges.
+/// A file's name in trace-cmd's merged output.
 fn name(path: &str) -> String {
     format!("{}:", Path::new(path).file_name().unwrap().to_str().unwrap())
 }

@@ -1,5 +1,5 @@
-//! Tracers of functions in a real host: what is recorded, and that what was set before is set again,
-//! at the end and by the guard of a recorder that is killed.
+//! Function tracers on a real host: the recorded calls, and that earlier settings are restored, at
+//! the end and by the guard of a killed recorder.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::hypertrace::{build_module, lines};
 use crate::recorded::{Recorded, hyperscope, json};
 use crate::tool::{TestLab, can_run_all};
 
-/// Shell functions: what is set in tracefs, and whether that is what was set before.
+/// Shell functions that show settings in tracefs, and compare them with the earlier ones.
 const SHOW: &str = "
     cd /sys/kernel/tracing
     show() {
@@ -26,7 +26,7 @@ const SET: &str = "
     show > /tmp/before
 ";
 
-/// From where exits are dealt with, by either vendor's module.
+/// Traces the functions that handle exits, of either vendor's module.
 const GRAPH: &str = "
     handle_exit=$(grep -o -E -m 1 '^(svm|vmx)_handle_exit' available_filter_functions)
     hyperscope record --tracer function_graph --graph-function $handle_exit \
@@ -37,7 +37,7 @@ const FUNCTION: &str = "
     hyperscope record --tracer function --function 'kvm_*' --for 1s -o /tmp/function && same &&
     hyperscope calls --format json /tmp/function";
 
-/// The kernel switches a hundred and more events on after the tracer, which takes a while.
+/// The kernel enables more than a hundred further events after the tracer, which takes a while.
 const KILLED: &str = "
     hyperscope record --tracer function_graph --function 'kvm_*' -e sched_switch -o /tmp/killed \
         2> /tmp/said & recorder=$!
@@ -75,7 +75,7 @@ fn calls_are_recorded_and_what_was_set_is_set_again() {
     }
 }
 
-/// In a guest, by its agent: as many calls as a program there has made.
+/// The agent records as many calls in a guest as a program there made.
 #[test]
 fn calls_in_a_guest_are_recorded_by_its_agent() {
     if !can_run_all() {
@@ -109,7 +109,7 @@ fn record_calls_of_guest(recorded: &Recorded) {
             let is_match = |function: &&Value| function["name"] == name;
             let found = source["functions"].as_array().unwrap().iter().find(is_match);
             let count = found.and_then(|function| function["count"].as_u64()).unwrap_or(0);
-            // The shell and the agent read and write, too.
+            // The shell and the agent read and write as well.
             assert!((READS..READS + 500).contains(&count), "{name} {count}: {source}");
         }
         let stored = std::fs::read_to_string(session.join("session.json")).unwrap();
@@ -123,7 +123,8 @@ fn record_calls_of_guest(recorded: &Recorded) {
     recorded.lab.shell(2, &format!("{SHOW}same")).done();
 }
 
-/// A guest's module sends calls; each that `hypertrace` prints is counted, by either way to the host.
+/// A guest's module sends calls; each one that `hypertrace` prints is counted, by either channel to
+/// the host.
 #[test]
 fn calls_that_a_module_sent_are_all_counted() {
     if !can_run_all() || !build_module() {

@@ -1,5 +1,5 @@
 //! The guest's module loses its device while events flow, by unbinding and by unplugging, and gets it back;
-//! the agent maps the rest of the same memory meanwhile.
+//! meanwhile the agent has the rest of the same memory mapped.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use crate::hypertrace::build_module;
 use crate::recorded::{Recorded, events};
 use crate::tool::{TestLab, can_run_all};
 
-/// Where the lab's guest has the memory that it shares.
+/// The address of the shared memory in the lab's guest.
 const DEVICE: &str = "0000:00:10.0";
 const BIND: &str =
     "d=/sys/bus/pci/drivers/hyperscope_guest; p=/sys/module/hyperscope_guest/parameters/probes;";
-/// How often the device goes and comes back while its guest works.
+/// How often the device is removed and added while its guest works.
 const ROUNDS: u32 = 20;
 
 #[test]
@@ -30,7 +30,7 @@ fn the_module_lets_its_device_go_while_events_flow() {
 fn goes_and_comes_back(recorded: &Recorded) {
     let lab = &recorded.lab;
     put_module(lab);
-    // The agent is first: what it maps must go on working when another part of it is claimed.
+    // The agent is first: its mapping must keep working when another part is claimed.
     recorded.start_agent("shm");
     let recorder = recorded.begin("shm:/run/lab/l2/memory");
     let load = "(hyperscope-labguest measure ms=600000 switches=500 >/dev/null 2>&1 &)";
@@ -84,7 +84,7 @@ fn put_module(lab: &TestLab) {
     lab.run(&["put", "2", module, "/lab/hyperscope_guest.ko"]).done();
 }
 
-/// The last quarter of the device's memory, and nothing else, has the module's name in the kernel's map.
+/// In the kernel's map, the module claims exactly the last quarter of the device's memory.
 fn assert_claims_its_quarter(lab: &TestLab) {
     let map = lab.shell(2, "cat /proc/iomem").done().stdout;
     let bars = map.lines().filter(|line| line.trim_end().ends_with(DEVICE)).filter_map(range);
@@ -98,14 +98,14 @@ fn claims(lab: &TestLab) -> Vec<(u64, u64)> {
     map.lines().filter(|line| line.ends_with("hyperscope_guest")).filter_map(range).collect()
 }
 
-/// First and last address of a line of the kernel's map.
+/// First and last address in a line of the kernel's map.
 fn range(line: &str) -> Option<(u64, u64)> {
     let (first, last) = line.split_once(" : ")?.0.trim().split_once('-')?;
     let number = |text| u64::from_str_radix(text, 16).ok();
     Some((number(first)?, number(last)?))
 }
 
-/// What the last quarter of the memory holds, as its host sees it, half a second from now.
+/// The content of the memory's last quarter, from its host, after half a second.
 fn frames(lab: &TestLab) -> String {
     let sum = "sleep 0.5; dd if=/run/lab/l2/memory bs=1M skip=6 2>/dev/null | md5sum";
     lab.shell(1, sum).done().stdout

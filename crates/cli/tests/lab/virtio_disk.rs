@@ -1,5 +1,5 @@
-//! Bytes of what a guest reads from its disk and writes to it: those that it gives to the device, and, where its kernel
-//! is new enough to say so, those that the device wrote (`make test-lab-newer`).
+//! Bytes that a guest reads from its disk and writes to it: those in its requests and, if its kernel is new enough,
+//! those that the device wrote (`make test-lab-newer`).
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::recorded::{hyperscope, json};
 use crate::tool::{TestLab, can_run_all, other_kernel};
 
-/// What one `dd` moves, with no cache between it and the disk.
+/// The work of one `dd`, without a cache between it and the disk.
 struct Moved {
     blocks: u64,
     block_bytes: u64,
@@ -30,15 +30,15 @@ impl Moved {
 
 const READ: &str = "if=/dev/vda of=/dev/null iflag=direct";
 const WRITE: &str = "if=/dev/zero of=/dev/vda oflag=direct";
-/// Into pages all over memory, and out of those.
+/// Into pages scattered over memory, and from such pages.
 const WRITE_LATER: &str = "if=/dev/zero of=/dev/vda conv=fsync";
 
-/// The session of a guest that reads and writes so.
+/// The session of a guest with such reads and writes.
 fn recorded(lab: &TestLab, folder: &Path, moved: &[(&str, &Moved)]) -> String {
     recorded_with(lab, folder, "guest_probes = ['@virtio']", moved)
 }
 
-/// The same, with what is asked of the guest.
+/// The same, with settings of the guest's recording.
 fn recorded_with(lab: &TestLab, folder: &Path, settings: &str, moved: &[(&str, &Moved)]) -> String {
     let [scenario, session] = ["scenario.toml", "session"].map(|name| folder.join(name));
     let text = "summary = 'a guest reads from its disk'\nlevels = 2\n[guest]\ndisk_mib = 64\n\
@@ -55,7 +55,7 @@ fn queue_of_disk(report: &Value) -> &Value {
     queues.iter().find(|queue| queue["queue"] == "req.0").unwrap_or_else(|| panic!("{report}"))
 }
 
-/// A request's data in pieces all over memory is more than a probe sees of it: the block layer has the bytes.
+/// A request's data in scattered pieces exceeds the part that a probe sees: the block layer has the bytes.
 #[test]
 fn bytes_of_requests_of_many_pieces_are_those_that_were_moved() {
     if !can_run_all() {
@@ -77,7 +77,7 @@ fn bytes_of_requests_of_many_pieces_are_those_that_were_moved() {
     let disk = queue_of_disk(&report);
     let requests = disk["buffers"].as_u64().unwrap();
     assert!(requests >= read.blocks + written.blocks && disk["cut_buffers"] == 0, "{disk}");
-    // A head of 16 bytes, and a byte of status.
+    // A header of 16 bytes, and a status byte.
     assert_eq!(disk["in_bytes"], read.bytes() + requests, "{disk}");
     let written = written.bytes() + later.bytes();
     assert_eq!(disk["out_bytes"], written + 16 * requests, "{disk}");
@@ -103,19 +103,19 @@ fn what_a_disk_wrote_into_buffers_is_what_was_read_from_it() {
     let report = json(&["virtio", "--format", "json", &session]);
     let disk = queue_of_disk(&report);
     let number = |name: &str| disk[name].as_u64().unwrap();
-    // Where an interrupt comes while the kernel is in a probe, it records no hit in it, and counts that as lost.
+    // An interrupt during a probe suppresses the hit in it, and the kernel counts that as lost.
     let requests = read.blocks + written.blocks;
     let missing = requests - number("taken");
     let lost = report["losses"]["events_lost"].as_u64().unwrap();
     assert!(missing * 2 <= lost, "{missing} of {lost}: {disk}");
-    // A byte of status comes with each.
+    // Each has a status byte.
     let missing_bytes = read.bytes() + requests - number("written_bytes");
     let bounds = missing..=missing * (read.block_bytes + 1);
     assert!(bounds.contains(&missing_bytes), "{missing_bytes} of {missing}: {disk}");
     eprintln!(
         "{missing} of {requests} requests missing, and {missing_bytes} bytes; {lost} events lost"
     );
-    // Of an input the device has more room than it writes: nobody types here, and what it is asked comes in few bytes.
+    // For input, the device has more space than it writes: there is no keyboard input, and messages are short.
     let queues = report["queues"].as_array().unwrap();
     let control =
         queues.iter().filter(|queue| queue["device"] == "virtio0" && queue["in_buffers"] != 0);
@@ -124,7 +124,7 @@ fn what_a_disk_wrote_into_buffers_is_what_was_read_from_it() {
     }
 }
 
-/// Exits at a disk's addresses have its name, as its guest's kernel calls it.
+/// Exits at a disk's addresses have its name from its guest's kernel.
 #[test]
 fn exits_at_a_disks_addresses_have_its_name() {
     if !can_run_all() {
@@ -141,7 +141,7 @@ fn exits_at_a_disks_addresses_have_its_name() {
     let exits: u64 = of_disk.map(|row| row["exits"].as_u64().unwrap()).sum();
     let table = hyperscope(&["vmm", &session]).stdout;
     eprintln!("{table}");
-    // Each request ends with an interrupt, about which the guest asks the device.
+    // Each request ends with an interrupt, after which the guest reads the device.
     assert!(exits >= read.blocks, "{exits} {rows}");
     assert!(table.contains(" (vda)"), "{table}");
 }

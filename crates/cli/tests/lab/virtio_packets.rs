@@ -1,4 +1,4 @@
-//! Bytes of packets that a guest sends from pages all over memory: those that its network's own counts say.
+//! Bytes of packets that a guest sends from scattered pages equal its network's own counts.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::recorded::{hyperscope, json};
 use crate::tool::{TestLab, can_run_all};
 
-/// A guest sends a file as it lies in its page cache: a packet takes up to seventeen pages.
+/// A guest sends a file directly from its page cache: a packet uses up to seventeen pages.
 const SCENARIO: &str = r#"
 summary = "a guest sends what lies in pages all over its memory"
 levels = 2
@@ -36,7 +36,7 @@ level = 2
 argv = ["iperf3", "--client", "10.77.2.1", "--bytes", "8M", "--zerocopy"]
 "#;
 
-/// Bytes that the driver puts before each packet (`struct virtio_net_hdr_mrg_rxbuf`, include/uapi/linux/virtio_net.h).
+/// Bytes of the header before each packet (`struct virtio_net_hdr_mrg_rxbuf`, include/uapi/linux/virtio_net.h).
 const HEAD_BYTES: u64 = 12;
 
 fn number(event: &Value, name: &str) -> u64 {
@@ -60,7 +60,7 @@ fn bytes_of_packets_of_many_parts_are_those_that_were_sent() {
         let lines = hyperscope(&args).stdout;
         lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     };
-    // One for each packet that the driver took, whatever it is made of: this is recorded for this test alone.
+    // One for each packet that the driver accepted, however it is composed: recorded only for this test.
     let sent = events("net_dev_xmit");
     let sent: Vec<&Value> = sent
         .iter()

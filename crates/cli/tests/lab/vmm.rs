@@ -1,4 +1,4 @@
-//! `hyperscope vmm` on a real KVM host: a VMM whose devices take known time, and QEMU.
+//! `hyperscope vmm` on a real KVM host: a VMM whose devices take known times, and QEMU.
 
 use serde_json::Value;
 
@@ -6,10 +6,10 @@ use crate::architecture::Architecture;
 use crate::patience::Patient;
 use crate::tool::TestLab;
 
-/// Its console says something now and then meanwhile, which the main loop of its VMM passes on.
+/// Its console prints a line now and then, which the main loop of its VMM forwards.
 const CHATTER: &str = "for turn in $(seq 60); do echo $turn; sleep 0.5; done";
 
-/// A guest that writes to a port, where it has any, and reads memory of a device, as long as it is recorded.
+/// A guest that writes to a port, if it has ports, and reads memory of a device, during its recording.
 fn work(architecture: Architecture) -> String {
     let kinds = match architecture {
         Architecture::X86 => "port=20 mmio=20",
@@ -18,7 +18,7 @@ fn work(architecture: Architecture) -> String {
     format!("hyperscope-labguest exits $(yes {kinds} nap=5 | head -n 9000) >/dev/null 2>&1 &")
 }
 
-/// What is at an exit's address: a port, or a guest physical address.
+/// The address of an exit: a port, or a guest physical address.
 fn place(architecture: Architecture, device: u64) -> (&'static str, u64) {
     match architecture {
         Architecture::X86 => ("port", device),
@@ -26,14 +26,14 @@ fn place(architecture: Architecture, device: u64) -> (&'static str, u64) {
     }
 }
 
-/// What clocks of an emulated machine, the recorder, and a call's way in and out add to a device's time.
+/// Time that the clocks of an emulated machine, the recorder, and a call's entry and return add to a device's time.
 const OVERHEAD_NS: u64 = 250_000;
 
 fn number(value: &Value, name: &str) -> u64 {
     value[name].as_u64().unwrap_or_else(|| panic!("no {name} in {value}"))
 }
 
-/// Records a command in level 1; what `vmm` says of it, and what the command printed.
+/// Records a command in level 1; returns the result of `vmm`, and the command's output.
 fn recorded(lab: &TestLab, options: &str, command: &str) -> (Value, String) {
     let script = format!(
         "rm -rf /tmp/r; hyperscope record --profile vmm {options} -o /tmp/r -- \
@@ -45,7 +45,7 @@ fn recorded(lab: &TestLab, options: &str, command: &str) -> (Value, String) {
     (serde_json::from_str(&found.stdout).unwrap(), lab.shell(1, "cat /tmp/said").done().stdout)
 }
 
-/// The exits at a place.
+/// The exits at an address.
 fn at<'v>(found: &'v Value, (about, address): (&str, u64)) -> &'v Value {
     let rows = found["exits"].as_array().unwrap();
     let is_match = |row: &&Value| row["about"] == about && row["address"] == address;
@@ -62,7 +62,7 @@ fn adds_up(row: &Value) {
     assert_eq!(number(row, "not_split_ns"), 0, "{row}");
 }
 
-/// `part` is what a device took, by its own clock, or less by what lies between the two ways of measuring.
+/// `part` is a device's time by its own clock, within the difference between the two measurements.
 #[track_caller]
 fn is_near(part: u64, measured: u64, rounds: u64) {
     let max = rounds * OVERHEAD_NS + measured / 20;
@@ -106,7 +106,7 @@ fn find_known_delays(architecture: Architecture, name: &'static str) {
             .find(is_match)
             .unwrap_or_else(|| panic!("no {name} at {address:#x} in {found}"))
     };
-    // What a device neither ran nor slept for, it waited for a CPU.
+    // The rest of a device's time, when it neither ran nor slept, is run-queue wait.
     let queued = |row| number(row, "run_queue_ns");
     let nap = call(0x82, "clock_nanosleep");
     let napped = number(nap, "running_ns") + number(nap, "waited_ns") + queued(sleeps);
@@ -120,7 +120,7 @@ fn find_known_delays(architecture: Architecture, name: &'static str) {
 
     // One write to an eventfd for each exit of its port.
     assert_eq!(number(call(0x84, "write 8 bytes"), "count"), rounds);
-    // The thread that held the lock, and belongs to the VMM because of it.
+    // The thread that held the lock, and is therefore counted as the VMM's.
     let held = &found["locks"].as_array().unwrap()[0];
     assert_eq!(held["holder"], "holder", "{held}");
     assert!(number(held, "waits") <= rounds && number(held, "waits") > rounds * 9 / 10, "{held}");
@@ -129,7 +129,7 @@ fn find_known_delays(architecture: Architecture, name: &'static str) {
     assert!(number(holder, "call_wait_ns") >= rounds * 2_900_000, "{holder}");
 }
 
-/// QEMU, with its guest's serial console and disk: whatever it does is split, and its main loop polls.
+/// QEMU, with its guest's serial console and disk: all its time is split, and its main loop polls.
 #[test]
 fn exits_of_a_real_vmm_are_split() {
     split_real_exits(Architecture::X86, "vmm-qemu");
@@ -209,11 +209,11 @@ fn find_code(architecture: Architecture, name: &'static str) {
     };
     let own_rows: Vec<&Value> = spins.iter().filter(is_its_own).copied().collect();
     assert!(sum(&spins, "samples") > 50, "{spins:?}");
-    // The rest are interrupts. Those of Arm's counters don't come while others are masked, as they are where system calls
-    // begin: what that takes is charged to where they come on.
+    // The rest is interrupts. Interrupts of Arm's counters are masked where system calls begin: that time is attributed
+    // to where they are enabled again.
     let min = if architecture == Architecture::Arm { 5 } else { 6 };
     assert!(sum(&own_rows, "samples") * 10 > sum(&spins, "samples") * min, "{spins:?}");
-    // The way into the kernel is by itself where it is not part of its caller.
+    // The kernel's entry code is separate if it is not part of its caller.
     let waits = |row: &&Value| {
         let function = row["function"].as_str().unwrap_or_default();
         function.contains("lock_contended") || function == "syscall [init]"

@@ -18,7 +18,7 @@ impl Agent {
         Self::spawn(Command::new(program()).args(arguments))
     }
 
-    /// An agent that a command becomes.
+    /// Starts a command that becomes an agent.
     pub(crate) fn spawn(command: &mut Command) -> Self {
         crate::tool::mark(command);
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
@@ -26,7 +26,7 @@ impl Agent {
         let mut line = String::new();
         stderr.read_line(&mut line).unwrap();
         assert!(line.contains("waiting on"), "{line}");
-        // It must not wait for somebody who reads what it says.
+        // Reads its messages, so that it never blocks on them.
         std::thread::spawn(move || stderr.lines().map_while(Result::ok).for_each(drop));
         Self(child)
     }

@@ -1,4 +1,4 @@
-//! What a host may have a guest's agent do, and what only the guest's owner can allow.
+//! What a host may request from a guest's agent, and what only the guest's owner can allow.
 
 use crate::agent::Agent;
 use crate::tool::{left_in_tracefs, lock_tracing, run};

@@ -1,4 +1,4 @@
-//! Machines that nobody records from outside: their agents write folders, to be fetched later.
+//! Machines that are recorded without a host: their agents write folders, to be fetched later.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -33,7 +33,7 @@ fn a_machine_without_a_host_is_recorded_into_a_folder() {
     assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }
 
-/// Samples and the events next to them lie in the machine's own folder, from which those of an earlier recording go.
+/// The machine's folder has samples with the events; those of an earlier recording are removed.
 #[test]
 fn a_machine_without_a_host_samples_itself_into_its_folder() {
     let Some(_lock) = lock_tracing() else { return };
@@ -68,7 +68,7 @@ fn a_machine_without_a_host_samples_itself_into_its_folder() {
     let idle = machine["idle_samples"].as_u64().unwrap();
     assert_eq!(shown + idle, samples, "{machine}");
     assert!(shown >= 100, "{machine}");
-    // What is recorded next keeps none of them.
+    // The next recording keeps none of them.
     assert!(agent(&["--for", "0.1"]).status.success());
     assert!(!file.exists());
 }

@@ -1,4 +1,4 @@
-//! What threads of the recorder may still ask of the kernel once it records.
+//! The remaining privileges and system calls of the recorder's threads while it records.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use crate::agent::{Agent, signal};
 use crate::tool::{command, lock_tracing, wait_until};
 
-/// What the kernel shows of a thread.
+/// The kernel's information about a thread.
 #[derive(Debug)]
 struct Shown {
     name: String,
@@ -33,7 +33,7 @@ fn shown(status: &str) -> Shown {
     }
 }
 
-/// Threads of a process; its first one is called `main` here.
+/// Threads of a process; its first one is named `main` here.
 fn threads(pid: u32) -> Vec<Shown> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let of_task = |task: fs::DirEntry| {
@@ -54,15 +54,15 @@ const SYS_PTRACE: u64 = 1 << 19;
 const SYS_ADMIN: u64 = 1 << 21;
 const SYSLOG: u64 = 1 << 34;
 
-/// Whether a thread reads what guests send.
+/// Whether a thread reads guests' data.
 fn reads_guests(name: &str) -> bool {
     let names = ["guest", "guest-pages", "guest-rings", "guest-cpu", "tls", "arrivals", "module"];
     names.contains(&name.trim_end_matches(|last: char| last.is_ascii_digit()))
 }
 
-/// Each thread has given up what it may, and those that read what guests send have filters; how many
-/// those are, by name. What a thread was started with by one that has no right to change it stays in
-/// its bounding set, within `most`; without new privileges that is of no use.
+/// Each thread has dropped all unneeded privileges, and threads that read guests' data have filters; returns how
+/// many, by name. Capabilities that a parent without the right to change it left in the bounding set stay there,
+/// within `max`; without new privileges they have no effect.
 fn check(threads: &[Shown], of_main: u64, max: u64) -> BTreeMap<String, usize> {
     let mut readers = BTreeMap::new();
     for thread in threads {
@@ -78,7 +78,7 @@ fn check(threads: &[Shown], of_main: u64, max: u64) -> BTreeMap<String, usize> {
     readers
 }
 
-/// Threads that are about to confine themselves have done that.
+/// Waits until starting threads have confined themselves.
 fn settled(pid: u32) -> Vec<Shown> {
     wait_until("threads are not confined", || {
         threads(pid).iter().all(|thread| thread.no_new_privs == "1")
@@ -86,7 +86,7 @@ fn settled(pid: u32) -> Vec<Shown> {
     threads(pid)
 }
 
-/// Waits until a recorder has begun: a signal before that would stop the start.
+/// Waits until a recorder has begun: an earlier signal would stop the start.
 fn wait_until_on(recorder: u32) {
     wait_until("it does not give anything up", || {
         threads(recorder).iter().any(|thread| thread.name == "main" && thread.no_new_privs == "1")
@@ -100,7 +100,7 @@ fn a_recorder_gives_up_its_rights_once_it_records() {
     let channel = format!("unix:{}", folder.path().join("agent").display());
     let _agent = Agent::start(&channel);
     for is_given_away in [false, true] {
-        // A folder that only its owner gets into, as homes are.
+        // A private folder, as homes are.
         let home = folder.path().join(if is_given_away { "home" } else { "own" });
         fs::create_dir(&home).unwrap();
         let session = home.join("s");
@@ -143,10 +143,10 @@ fn an_agent_serves_hosts_without_most_of_its_rights() {
             && threads.iter().filter(|thread| is_pump(thread)).all(|thread| thread.filters == 3)
     });
     let threads = threads(agent.pid());
-    // What its unit leaves it, too.
+    // Including what its unit leaves it.
     let needed = SYS_ADMIN | SYSLOG | NET_BIND_SERVICE;
     for thread in threads.iter().filter(|thread| thread.name != "main") {
-        // One begins to sample where a host asks for that, and sees what programs have mapped and the kernel's code.
+        // A thread starts to sample at a host's request, and reads programs' mappings and the kernel's code.
         let (may_have, filters) = match &*thread.name {
             "starts" => (SYS_ADMIN | SYSLOG | SYS_PTRACE | SYS_RAWIO, 1),
             _ if is_pump(thread) => (0, 3),
@@ -188,7 +188,7 @@ fn who_listens_for_guests_gives_up_its_rights() {
     let at = format!("tcp-plain:{free}");
     let arguments = ["listen", &at, "-e", "sched_process_exec", "-o", to.to_str().unwrap()];
     let mut listens = command(&arguments);
-    // Killed when dropped, as an agent is.
+    // Dropping this kills it, like an agent.
     let mut listens = Agent(listens.stderr(Stdio::null()).spawn().unwrap());
     wait_until("it does not listen", || TcpStream::connect(free).is_ok());
     let mut agent = Command::new(crate::agent::program());
@@ -198,7 +198,7 @@ fn who_listens_for_guests_gives_up_its_rights() {
         threads(listens.pid()).iter().any(|thread| thread.name == "guest-pages0")
     });
     let threads = settled(listens.pid());
-    // What makes sessions, in folders of others, and looks who a guest is.
+    // The capabilities to create sessions in other users' folders, and to identify guests.
     let needed = DAC_READ_SEARCH | 1 << 1 | SYS_PTRACE;
     let (makes, others): (Vec<Shown>, Vec<Shown>) =
         threads.into_iter().partition(|thread| thread.effective != 0);

@@ -1,4 +1,4 @@
-//! Shared memory whose file its owner cuts while a host records a guest over it.
+//! The owner of shared memory truncates its file while a host records a guest over it.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -31,9 +31,9 @@ fn memory_that_is_cut_ends_the_recording_of_its_guest_and_nothing_else() {
     let clock_file = folder.path().join("s").join("guest-g.pages/trace_clock");
     wait_until("it did not begin", || clock_file.exists());
     start_programs(20);
-    // The header stays, most rings go.
+    // The header stays, most rings are gone.
     resize(64 << 10);
-    // Its host looks every few milliseconds; at its end at the latest.
+    // Its host checks every few milliseconds, and at the latest at its end.
     std::thread::sleep(Duration::from_secs(1));
     signal(child.id(), "INT");
     let ended = child.wait_with_output().unwrap();
@@ -41,12 +41,12 @@ fn memory_that_is_cut_ends_the_recording_of_its_guest_and_nothing_else() {
     assert_eq!(ended.status.code(), Some(1), "{err}");
     let reported = format!("the shared memory {memory} was truncated");
     assert!(err.contains("guest g: ") && err.contains(&reported), "{err}");
-    // The host's own recording is whole.
+    // The host's own recording is complete.
     let host = path("s/host.dat");
     assert_eq!(run(&["info", &host]).code, Some(0));
     wait_until("tracing is left on", || left_in_tracefs().is_empty());
     assert!(agent.0.try_wait().unwrap().is_none(), "the agent has died");
-    // It takes the memory up again when there is some.
+    // It uses the memory again once there is some.
     resize(0);
     resize(4 << 20);
     let again = Cell::new(0);

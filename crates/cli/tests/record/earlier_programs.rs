@@ -1,4 +1,4 @@
-//! Programs that ran before they were sampled: their functions have names, here and in stock perf.
+//! Programs that ran before sampling started: their functions have names, here and in stock perf.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use symbols::{Kallsyms, Machine, Names, ProcessLog};
 
 use crate::tool::{lock_tracing, run};
 
-/// A program that is busy in one function, until this is dropped.
+/// A program that is busy in one function; dropping this ends it.
 struct Busy {
     program: Child,
     path: PathBuf,
@@ -43,7 +43,7 @@ impl Drop for Busy {
     }
 }
 
-/// Names of what a program ran in user space, of each sample.
+/// Names of a program's user-space code, for each sample.
 fn names(file: &Path, pid: u32) -> Vec<String> {
     let bytes = fs::read(file).unwrap();
     let perf = PerfData::parse(&bytes).unwrap();
@@ -64,10 +64,10 @@ fn names(file: &Path, pid: u32) -> Vec<String> {
     bodies.filter_map(&mut name).collect()
 }
 
-/// Whether most of some names are this one.
+/// Whether most names equal this one.
 fn most_are(names: &[String], function: &str) -> bool {
     let named = names.iter().filter(|name| name.contains(function)).count();
-    // The program's beginning, its loader.
+    // The rest is the program's start in its loader.
     named > 10 && named * 10 > names.len() * 8
 }
 
@@ -88,7 +88,7 @@ fn what_ran_before_has_the_names_of_its_functions() {
     let found = names(&file, busy.program.id());
     let expected = format!("{} [busy]", busy.function);
     assert!(most_are(&found, &expected), "{found:?}");
-    // A file that is another by now names nothing, whatever its path is.
+    // A replaced file names nothing, whatever its path is.
     fs::rename(&busy.path, folder.path().join("away")).unwrap();
     fs::copy("/bin/sh", &busy.path).unwrap();
     let found = names(&file, busy.program.id());

@@ -1,5 +1,5 @@
-//! A recording that ends in a way that nobody planned: what was recorded can be read, and what was
-//! set up is gone.
+//! Recordings that end irregularly: recorded events are readable, and everything that was set up is
+//! removed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ fn start(session: &Path) -> Child {
     let arguments = ["record", "-e", "sched_process_exec", "-o", session.to_str().unwrap()];
     let child = command(&arguments).stderr(Stdio::null()).spawn().unwrap();
     wait_until("it did not begin", || {
-        // The kernel makes instances that are on, before there is an event to record.
+        // The kernel creates enabled instances, before there is an event to record.
         let instance = format!("/sys/kernel/tracing/instances/hyperscope-{}", child.id());
         let reads = |file| fs::read_to_string(format!("{instance}/{file}")).unwrap_or_default();
         reads("set_event").contains("sched_process_exec") && reads("tracing_on").trim() == "1"
@@ -35,12 +35,12 @@ fn a_recorder_that_is_killed_loses_nothing_that_was_in_the_buffers() {
     recorder.kill().unwrap();
     recorder.wait().unwrap();
     wait_until("its instance stays", || left_in_tracefs().is_empty());
-    // The instance goes once all of it is written.
+    // The instance is removed once everything is written.
     assert!(!session.join("host.dat").exists());
     let events = run(&["events", "--format", "jsonl", session.to_str().unwrap()]);
     let started = count_started(&events.stdout, OWN);
     assert_eq!(started, 25, "{}", events.stderr);
-    // The kernel's counts are there, too: nothing else was lost.
+    // The kernel's counts are there as well: nothing else was lost.
     assert_eq!(info(&session)["losses"]["known"], true);
     assert!(run(&["exits", session.to_str().unwrap()]).stderr.is_empty());
 }
@@ -59,13 +59,13 @@ fn ctrl_c_ends_it_well() {
     assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }
 
-/// A filesystem in memory, of 24 MiB unless it says otherwise; gone when dropped.
+/// A filesystem in memory, 24 MiB by default; unmounted when dropped.
 pub(crate) struct SmallDisk {
     pub(crate) folder: tempfile::TempDir,
 }
 
 impl SmallDisk {
-    /// None where none can be mounted.
+    /// `None` if it can't be mounted.
     fn mount() -> Option<Self> {
         Self::mount_of(24)
     }
@@ -82,7 +82,7 @@ impl SmallDisk {
         Some(Self { folder })
     }
 
-    /// Records into it what a program that makes system calls by the hundred thousand does.
+    /// Records into it a program that makes hundreds of thousands of system calls.
     fn fill(&self, more: &[&str]) -> (PathBuf, Ran) {
         let session = self.folder.path().join("s");
         let mut arguments = vec!["record", "-o", session.to_str().unwrap()];
@@ -138,7 +138,7 @@ fn a_disk_that_a_guest_fills_keeps_its_host_and_what_the_guest_sent_before() {
     drop(agent);
     assert_eq!(ran.code, Some(1));
     assert!(ran.stderr.contains("No space left"), "{}", ran.stderr);
-    // What is missing is reported where room was kept for it.
+    // Missing events are reported in reserved space.
     let stored = fs::read_to_string(session.join("session.json")).unwrap();
     let stored: Value = serde_json::from_str(&stored).unwrap();
     let guest = &stored["recorded"]["guests"][0];
@@ -146,7 +146,7 @@ fn a_disk_that_a_guest_fills_keeps_its_host_and_what_the_guest_sent_before() {
     let cpus = guest["cpus"].as_array().unwrap();
     let sum = |key: &str| cpus.iter().map(|cpu| cpu[key].as_u64().unwrap()).sum::<u64>();
     assert!(sum("bytes") > 1 << 20 && sum("lost_bytes") > 1 << 20, "{guest}");
-    // Pages that are there are whole, and say where others are not.
+    // The existing pages are complete, and mark missing ones.
     let pages = session.join("guest-g.pages");
     let info = file_info(&pages);
     assert!(info["events"]["raw_syscalls:sys_enter"].as_u64() > Some(10_000), "{info}");

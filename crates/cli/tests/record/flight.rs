@@ -1,4 +1,4 @@
-//! A flight recorder keeps the newest events, and makes sessions of them that lack nothing.
+//! A flight recorder keeps the newest events, and makes complete sessions from them.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,7 +17,7 @@ use crate::tool::{
     session_json, start_programs, wait_until,
 };
 
-/// A flight recorder that records.
+/// A running flight recorder.
 pub(crate) fn start(to: &Path, arguments: &[&str]) -> Agent {
     let mut record = command(&["record", "-o", to.to_str().unwrap()]);
     let recorder = Agent(record.args(arguments).stderr(Stdio::null()).spawn().unwrap());
@@ -27,7 +27,7 @@ pub(crate) fn start(to: &Path, arguments: &[&str]) -> Agent {
     recorder
 }
 
-/// Has it dump; the session.
+/// Requests a dump; returns the session.
 pub(crate) fn dump(recorder: &Agent, why: &str) -> PathBuf {
     let pid = recorder.pid().to_string();
     let ran = run(&["flight", "dump", "--pid", &pid, "--why", why]);
@@ -35,7 +35,7 @@ pub(crate) fn dump(recorder: &Agent, why: &str) -> PathBuf {
     PathBuf::from(ran.stdout.trim_end())
 }
 
-/// The same as a document.
+/// Requests a dump; returns its document.
 fn dump_as_json(recorder: &Agent) -> Value {
     let pid = recorder.pid().to_string();
     let ran = run(&["flight", "dump", "--pid", &pid, "--format", "json"]);
@@ -61,7 +61,7 @@ pub(crate) fn end(mut recorder: Agent) {
     assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }
 
-/// Programs of a name that were started, by the events of a session.
+/// Number of starts of a program, in the events of a session.
 pub(crate) fn started(session: &Path, program: &str) -> usize {
     let events = run(&["events", "--format", "jsonl", session.to_str().unwrap()]);
     assert_eq!(events.code, Some(0), "{}", events.stderr);
@@ -72,8 +72,8 @@ pub(crate) fn recorded(session: &Path) -> Value {
     session_json(session)["recorded"].clone()
 }
 
-/// As many events as the kernel counted between the session's begin and its end, less those that were
-/// cut off, are in it.
+/// The session has as many events as the kernel counted between its begin and its end, minus those that were
+/// cut off.
 pub(crate) fn lacks_nothing(session: &Path) {
     let info = info(session);
     assert_eq!(info["losses"]["known"], true, "{info}");
@@ -86,7 +86,7 @@ fn what_came_before_each_trigger_is_in_its_session() {
     let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("flight");
-    // A dozen segments in each of them.
+    // Each has a dozen segments.
     let recorder = start(&to, &["--flight", "20s", "-e", "sched", "-e", "raw_syscalls"]);
     start_programs(20);
     sleep(Duration::from_secs(2));
@@ -134,7 +134,7 @@ fn says_why(first: &Path, second: &Path) {
     assert_eq!(second["flight"]["shorter"], true, "it began less than the window before");
 }
 
-/// All events lie between the two moments at which both clocks were read.
+/// All events are between the two times at which both clocks were read.
 fn lies_within_its_clocks(session: &Path) {
     let (info, recorded) = (info(session), recorded(session));
     let at = |pair: usize| recorded["clock_pairs"][pair]["trace_ns"].as_u64().unwrap();
@@ -193,23 +193,24 @@ fn no_more_is_kept_than_it_may_be() {
     let recorder = start(&to, &["--flight", "10m", "--size", "4M", "-e", "raw_syscalls"]);
     let script = "dd if=/dev/zero of=/dev/null bs=1 count=250000 2>/dev/null";
     let mut session = PathBuf::new();
-    // What comes faster than segments can begin may leave little, on a busy machine: then it is asked again.
+    // If events come faster than segments can begin, little may be left on a busy machine: then it is
+    // repeated.
     let is_much = (0..4).any(|_| {
         assert!(Command::new("sh").args(["-c", script]).status().unwrap().success());
         session = dump(&recorder, "");
         let (on_disk, pages) = (kept_bytes(&to), dumped_bytes(&session));
-        // A million events are some 40 MB; those of a few looks may come before the oldest go.
+        // A million events are about 40 MB; those of a few checks may arrive before the oldest are removed.
         assert!(on_disk <= 8 << 20 && pages <= 8 << 20, "{on_disk} kept, {pages} dumped");
         pages > 1 << 20
     });
     assert!(is_much, "{}", dumped_bytes(&session));
     assert_eq!(recorded(&session)["flight"]["shorter"], true);
-    // The buffers are small, too, and this may be a busy machine: what is lost then is known.
+    // The buffers are also small, and the machine may be busy: losses are then known.
     assert_eq!(info(&session)["losses"]["known"], true);
     end(recorder);
 }
 
-/// Programs that call the kernel without end: a page of events takes them some microseconds.
+/// Programs that make system calls without end: they fill a page in some microseconds.
 struct Flood(Vec<Child>);
 
 impl Flood {
@@ -269,7 +270,7 @@ fn a_full_disk_stops_dumping_and_not_tracing() {
         ran.stderr
     );
     assert_eq!(sessions(&to), Vec::<PathBuf>::new());
-    // Others leave nothing of it: pages are missing, and are counted.
+    // Another program takes all pages: pages are missing, and are counted.
     let rest = Command::new("dd")
         .args(["if=/dev/zero", "bs=4k"])
         .arg(format!("of={}", ballast.display()))
@@ -328,7 +329,7 @@ fn guests_newest_events_are_kept_too() {
     start_programs(9);
     let first = dump(&recorder, "");
     assert_eq!((started_in(&first, "host.dat"), started_in(&first, "guest-g.dat")), (9, 9));
-    // Whoever sends later than two seconds ago is not there any more.
+    // Guests that sent nothing for two seconds are dropped.
     sleep(Duration::from_secs(5));
     start_programs(4);
     let second = dump(&recorder, "");
@@ -342,7 +343,7 @@ fn guests_newest_events_are_kept_too() {
     assert!(!second.join("guest-g.pages").exists());
     let file_count = fs::read_dir(to.join("guest-g.pages")).unwrap().count();
     assert!(file_count < 60, "{file_count} files are kept of the guest");
-    // It is in sessions as long as what it sent is kept.
+    // It is in sessions as long as its data is kept.
     start_programs(2);
     sleep(Duration::from_millis(1200));
     drop(agent);
@@ -352,12 +353,12 @@ fn guests_newest_events_are_kept_too() {
     assert!(!to.join("guest-g.pages").exists() && !to.join("host.pages").exists());
 }
 
-/// Programs that were started, by one recording of a session.
+/// Number of program starts in one recording of a session.
 fn started_in(session: &Path, file: &str) -> usize {
     started(&session.join(file), OWN)
 }
 
-/// Posts JSON as Alertmanager does; the status.
+/// Posts JSON as Alertmanager does; returns the status.
 fn post(address: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     let head = format!(
@@ -394,7 +395,7 @@ fn an_alert_that_fires_makes_a_session() {
     };
     assert_eq!(post(&address, &alert("resolved")), "200");
     assert_eq!(post(&address, &alert("firing")), "200");
-    // One that comes just after is of the same time.
+    // An alert right after it belongs to the same time.
     assert_eq!(post(&address, &alert("firing")), "200");
     assert_eq!(post(&address, "no JSON"), "400");
     wait_until("it does not dump", || !sessions(&to).is_empty());

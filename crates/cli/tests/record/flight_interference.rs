@@ -12,7 +12,8 @@ use crate::tool::{
     start_programs, wait_until,
 };
 
-/// What others do to the instance makes losses unknown in every dump whose time it may lie in, and in no other.
+/// Changes of the instance by other programs make losses unknown in every dump that may overlap with them, and
+/// in no other.
 #[test]
 fn a_changed_instance_makes_losses_of_its_dumps_unknown() {
     let Some(_lock) = lock_tracing() else { return };
@@ -32,7 +33,7 @@ fn a_changed_instance_makes_losses_of_its_dumps_unknown() {
         fs::write(instance.join(file), there).unwrap();
         fs::write(instance.join(file), back).unwrap();
         start_programs(5);
-        // The second has its time, too.
+        // The second dump also overlaps with it.
         for which in ["first", "second"] {
             let session = dump(&recorder, which);
             let losses = info(&session)["losses"].clone();
@@ -45,7 +46,7 @@ fn a_changed_instance_makes_losses_of_its_dumps_unknown() {
     end(recorder);
 }
 
-/// Pages that others take out of the buffers are missing in the dump.
+/// Pages that other programs take from the buffers are missing in the dump.
 #[test]
 fn pages_that_others_read_are_missing_in_dumps() {
     let Some(_lock) = lock_tracing() else { return };
@@ -60,7 +61,7 @@ fn pages_that_others_read_are_missing_in_dumps() {
     end(recorder);
 }
 
-/// Sessions are where their folder is now, and a folder that is gone ends the recorder with a word about it.
+/// Sessions follow their moved folder; a removed folder ends the recorder with a message.
 #[test]
 fn a_folder_that_is_moved_or_removed_is_named_as_it_is() {
     let Some(_lock) = lock_tracing() else { return };
@@ -79,12 +80,12 @@ fn a_folder_that_is_moved_or_removed_is_named_as_it_is() {
     assert!(session.starts_with(&moved), "{session:?}");
     assert_eq!(started(&session, OWN), 3);
     lacks_nothing(&session);
-    // The recorder makes files in it meanwhile.
+    // The recorder creates files in it meanwhile.
     wait_until("its folder stays", || fs::remove_dir_all(&moved).is_ok());
     let ran = run(&["flight", "dump", "--pid", &pid.to_string()]);
     let is_over = ran.stderr.contains("no flight recorder runs");
     assert!(ran.code == Some(1) && (is_over || ran.stderr.contains("was removed")), "{ran:?}");
-    // Nobody has to end it.
+    // It ends on its own.
     let ended = recorder.0.wait().unwrap();
     let mut messages = String::new();
     recorder.0.stderr.take().unwrap().read_to_string(&mut messages).unwrap();

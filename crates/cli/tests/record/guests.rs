@@ -34,7 +34,7 @@ impl Setup {
         format!("unix:{}", self.path("agent"))
     }
 
-    /// What a side's address says of its keys; both sides' are made when they are not there yet.
+    /// The key part of a side's address; creates both sides' keys at first use.
     fn keys(&self, side: &str, other: &str) -> String {
         for name in [side, other] {
             if !self.folder.path().join(format!("{name}.pem")).exists() {
@@ -58,7 +58,7 @@ impl Setup {
         self.path("s")
     }
 
-    /// Arguments that record the start of programs, on both sides.
+    /// Arguments that record program starts, on both sides.
     fn arguments(&self) -> Vec<String> {
         let guest = format!("g={}", self.channel());
         let session = self.session();
@@ -67,22 +67,22 @@ impl Setup {
         words.iter().chain(&more).map(|word| (*word).to_owned()).collect()
     }
 
-    /// Begins to record; both sides are on when this returns.
+    /// Begins to record; both sides are active when this returns.
     fn begin(&self, more: &[&str]) -> Child {
         let arguments = self.arguments();
         let arguments: Vec<&str> =
             arguments.iter().map(String::as_str).chain(more.iter().copied()).collect();
         let child = command(&arguments).stderr(Stdio::piped()).spawn().unwrap();
-        // What pages are read with is written once the guest says that it records.
+        // The files for reading pages are written once the guest reports that it records.
         let clock_file = self.folder.path().join("s/guest-g.pages/trace_clock");
         wait_until("it did not begin", || clock_file.exists());
-        // A signal that came before the recorder has heard of it, too, would stop the start.
+        // A signal before the recorder knows that as well would stop the start.
         thread::sleep(Duration::from_millis(200));
         child
     }
 
-    /// Makes system calls until so much of what the guest records of them is in the session. How many it takes is
-    /// the machine's affair: a small buffer loses those that nobody reads in time.
+    /// Makes system calls until this many bytes of the guest's events are in the session. The number of calls
+    /// depends on the machine: a small buffer loses events that are not read in time.
     fn make_calls_until_kept(&self, bytes: u64) {
         let pages = self.folder.path().join("s/guest-g.pages");
         wait_until("too few pages came", || {
@@ -91,7 +91,7 @@ impl Setup {
         });
     }
 
-    /// Another recording of the same guest.
+    /// Starts another recording of the same guest.
     fn record_again(&self) -> Ran {
         let (guest, to) = (format!("g={}", self.channel()), self.path("again"));
         let event = "sched_switch";
@@ -116,7 +116,7 @@ impl Setup {
         session["recorded"]["guests"][0].clone()
     }
 
-    /// Programs that were started, in a file of the session.
+    /// Number of program starts in a file of the session.
     pub(crate) fn started(&self, file: &str) -> usize {
         let path = self.folder.path().join("s").join(file);
         let events = run(&["events", "--format", "jsonl", path.to_str().unwrap()]);
@@ -178,12 +178,12 @@ fn host_and_guest_are_recorded_together_over_each_channel() {
         let guest = setup.guest();
         assert_eq!(guest["channel"], of_host);
         assert!(guest["agent_cpu_ns"].as_u64() > Some(0), "{guest}");
-        // None of these goes through a device that a guest would have for it alone.
+        // None of these channels has a device of its own in a guest.
         let exits = guest.as_object().unwrap().get("channel_exits");
         assert_eq!(exits, Some(&Value::Null), "{guest}");
         assert!(!Path::new(&session).join("guest-g.pages").exists());
         session_json(Path::new(&session));
-        // trace-cmd counts the same, where it is installed.
+        // trace-cmd counts the same, if it is installed.
         if let Some(count) = counted_by_trace_cmd(&Path::new(&session).join("guest-g.dat")) {
             let info = file_info(&Path::new(&session).join("guest-g.dat"));
             assert_eq!(info["events"]["sched:sched_process_exec"].as_u64(), Some(count));
@@ -225,7 +225,8 @@ fn a_guest_samples_itself_over_each_channel() {
             assert_eq!(printed, samples, "{channel}");
         }
         session_json(Path::new(&session));
-        // The guest is this machine: its agent sends its kernel's code if it shows that to the recorder, too.
+        // This machine is the guest: its agent sends its kernel's code if the kernel shows it to the recorder as
+        // well.
         let code = Path::new(&session).join("guest-g.kcore");
         let len = fs::metadata(&code).ok().map(|code| code.len());
         assert_eq!(sampler["code"]["bytes"].as_u64(), len, "{channel}: {sampler}");
@@ -247,7 +248,7 @@ fn counted_by_trace_cmd(file: &Path) -> Option<u64> {
     Some(text.lines().filter(|line| line.contains("sched_process_exec")).count() as u64)
 }
 
-/// Pages with more than ten thousand system calls: an event as one begins and one as it ends take a hundred bytes.
+/// Pages with more than ten thousand system calls: the events at begin and end of a call take a hundred bytes.
 const KEPT: u64 = 2 << 20;
 
 #[test]
@@ -270,7 +271,7 @@ fn an_agent_that_is_killed_leaves_what_it_sent() {
     let calls = file_info(&guest)["events"]["raw_syscalls:sys_enter"].as_u64();
     assert!(calls > Some(10_000), "{calls:?}");
     assert_eq!(setup.started("host.dat"), 5);
-    // The next agent removes what it left in the kernel.
+    // The next agent removes its leftovers in the kernel.
     drop(agent);
     let _agent = Agent::start(&setup.channel());
     let ran = setup.record_again();
@@ -278,7 +279,7 @@ fn an_agent_that_is_killed_leaves_what_it_sent() {
     assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }
 
-/// System calls by the hundred thousand: some fill a small buffer many times.
+/// Makes hundreds of thousands of system calls, which fill a small buffer many times.
 fn make_calls(count: u32) {
     let count = format!("count={count}");
     let dd = std::process::Command::new("dd")
@@ -306,7 +307,7 @@ fn a_recorder_that_is_killed_leaves_a_readable_guest_and_an_agent_that_goes_on()
     drop(agent);
 }
 
-/// Somebody in the guest has a file of the agent's instance open: the kernel doesn't remove it then.
+/// If a program in the guest has a file of the agent's instance open, the kernel doesn't remove the instance.
 #[test]
 fn an_instance_that_somebody_uses_stops_no_recording_and_goes_when_it_is_free() {
     let Some(_lock) = lock_tracing() else { return };
@@ -333,7 +334,7 @@ fn a_host_that_is_slow_loses_events_which_are_counted_and_placed() {
     let recorder = setup.begin(&["--guest-event", "raw_syscalls", "--guest-buffer", "64"]);
     make_calls(20_000);
     signal(recorder.id(), "STOP");
-    // The guest must not be held up by that.
+    // That must not block the guest.
     let before = Instant::now();
     make_calls(400_000);
     assert!(before.elapsed() < Duration::from_secs(30));
@@ -350,7 +351,7 @@ fn a_host_that_is_slow_loses_events_which_are_counted_and_placed() {
         .sum();
     assert!(lost > 100_000, "{lost}");
     let info = file_info(&Path::new(&setup.session()).join("guest-g.dat"));
-    // Whatever the kernel counted stands in the pages, where it was lost.
+    // Losses that the kernel counted are in the pages, where they happened.
     let placed = info["losses"]["events_lost"].as_u64().unwrap();
     assert!(placed > 0 && placed <= lost, "{placed} of {lost}");
     let calls = info["events"]["raw_syscalls:sys_enter"].as_u64().unwrap();
@@ -372,7 +373,7 @@ fn a_guest_gets_no_more_room_than_its_quota() {
     ]);
     make_calls(100_000);
     let (code, messages) = ended(recorder);
-    // Its symbols alone take more than that, where it has any.
+    // The kernel's symbols alone exceed that, if there are any.
     assert!(matches!(code, Some(0 | 1)), "{messages}");
     assert!(messages.contains("pages missing"), "{messages}");
     let guest = setup.guest();
@@ -480,7 +481,7 @@ fn strangers_are_not_listened_to() {
     assert_eq!(plain.code, Some(1), "{}", plain.stderr);
     let stranger = record(&format!("tls:{at}{}", setup.keys("stranger", "guest")));
     assert_eq!(stranger.code, Some(1), "{}", stranger.stderr);
-    // A host that takes the agent for somebody else.
+    // A host that expects another agent.
     let wrong = record(&format!("tls:{at}{}", setup.keys("host", "stranger")));
     assert!(wrong.code == Some(1) && wrong.stderr.contains("certificate"), "{}", wrong.stderr);
     let unsaid = record(&format!("tcp:{at}"));
@@ -520,8 +521,8 @@ fn filters_and_probes_of_guests_are_those_that_were_asked_for() {
     assert!(wrong.code == Some(1) && wrong.stderr.contains("filter"), "{}", wrong.stderr);
 }
 
-/// The kernel's own buffers stand for those of a guest that records from its boot on. They are
-/// everybody's: where somebody uses them the test is skipped.
+/// The kernel's own buffers stand for those of a guest that records from its boot on. They are shared: the test is
+/// skipped if another program uses them.
 #[test]
 fn what_a_kernel_recorded_before_is_taken() {
     let Some(_lock) = lock_tracing() else { return };
@@ -549,7 +550,7 @@ fn what_a_kernel_recorded_before_is_taken() {
         "-o",
         &setup.session(),
         "--for",
-        // A guest is asked again until it is up, and is taken when it answers.
+        // A guest is polled until it is up, and is recorded when it replies.
         "3s",
     ]);
     fs::write(file("set_event"), "").unwrap();

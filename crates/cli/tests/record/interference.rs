@@ -1,5 +1,5 @@
-//! Other programs that change a recording's tracing instance: what is missing then nobody has counted, or it is
-//! counted as missing. The recorder's last lines, `info` and `session.json` say the same.
+//! Other programs change a recording's tracing instance: losses are then unknown, or counted. The recorder's last
+//! lines, `info` and `session.json` agree.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,13 +25,13 @@ impl Recorder {
         let mut child = command(&["record", "-e", event, "--for", "120s", "-o", "s"]);
         let child = child.current_dir(folder.path()).stderr(Stdio::piped()).spawn().unwrap();
         let recorder = Self { child, folder };
-        // A new instance is on, until it is switched off.
+        // A new instance is enabled until it is switched off.
         let pages = recorder.folder.path().join("s/host.pages/cpu0");
         wait_until("it does not begin", || {
             let on = fs::read_to_string(recorder.file("tracing_on"));
             pages.exists() && on.is_ok_and(|on| on.trim() == "1")
         });
-        // It begins to look at what others do right after that.
+        // The recorder begins to watch for changes right after that.
         std::thread::sleep(Duration::from_millis(300));
         start_programs(5);
         recorder
@@ -46,7 +46,7 @@ impl Recorder {
         fs::write(self.file(name), text).unwrap();
     }
 
-    /// Ends it: code, messages, what `info` says, and what the session does.
+    /// Ends it; returns code, messages, the output of `info`, and the session's document.
     fn end(self) -> (Option<i32>, String, Value, Value) {
         start_programs(5);
         signal(self.child.id(), "INT");
@@ -96,7 +96,7 @@ fn a_recording_by_itself_has_lost_nothing() {
     assert!(session["cpus"].as_array().unwrap().iter().all(|cpu| cpu["missing"] == 0), "{session}");
 }
 
-/// Without its session a file does not claim counts that are not all.
+/// Without its session, a file does not claim incomplete counts as complete.
 #[test]
 fn the_file_alone_does_not_claim_that_nothing_was_lost() {
     let Some(_lock) = lock_tracing() else { return };
@@ -157,14 +157,14 @@ fn a_folder_that_is_moved_or_removed_is_named_as_it_is() {
     assert_eq!(ended.status.code(), Some(1), "{messages}");
     assert!(messages.contains("its folder s was removed"), "{messages}");
     assert!(!messages.contains("can be read"), "{messages}");
-    // The next start says nothing of that one.
+    // The next start does not mention that one.
     let to = folder.path().join("next");
     let ran =
         run(&["record", "-e", "sched_process_exec", "--for", "100ms", "-o", to.to_str().unwrap()]);
     assert!(ran.code == Some(0) && !ran.stderr.contains("was killed"), "{}", ran.stderr);
 }
 
-/// While it is recorded the kernel lets nobody remove an instance, or give it another name.
+/// During a recording, the kernel refuses to remove or rename an instance.
 #[test]
 fn nobody_takes_the_instance_away() {
     let Some(_lock) = lock_tracing() else { return };
@@ -177,7 +177,7 @@ fn nobody_takes_the_instance_away() {
     assert_eq!((code, &info["known"]), (Some(0), &Value::Bool(true)), "{messages}");
 }
 
-/// Of a mount namespace of its own, in which a recorder runs, somebody unmounts tracefs: its instance is gone for it.
+/// In a mount namespace in which a recorder runs, tracefs is unmounted, and its instance disappears.
 const UNMOUNTED: &str = "
     \"$1\" record -o s -e sched_process_exec $2 2> messages & recorder=$!
     until grep -q 1 /sys/kernel/tracing/instances/hyperscope-$recorder/tracing_on && grep -q clock messages; do
@@ -188,7 +188,7 @@ const UNMOUNTED: &str = "
     kill -INT $recorder; wait $recorder; echo $?
 ";
 
-/// Code of a recorder whose instance is gone, its messages, and its folder.
+/// Code and messages of a recorder whose instance is gone, and its folder.
 fn record_unmounted(more: &str) -> (String, String, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let mut shell = std::process::Command::new("unshare");

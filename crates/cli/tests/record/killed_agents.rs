@@ -1,4 +1,4 @@
-//! Agents that are killed: what they had set up is gone soon, whoever is left.
+//! Killed agents: the remaining processes soon remove everything that they had set up.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::agent::{Agent, signal};
 use crate::ports::Ports;
 use crate::tool::{TRACEFS, command, left_in_tracefs, lock_tracing, run, wait_until};
 
-/// An instance of tracefs that a process has, or had.
+/// The tracefs instance of a process.
 fn instance(pid: u32) -> PathBuf {
     Path::new(TRACEFS).join(format!("instances/hyperscope-{pid}"))
 }
@@ -22,7 +22,7 @@ fn begin(channel: &str, session: &Path) -> Child {
     let words = ["record", "-e", "sched_process_exec", "--guest", &guest, "--guest-event"];
     let more = ["sched_process_exec", "-o", session.to_str().unwrap()];
     let child = command(&[&words[..], &more].concat()).stderr(Stdio::null()).spawn().unwrap();
-    // What pages are read with is written once the guest says that it records.
+    // The files for reading pages are written once the guest reports that it records.
     let clock_file = session.join("guest-g.pages/trace_clock");
     wait_until("it did not begin", || clock_file.exists());
     child
@@ -37,7 +37,7 @@ fn an_agent_that_is_killed_leaves_no_tracing_on() {
     let recorder = begin(&channel, &folder.path().join("s"));
     let instance = instance(agent.pid());
     assert!(instance.exists());
-    // As a service manager does it that gives all processes of a service a chance to end.
+    // A service manager does so to let all processes of a service end.
     let guards = children(agent.pid());
     assert_eq!(guards.len(), 1);
     signal(guards[0], "TERM");
@@ -49,7 +49,7 @@ fn an_agent_that_is_killed_leaves_no_tracing_on() {
     assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }
 
-/// The processes that a process has started, and that live.
+/// The live children of a process.
 pub(crate) fn children(pid: u32) -> Vec<u32> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
     text.split_whitespace().map(|word| word.parse().unwrap()).collect()
@@ -75,7 +75,7 @@ fn what_is_older_than_a_flush_survives_an_agent_that_is_killed() {
     let channel = format!("unix:{}", folder.path().join("agent").display());
     let (agent, session) = (Agent::start(&channel), folder.path().join("s"));
     let recorder = begin(&channel, &session);
-    // Few events: they fill no page.
+    // Few events: they don't fill a page.
     let start = Instant::now();
     let mut marks = Vec::new();
     while start.elapsed() < Duration::from_secs(5) {
@@ -94,7 +94,7 @@ fn what_is_older_than_a_flush_survives_an_agent_that_is_killed() {
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).unwrap()["pid"].as_u64())
         .collect();
-    // The flush of a second, and one for a machine that is busy.
+    // The flush of a second, and one more for a busy machine.
     let old = |mark: &&(u32, Instant)| killed - mark.1 > Duration::from_secs(2);
     let missing: Vec<_> =
         marks.iter().filter(old).filter(|(pid, _)| !pids.contains(&u64::from(*pid))).collect();
@@ -113,8 +113,8 @@ fn a_host_behind_memory_or_ports_hears_at_once_that_the_agent_was_killed() {
     hears_of_killed(&ports.channel(), &agent, &folder.path().join("by-ports"));
 }
 
-/// Kills an agent in the middle of a recording, which has to end when it was to, long before anybody
-/// would take a silent agent for dead.
+/// Kills an agent during a recording, which must end on time, long before a silent agent counts as
+/// dead.
 fn hears_of_killed(channel: &str, agent: &Agent, session: &Path) {
     let recorder = begin(channel, session);
     agent.signal("KILL");

@@ -1,5 +1,5 @@
-//! What needs no root: each verb by another user, with the capabilities that its unit or its documentation gives, and no
-//! others. Emulated without systemd, by `setpriv`.
+//! Verbs without root: each runs as another user, with exactly the capabilities that its unit or its documentation
+//! grants. Emulated without systemd, by `setpriv`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ const FLIGHT: &str = include_str!("../../../../packaging/systemd/hyperscope-flig
 /// nobody
 const USER: &str = "65534";
 
-/// The capabilities of a unit, which it has and is bound to alike.
+/// The capabilities of a unit, both granted and bounding.
 fn of_unit(unit: &'static str) -> Vec<&'static str> {
     let setting = |name: &str| {
         let mut lines = unit.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
@@ -127,7 +127,7 @@ fn recording_takes_one_capability_and_samples_another() {
     assert_eq!(left_in_tracefs(), Vec::<String>::new());
 }
 
-/// Where the sockets of that user's recorders are.
+/// The folder of that user's sockets of recorders.
 fn socket(agent: &Agent) -> String {
     format!("/run/hyperscope-{USER}/{}.flight", agent.pid())
 }
@@ -142,7 +142,7 @@ fn a_flight_recorder_takes_the_capabilities_of_its_unit_and_root_finds_it() {
     let mut recorder =
         Agent(stranger.command(&with, &words).stderr(Stdio::null()).spawn().unwrap());
     wait_until("it can't be asked", || Path::new(&socket(&recorder)).exists());
-    // By its own user, and by root, which says which one it means.
+    // By its own user, and by root, which names the process.
     let pid = recorder.pid().to_string();
     let ran = stranger.run(&["CAP_DAC_OVERRIDE"], &["flight", "dump", "--pid", &pid]);
     assert!(ran.status.success(), "{}", output_of(&ran));

@@ -1,5 +1,5 @@
-//! `hyperscope record` on this machine's own kernel. Where that allows no tracing (no root, no
-//! tracefs) these tests say so and pass.
+//! `hyperscope record` on this machine's own kernel. Without permission to trace (no root, no
+//! tracefs), these tests print that and pass.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,10 +1,10 @@
-//! These tests next to a recorder that is not theirs, and to other work: a developer's machine has both.
+//! Runs these tests next to an unrelated recorder and other work, as on a developer's machine.
 
 use std::process::{Child, Command, Stdio};
 
 use crate::tool::{TRACEFS, lock_tracing, wait_until};
 
-/// Tests that look at what is left in tracefs, or at how soon something ends.
+/// Tests that check leftovers in tracefs, or how soon an end comes.
 const TESTS: [&str; 3] = [
     "cut_memory::memory_that_is_cut_ends_the_recording_of_its_guest_and_nothing_else",
     "faults::a_full_disk_leaves_what_was_written_before",
@@ -25,7 +25,7 @@ impl Drop for Others {
 
 #[test]
 fn recorders_of_others_and_load_fail_none_of_these_tests() {
-    // Whether this machine can be recorded: the tests take turns by themselves.
+    // Whether this machine can be recorded: the tests themselves take turns.
     if lock_tracing().is_none() {
         return;
     }
@@ -50,7 +50,7 @@ fn recorders_of_others_and_load_fail_none_of_these_tests() {
     let stdout = String::from_utf8_lossy(&ran.stdout).into_owned();
     assert!(ran.status.success(), "{stdout}{}", String::from_utf8_lossy(&ran.stderr));
     assert!(stdout.contains("3 passed"), "{stdout}");
-    // The other recorder records on.
+    // The other recorder still records.
     assert!(others.0[0].try_wait().unwrap().is_none());
     assert!(std::path::Path::new(&instance).exists());
     std::process::Command::new("kill")

@@ -1,5 +1,5 @@
-//! virtio-serial ports of a machine that has none: terminals in place of the devices, and sockets as a
-//! VMM has them, which stay as they are whatever becomes of the agent.
+//! Emulated virtio-serial ports: terminals instead of devices, and sockets like a VMM's, which stay
+//! unchanged when the agent ends.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -14,23 +14,23 @@ use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
 use crate::agent::{Agent, program};
 
-/// The ports, and what keeps them.
+/// The ports, with their resources.
 pub(crate) struct Ports {
     folder: tempfile::TempDir,
-    /// Open, as devices are there without an agent.
+    /// Kept open: devices exist without an agent.
     _terminals: Vec<File>,
 }
 
 const NAMES: [&str; 2] = ["hyperscope.control", "hyperscope.cpu0"];
 
-/// Shows the agent, and nobody else, these ports among the machine's devices.
+/// Shows these ports among the machine's devices to the agent only.
 const SCRIPT: &str = "set -e; cd \"$1\"; mount --bind class /sys/class; \
     mkdir dev/pts; mount --bind /dev/pts dev/pts; touch dev/null; mount --bind /dev/null dev/null; \
     mount --rbind dev /dev; exec \"$2\" virtio-serial";
 
 impl Ports {
-    /// Ports, and an agent that waits on them; None, and why, where a process can't have mounts of its
-    /// own.
+    /// Ports, and an agent that waits on them; prints the reason and returns `None` if a process can't
+    /// have its own mounts.
     pub(crate) fn with_agent() -> Option<(Self, Agent)> {
         let unshared = Command::new("unshare").args(["-m", "true"]).status();
         if !unshared.is_ok_and(|status| status.success()) {
@@ -49,13 +49,13 @@ impl Ports {
         Some((Self { folder, _terminals: terminals }, agent))
     }
 
-    /// The channel, for a host.
+    /// The host's channel.
     pub(crate) fn channel(&self) -> String {
         format!("virtio-serial:{}", self.folder.path().display())
     }
 }
 
-/// A port: the terminal that is its device.
+/// A port: the terminal that serves as its device.
 fn port(folder: &Path, name: &str, at: u32) -> File {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&master).unwrap();
@@ -84,7 +84,7 @@ fn port(folder: &Path, name: &str, at: u32) -> File {
     terminal
 }
 
-/// Carries bytes until either side is gone.
+/// Copies bytes until either side closes.
 fn copy(mut from: impl Read, mut to: impl Write) {
     let mut bytes = [0; 4096];
     while let Ok(read @ 1..) = from.read(&mut bytes) {

@@ -1,4 +1,4 @@
-//! What is recorded is what happened, and other programs can read it.
+//! Recordings contain exactly the events that happened, and other programs can read them.
 
 use std::fs;
 use std::path::Path;
@@ -63,7 +63,7 @@ fn session_says_how(session: &Path) {
     session_says_where_and_when(session, recorded);
 }
 
-/// All events lie between the two moments at which both clocks were read, by the trace clock and by Unix time.
+/// All events are between the two times at which both clocks were read, on the trace clock and in Unix time.
 fn session_says_where_and_when(session: &Path, recorded: &Value) {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     assert_eq!(recorded["host"]["kernel_release"], release.trim());
@@ -103,7 +103,7 @@ fn a_buffer_that_is_too_small_loses_events_that_are_counted() {
     let recorded = info(&session);
     assert_eq!(recorded["losses"]["events_lost"].as_u64(), Some(lost), "{recorded}");
     assert!(ran.stderr.contains(&format!("{lost} events lost")), "{}", ran.stderr);
-    // 300,000 reads and as many writes, an event when each begins and one when it ends.
+    // 300,000 reads and as many writes, with an event at the begin and the end of each.
     let event_count: u64 =
         recorded["events"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
     assert!(event_count + lost >= 1_200_000, "{event_count} kept, {lost} lost");
@@ -116,7 +116,7 @@ fn a_recording_ends_when_its_pages_reach_their_quota() {
     let session = folder.path().join("s");
     let to = session.to_str().unwrap();
     let arguments = ["record", "--buffer", "256", "-e", "raw_syscalls", "--quota", "3M", "-o", to];
-    // Goes on for much longer than it takes to fill the quota.
+    // Runs much longer than filling the quota takes.
     let endless =
         ["--for", "5m", "--", "sh", "-c", "exec dd if=/dev/zero of=/dev/null bs=1 count=3000000"];
     let ran = run(&[&arguments[..], &endless[..]].concat());

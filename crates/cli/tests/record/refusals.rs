@@ -1,4 +1,4 @@
-//! What can't be recorded is said before anything is set up.
+//! Impossible recordings are refused before anything is set up.
 
 use std::os::unix::process::CommandExt;
 
@@ -34,7 +34,7 @@ fn without_root() {
     let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
     let mut command = command(&["record", "--for", "1s"]);
-    // Nobody.
+    // The user nobody.
     let ran = command.current_dir(folder.path()).uid(65534).gid(65534).output();
     let Ok(ran) = ran else { return testkit::skip!("this program can't be run by nobody") };
     let stderr = String::from_utf8_lossy(&ran.stderr);

@@ -1,4 +1,4 @@
-//! Samples are what ran, stock perf reads them, and a recorder that is killed leaves them.
+//! Samples show the running code, stock perf reads them, and they survive a killed recorder.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ pub(crate) const BUSY: &str =
 const ARGUMENTS: [&str; 6] =
     ["record", "--sample", "997", "--sample-event", "cpu-clock", "--event=sched_switch"];
 
-/// What was recorded while a command ran; `None`: this kernel samples nothing.
+/// The recording of a command; `None`: this kernel can't sample.
 fn recorded(to: &Path) -> Option<Ran> {
     let to = to.to_str().unwrap();
     let arguments: Vec<&str> =
@@ -29,14 +29,14 @@ fn recorded(to: &Path) -> Option<Ran> {
     Some(ran)
 }
 
-/// Samples by an event that `info` counts.
+/// Number of an event's samples, from `info`.
 pub(crate) fn counted(file: &Path, event: &str) -> u64 {
     let info = file_info(file);
     let modes = info["samples"][event].as_object().unwrap();
     modes.values().filter_map(Value::as_u64).sum()
 }
 
-/// Samples that stock perf prints; `None`: it is missing.
+/// Number of samples that stock perf prints; `None`: it is not installed.
 pub(crate) fn perf_counts(file: &Path) -> Option<u64> {
     let mut script = Command::new("perf");
     let Ok(script) =
@@ -62,12 +62,12 @@ fn samples_are_counted_as_perf_counts_them() {
     if let Some(printed) = perf_counts(&file) {
         assert_eq!(printed, samples);
     }
-    // The recording is as it was without, and is read with what lies next to it.
+    // The recording is the same as without samples, and is read together with them.
     let profile = run(&["profile", "--format", "json", session.to_str().unwrap()]);
     assert_eq!(profile.code, Some(0), "{profile:?}");
     let profile: Value = serde_json::from_str(&profile.stdout).unwrap();
     assert_eq!(profile["vcpus"], serde_json::json!([]));
-    // Those of CPUs with nothing to run are in no thread.
+    // Samples of idle CPUs belong to no thread.
     let rows = profile["rows"].as_array().unwrap().iter();
     let in_rows: u64 = rows.map(|row| row["samples"].as_u64().unwrap()).sum();
     assert!(in_rows > 0 && in_rows <= samples, "{in_rows} of {samples}");
@@ -90,7 +90,7 @@ fn a_recorder_that_is_killed_leaves_the_samples() {
         }
         len() > from
     };
-    // What was there before, and then samples.
+    // Earlier data, and then samples.
     let is_sampled = has_grown(0) && has_grown(len());
     recorder.kill().unwrap();
     let output = recorder.wait_with_output().unwrap();
@@ -105,7 +105,7 @@ fn a_recorder_that_is_killed_leaves_the_samples() {
     if let Some(printed) = perf_counts(&file) {
         assert_eq!(printed, samples);
     }
-    // The guard has ended what was left; the folder is read by its pages.
+    // The guard has ended the rest; the folder is read through its pages.
     wait_until("the guard has cleaned up", || crate::tool::left_in_tracefs().is_empty());
     let profile = run(&["profile", to]);
     assert!(profile.code == Some(0), "{profile:?}");

@@ -1,4 +1,4 @@
-//! How recordings begin and end: their folders, their commands, and marks from outside.
+//! Begin and end of recordings: their folders, their commands, and marks from outside.
 
 use std::fs;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn recordings_that_nobody_names_are_numbered() {
     }
 }
 
-/// sudo names the user who ran it: the folder is given to that one, and the next is another.
+/// sudo names its user: the folder is given to that user, and the next one has another name.
 #[test]
 fn recordings_under_sudo_are_numbered_too() {
     let Some(_lock) = lock_tracing() else { return };
@@ -79,7 +79,7 @@ fn a_recording_ends_with_the_code_of_its_command() {
         let ran = record_in(folder.path(), &["--", "sh", "-c", script]);
         assert_eq!(ran.code, Some(code), "{script}: {}", ran.stderr);
     }
-    // It goes on when the time is over.
+    // The command continues when the time is over.
     let ran = record_in(folder.path(), &["--for", "10ms", "--", "sh", "-c", "sleep 1; exit 7"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert_eq!(names_in(folder.path()).len(), 4);
@@ -99,7 +99,7 @@ fn a_mark_is_in_each_recording_of_this_machine_and_says_so() {
     });
     wait_until("they did not begin", || {
         recorders.iter().all(|recorder| {
-            // A new instance is on until the recorder sets it up.
+            // A new instance is enabled until the recorder sets it up.
             let instance = format!("{TRACEFS}/instances/hyperscope-{}", recorder.id());
             ["events/sched/sched_process_exec/enable", "tracing_on"].iter().all(|file| {
                 fs::read_to_string(format!("{instance}/{file}")).is_ok_and(|on| on.trim() == "1")

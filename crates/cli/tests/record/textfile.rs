@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::tool::{lock_tracing, run};
 
-/// Intervals that the page in a file has; `None`: it is not there, or not whole.
+/// Intervals in the page of a file; `None`: it is missing or incomplete.
 fn intervals(file: &Path) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("hyperscope_self_intervals_total "));
@@ -32,7 +32,7 @@ fn the_file_goes_on_and_is_gone_at_the_end() {
     let start = Instant::now();
     while intervals(&file) < Some(3) {
         assert!(serve.try_wait().unwrap().is_none() && start.elapsed() < Duration::from_secs(60));
-        // Whoever reads it sees a whole page.
+        // Readers see only complete pages.
         assert!(!file.exists() || intervals(&file).is_some());
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -1,4 +1,4 @@
-//! Runs the command under test, and looks at tracefs from outside.
+//! Runs the command under test, and inspects tracefs from outside.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 pub(crate) const TRACEFS: &str = "/sys/kernel/tracing";
 
-/// What a run said.
+/// The output of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -32,22 +32,22 @@ impl From<Output> for Ran {
     }
 }
 
-/// Leave to record this machine, until dropped: no other test does meanwhile, in this process or in
+/// The right to record this machine, until dropped: no other test records meanwhile, in this process or
 /// another.
 pub(crate) struct TracingLock {
     _in_process: MutexGuard<'static, ()>,
-    /// Locked: the kernel gives the lock back however the process ends.
+    /// Locked: the kernel releases the lock however the process ends.
     _on_machine: File,
 }
 
-/// Whether this machine can be recorded; says why not. Tests that record take turns: they look at
-/// what is left in tracefs.
+/// Locks recording on this machine; prints the reason if it is impossible. Tests that record take turns,
+/// because they check leftovers in tracefs.
 pub(crate) fn lock_tracing() -> Option<TracingLock> {
     static LOCK: Mutex<()> = Mutex::new(());
     let in_process = LOCK.lock();
     let instances = Path::new(TRACEFS).join("instances");
     if !instances.is_dir() {
-        // Mounts it where it isn't, and is allowed to.
+        // Mounts it if necessary and permitted.
         let _ = Command::new("mount").args(["-t", "tracefs", "nodev", TRACEFS]).output();
     }
     let locked = File::open(&instances)
@@ -62,8 +62,8 @@ pub(crate) fn lock_tracing() -> Option<TracingLock> {
     Some(TracingLock { _in_process: in_process, _on_machine: on_machine })
 }
 
-/// An environment mark of the processes that these tests start, and of their children: other recorders of this
-/// machine do not have it.
+/// An environment variable in all processes that these tests start, and their children; other recorders on
+/// this machine lack it.
 const MARK: &str = "HYPERSCOPE_STARTED_BY_TESTS";
 
 pub(crate) fn command(arguments: &[&str]) -> Command {
@@ -73,16 +73,16 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// Marks a process that is to be started as one of these tests'.
+/// Marks a process before its start.
 pub(crate) fn mark(command: &mut Command) {
     command.env(MARK, std::process::id().to_string());
 }
 
-/// Whether a recorder runs that these tests did not start.
+/// Whether a recorder was started outside these tests.
 fn is_others(pid: u32) -> bool {
     let Ok(variables) = fs::read(format!("/proc/{pid}/environ")) else { return false };
     let mark = format!("{MARK}={}", std::process::id());
-    // One that has ended and was not waited for has none.
+    // An ended process without a wait has no environment.
     !variables.is_empty()
         && variables.split(|byte| *byte == 0).all(|variable| variable != mark.as_bytes())
 }
@@ -91,8 +91,8 @@ pub(crate) fn run(arguments: &[&str]) -> Ran {
     command(arguments).output().unwrap().into()
 }
 
-/// What recorders that these tests started have in tracefs now: instances, and probes. What others have, who
-/// record this machine meanwhile, is none of theirs.
+/// Instances and probes in tracefs of recorders that these tests started; those of other recorders don't
+/// count.
 pub(crate) fn left_in_tracefs() -> Vec<String> {
     let before = BEFORE.lock().clone();
     let mut leftovers = all_in_tracefs();
@@ -100,10 +100,10 @@ pub(crate) fn left_in_tracefs() -> Vec<String> {
     leftovers
 }
 
-/// What was there when these tests had leave to record: others', whether they still run or not.
+/// Entries before these tests got the lock: other recorders', whether they still run or not.
 static BEFORE: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// What recorders have in tracefs now.
+/// All entries of recorders in tracefs.
 fn all_in_tracefs() -> Vec<String> {
     let entries = fs::read_dir(Path::new(TRACEFS).join("instances")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -113,25 +113,25 @@ fn all_in_tracefs() -> Vec<String> {
     leftovers
 }
 
-/// The process whose an instance or a probe is, by its name.
+/// The process id in the name of an instance or a probe.
 fn owner(name: &str) -> Option<u32> {
     let rest = name.split_once("hyperscope").map(|(_, rest)| rest.get(1..).unwrap_or_default())?;
     rest.split(|char: char| !char.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// What `hyperscope info` says of a session's host.
+/// The output of `hyperscope info` for a session's host.
 pub(crate) fn info(session: &Path) -> Value {
     file_info(session)
 }
 
-/// What `hyperscope info` says of a recording.
+/// The output of `hyperscope info` for a recording.
 pub(crate) fn file_info(path: &Path) -> Value {
     let ran = run(&["info", "--format", "json", path.to_str().unwrap()]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     serde_json::from_str::<Value>(&ran.stdout).unwrap()["files"][0].take()
 }
 
-/// Waits for something that happens soon.
+/// Waits for a condition that soon holds.
 pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !is_so() {
@@ -140,7 +140,7 @@ pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// What is in the files of pages of a recording that goes on.
+/// Bytes in the page files of a running recording.
 pub(crate) fn kept_bytes(pages: &Path) -> u64 {
     let files = fs::read_dir(pages).unwrap().map(|file| file.unwrap());
     let cpus = files.filter(|file| file.file_name().to_str().unwrap().starts_with("cpu"));
@@ -150,7 +150,8 @@ pub(crate) fn kept_bytes(pages: &Path) -> u64 {
 /// The end of the path of [`own_program`].
 pub(crate) const OWN: &str = "started_by_record_tests/true";
 
-/// A program that these tests alone start: what is recorded is the whole machine, and others run `true`, too.
+/// A program that only these tests start: recordings cover the whole machine, and other programs run `true` as
+/// well.
 pub(crate) fn own_program() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {
@@ -186,14 +187,14 @@ pub(crate) fn read_pages_during_calls(instance: &Path) {
     }
 }
 
-/// How often programs of a name were started, by events as JSON lines.
+/// Number of starts of a program, from events as JSON lines.
 pub(crate) fn count_started(events: &str, program: &str) -> usize {
     let name = format!("/{program}\"");
     let is_its = |line: &&str| line.contains("sched_process_exec") && line.contains(&name);
     events.lines().filter(is_its).count()
 }
 
-/// What a session says of itself, which is as its schema has it.
+/// A session's own document, validated against its schema.
 pub(crate) fn session_json(session: &Path) -> Value {
     let text = fs::read_to_string(session.join("session.json")).unwrap();
     let stored: Value = serde_json::from_str(&text).unwrap();

@@ -1,5 +1,5 @@
-//! trace-cmd's protocol between this program's recorder and its agent, and trace-cmd itself where it
-//! is installed: this machine serves as its own guest.
+//! trace-cmd's protocol between this program's recorder and its agent, and with trace-cmd itself if
+//! it is installed: this machine serves as its own guest.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,8 +16,7 @@ use crate::tool::{
     wait_until,
 };
 
-/// How far marks of two instances of one kernel may be apart by the measure of round trips, on a
-/// machine that does other things, too.
+/// Max distance of marks in two instances of one kernel, measured by round trips on a busy machine.
 const MAX_SHIFT_NS: u64 = 1_000_000;
 
 fn free_address() -> String {
@@ -28,7 +27,7 @@ fn agent(address: &str) -> Agent {
     Agent::start_with(&["--trace-cmd", &format!("tcp:{address}")])
 }
 
-/// Arguments that record the start of programs, on both sides.
+/// Arguments that record program starts, on both sides.
 fn arguments(address: &str, session: &str) -> Vec<String> {
     let guest = format!("g=trace-cmd:tcp:{address}");
     let words = ["record", "-e", "sched_process_exec", "--guest", &guest, "--guest-event"];
@@ -40,7 +39,7 @@ fn strs(arguments: &[String]) -> Vec<&str> {
     arguments.iter().map(String::as_str).collect()
 }
 
-/// When a program was started, by process, on the clock that files have in common.
+/// Start times of a program, by process, on the files' common clock.
 fn started(files: &[&Path], machine: &str, program: &str) -> BTreeMap<u64, u64> {
     let files = files.iter().map(|file| file.to_str().unwrap());
     let words: Vec<&str> = ["events", "--format", "jsonl"].into_iter().chain(files).collect();
@@ -59,10 +58,10 @@ fn an_agent_of_trace_cmds_protocol_is_recorded_with_its_host() {
     let (address, folder) = (free_address(), tempfile::tempdir().unwrap());
     let session = folder.path().join("s");
     let _agent = agent(&address);
-    // One of its own: others may start programs, too.
+    // A program of its own: other programs may start at any time.
     let program = folder.path().join("program").to_str().unwrap().to_owned();
     testkit::copy_program("/bin/true", &program);
-    // trace-cmd's protocol does not say when tracing is on.
+    // trace-cmd's protocol does not report when tracing is active.
     let script = format!("sleep 1; for i in 1 2 3 4 5 6 7 8 9 10; do {program}; done");
     let mut words = arguments(&address, session.to_str().unwrap());
     words.extend(["--", "sh", "-c", &script].map(str::to_owned));
@@ -71,8 +70,8 @@ fn an_agent_of_trace_cmds_protocol_is_recorded_with_its_host() {
     let (host, guest) = (session.join("host.dat"), session.join("guest-g.dat"));
     let on_host = started(&[&host], "host", &program);
     assert_eq!(on_host.len(), 10);
-    // The two sides are one kernel here, so each start was recorded twice at the same time; what the
-    // protocol measures of their clocks must say so.
+    // Both sides are one kernel, so each start was recorded twice at the same time; the protocol's
+    // clock measurement must agree.
     let both = started(&[&host, &guest], "g", &program);
     let in_guest = if both.is_empty() { started(&[&guest], "guest", &program) } else { both };
     assert_eq!(in_guest.keys().collect::<Vec<_>>(), on_host.keys().collect::<Vec<_>>());
@@ -115,7 +114,7 @@ fn what_an_agent_sent_before_it_was_killed_is_kept() {
     let info = file_info(&session.join("guest-g.dat"));
     assert!(info["events"].as_object().unwrap().keys().any(|name| name.starts_with("sched:")));
     assert!(session.join("host.dat").exists());
-    // What a killed agent leaves in the kernel goes when the next one, or a recorder, starts.
+    // The next agent or recorder removes a killed agent's leftovers in the kernel.
     drop(agent);
     let again = folder.path().join("again");
     let words = ["record", "-e", "sched_process_exec", "--for", "10ms", "-o"];
@@ -143,8 +142,8 @@ fn what_is_wrong_is_said_before_anything_is_recorded() {
     assert!(!session.exists() && left_in_tracefs().is_empty(), "{:?}", left_in_tracefs());
 }
 
-/// trace-cmd as the host. Where its own part of the recording fails, it records the guest alone for
-/// as long as that takes, which may be too short for it to ask for the time even once.
+/// trace-cmd as the host. If its own part of the recording fails, it records only the guest
+/// meanwhile, which may be too short for a single clock measurement.
 #[test]
 fn trace_cmd_records_this_agent() {
     let Some(_lock) = lock_tracing() else { return };
@@ -156,7 +155,7 @@ fn trace_cmd_records_this_agent() {
     wait_until("instances are left", || left_in_tracefs().is_empty());
 }
 
-/// Records once; the options of the guest's file if they lack what synchronisation leaves there.
+/// Records once; returns the options of the guest's file if they lack those of the synchronisation.
 fn recorded_by_trace_cmd() -> Result<(), String> {
     let (address, folder) = (free_address(), tempfile::tempdir().unwrap());
     let _agent = agent(&address);
@@ -165,7 +164,7 @@ fn recorded_by_trace_cmd() -> Result<(), String> {
         .current_dir(folder.path())
         .output()
         .unwrap();
-    // What it leaves itself, when its children still use it.
+    // trace-cmd itself leaves it, when its children still use it.
     let _ = fs::remove_dir(Path::new(TRACEFS).join("instances/clock_synch-0"));
     let output = String::from_utf8_lossy(&ran.stdout) + String::from_utf8_lossy(&ran.stderr);
     assert!(ran.status.success(), "{output}");

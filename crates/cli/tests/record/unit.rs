@@ -1,4 +1,5 @@
-//! The agent under what its systemd unit takes away: emulated without systemd, by `setpriv` and `strace`.
+//! The agent under the restrictions of its systemd unit: emulated without systemd, by `setpriv` and
+//! `strace`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +16,7 @@ use crate::tool::{left_in_tracefs, lock_tracing, run, wait_until};
 
 const UNIT: &str = include_str!("../../../record/agent/hyperscope-agent.service");
 
-/// Words of a setting of the unit.
+/// Words of a setting in the unit.
 fn setting(name: &str) -> Vec<&'static str> {
     let mut lines = UNIT.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
     lines.next().unwrap().split_whitespace().collect()
@@ -29,7 +30,7 @@ fn is_there(tool: &str) -> bool {
     is_there
 }
 
-/// The units' capabilities as `setpriv` takes them.
+/// The units' capabilities in `setpriv`'s form.
 fn bounding_set() -> String {
     let capabilities = setting("CapabilityBoundingSet");
     let capabilities =
@@ -37,14 +38,15 @@ fn bounding_set() -> String {
     capabilities.fold("--bounding-set=-all".into(), |set, name| format!("{set},+{name}"))
 }
 
-/// Records an agent that this command starts on a channel; whether it has what was started meanwhile.
+/// Records an agent that this command starts on a channel; returns whether the recording has the programs
+/// started meanwhile.
 fn records(command: &mut Command, channel: &str, session: &Path) -> bool {
     let agent = Agent::spawn(command.arg(program()).arg(channel));
     let guest = format!("g={channel}");
     let words = ["record", "-e", "sched_process_exec", "--guest", &guest, "--guest-event"];
     let to = session.to_str().unwrap();
     let more = ["sched_process_exec", "--guest-sample", "397", "-o", to];
-    // On a busy machine the agent needs longer than 5 s to send the rest.
+    // On a busy machine, the agent needs longer than 5 s to send the rest.
     let ran = run(&[&words[..], &more, &["--guest-wait", "60s", "--", "true"]].concat());
     end(&agent);
     if ran.stderr.contains("its samples: ") {
@@ -52,7 +54,7 @@ fn records(command: &mut Command, channel: &str, session: &Path) -> bool {
     } else {
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         assert!(knows_this_program(&session.join("guest-g.data")), "{}", ran.stderr);
-        // The kernel's code, where this machine's kernel shows it to anybody.
+        // The kernel's code, if this machine's kernel shows it.
         let shows_code = fs::File::open("/proc/kcore").is_ok();
         assert_eq!(session.join("guest-g.kcore").is_file(), shows_code, "{}", ran.stderr);
     }
@@ -78,14 +80,14 @@ fn knows_this_program(samples: &Path) -> bool {
     })
 }
 
-/// Ends an agent, or strace and the agent that is its child: killed, strace would leave that behind.
+/// Ends an agent, or strace and its child agent: a killed strace would leave the agent behind.
 fn end(agent: &Agent) {
     let is_agent =
         |pid: &u32| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == program());
     let mut pids = std::iter::once(agent.pid()).chain(children(agent.pid()));
     signal(pids.find(is_agent).unwrap(), "TERM");
     let status = format!("/proc/{}/stat", agent.pid());
-    // Nobody has waited for it yet: then it is a zombie.
+    // It has not been waited for: then it is a zombie.
     wait_until("it does not end", || fs::read_to_string(&status).unwrap().contains(") Z "));
 }
 
@@ -130,7 +132,7 @@ fn the_agent_calls_nothing_that_its_unit_forbids() {
     assert!(calls.contains("splice") && forbidden.is_empty(), "{forbidden:?}");
 }
 
-/// System calls of a group (`@system-service`), or the one of that name.
+/// System calls of a group (`@system-service`), or a single one by name.
 fn system_calls(name: &str) -> Vec<String> {
     if !name.starts_with('@') {
         return vec![name.into()];
