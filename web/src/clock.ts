@@ -1,8 +1,9 @@
-// Timestamps as a reader wants them, everywhere alike: since the beginning, or on the recording's clock.
+// Timestamps in the reader's chosen form, the same everywhere: since the beginning, or on the
+// recording's clock.
 
 import { axisTime, count, timestamp } from "./format";
 
-/** What of a report timestamps are made of. */
+/** The facts of a report that timestamps need. */
 export interface ClockOf {
   origin: string;
   length_ns: number;
@@ -17,26 +18,26 @@ export function clockMode(): ClockMode {
   return mode;
 }
 
-/** Figures redraw themselves at this event. */
+/** Figures redraw at this event. */
 export function setClockMode(wanted: ClockMode): void {
   if (wanted === mode) return;
   mode = wanted;
   globalThis.dispatchEvent?.(new Event("hyperscope:clock"));
 }
 
-/** A timestamp to the nanosecond; since the beginning it has a plus. */
+/** A timestamp to the nanosecond; since the beginning, it has a plus sign. */
 export function timestampOf(report: ClockOf, offset: number): string {
   if (mode === "absolute") return timestamp(report.origin, offset, report.nanoseconds);
   return report.nanoseconds ? `+${timestamp("0", offset)}` : `+${count(offset)}`;
 }
 
-/** The first label of an axis that begins at `from`: round on the clock that is shown. */
+/** The first label of an axis that begins at `from`: a round number on the shown clock. */
 export function firstStep(report: ClockOf, from: number, step: number): number {
   const past = mode === "absolute" && step >= 1 ? Number(BigInt(report.origin) % BigInt(Math.round(step))) : 0;
   return Math.ceil((from + past) / step) * step - past;
 }
 
-/** A label of an axis, with no more digits than tell two labels apart. */
+/** A label of an axis, with no more digits than are needed to distinguish labels. */
 export function axisLabel(report: ClockOf, at: number, step: number): string {
   if (mode === "relative") return axisTime(at, step, report.nanoseconds);
   const whole = timestamp(report.origin, at, report.nanoseconds);
@@ -49,9 +50,9 @@ export function axisLabel(report: ClockOf, at: number, step: number): string {
 const UNITS: Record<string, number> = { s: 9, ms: 6, us: 3, ns: 0 };
 
 /**
- * The offset that words like `1.5 ms`, `+0.25 s` or `12345.678901:` mean; null: they are no timestamp
- * of this recording. With a plus it is since the beginning. Else what fits one clock only is of
- * that one; what fits both is of the clock that is shown.
+ * The offset of a timestamp such as `1.5 ms`, `+0.25 s` or `12345.678901:`; null: it is no timestamp of this recording.
+ * With a plus sign it is since the beginning. Otherwise, a value that fits only one clock is on that one; a value that
+ * fits both is on the shown clock.
  */
 export function readTimestamp(report: ClockOf, words: string): number | null {
   const [, plus, whole, part, unit] = /^(\+?)(\d{1,18})(?:\.(\d{1,9}))?:?\s*(s|ms|us|ns)?$/.exec(words.trim()) ?? [];

@@ -1,7 +1,7 @@
-// What a reader looks at in the flame graph of code, as parts of an address.
+// The reader's view of the flame graph of code, as parts of an address.
 
 export interface CodeView {
-  /** The node that fills the picture; 0: all of it. */
+  /** The node that fills the width; 0: the root. */
   zoom: number;
   find: string;
   /** The function whose callers and callees are shown, by layer and name. */
@@ -9,14 +9,14 @@ export interface CodeView {
   vm: string;
   /** Only this vCPU or thread. */
   owner: number | null;
-  /** Layers that stand out from all others, and those that are left out. */
+  /** Emphasized layers, and hidden layers. */
   out: string[];
   without: string[];
   idle: boolean;
   threads: boolean;
   /** Callees above their callers. */
   up: boolean;
-  /** All of the time, whatever is selected. */
+  /** Show all of the time, whatever is selected. */
   always: boolean;
 }
 
@@ -24,7 +24,7 @@ export const PLAIN_CODE: CodeView = { zoom: 0, find: "", of: "", vm: "", owner: 
 
 const SWITCHES = ["idle", "threads", "up", "always"] as const;
 
-/** Parts of an address; what is as usual is empty. */
+/** Parts of an address; default values are empty. */
 export function codeParts(view: CodeView): [string, string][] {
   return [
     ["czoom", view.zoom > 0 ? String(view.zoom) : ""],
@@ -44,7 +44,7 @@ function number(text: string): number | null {
   return /^\d{1,7}$/.test(text) ? Number(text) : null;
 }
 
-/** `words` gives a part of an address, cut where it is too long, and `keys` a list in one. */
+/** `words` returns a part of an address, truncated if it is too long, and `keys` a list in a part. */
 export function readCode(all: URLSearchParams, words: (name: string) => string, keys: (text: string) => string[]): CodeView {
   const shown = new Set(keys(words("cshow")));
   const [idle, threads, up, always] = SWITCHES.map((one) => shown.has(one)) as [boolean, boolean, boolean, boolean];

@@ -25,7 +25,7 @@ const VARIABLES: Record<string, string> = {
   module_function: "--call-module",
 };
 
-/** The custom property that has a state's colour. */
+/** The custom property of a state's colour. */
 export function variableOf(state: string): string {
   return VARIABLES[state] ?? "--other";
 }
@@ -46,7 +46,7 @@ export function css(variable: string): string {
   return resolved(variable);
 }
 
-/** A colour as ImageData wants it in a 32-bit word: little-endian, opaque. */
+/** A colour as a 32-bit word of ImageData: little-endian, opaque. */
 export function word([red, green, blue]: [number, number, number]): number {
   return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }

@@ -1,4 +1,4 @@
-// Elements made of data. Strings only ever become text: nothing here reads HTML.
+// Elements made from data. Strings only ever become text: no code here parses HTML.
 
 type Child = Node | string | null | undefined | false;
 type Attributes = Record<string, string | number | boolean | null | undefined | ((event: Event) => void)>;
@@ -35,12 +35,12 @@ export function section(id: string, title: string, ...children: Child[]): HTMLEl
   return el("section", { id, "aria-labelledby": `${id}-title`, tabindex: -1 }, heading, ...children);
 }
 
-/** A table that is scrolled where it is wider than the page, by keys as well. No landmark: there are many. */
+/** A table that scrolls if it is wider than the page, also by keys. It is no landmark, because there are many. */
 export function scrolled(title: string, table: HTMLTableElement): HTMLElement {
   return el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": title }, table);
 }
 
-/** A table, folded away: what a figure shows, for those who can't see it. */
+/** A folded table with the content of a figure, for readers who can't see it. */
 export function tableBehind(title: string, make: () => HTMLTableElement): HTMLDetailsElement {
   const details = el("details", { class: "behind" }, el("summary", {}, title));
   details.addEventListener("toggle", () => {
@@ -63,7 +63,7 @@ export function plainTable(caption: string, titles: string[], rows: (string | nu
   );
 }
 
-/** A table of rows that say more than text; columns from the one at `firstNumber` on are of numbers. */
+/** A table whose cells may contain elements; columns from `firstNumber` on are numbers. */
 export function rowsTable(caption: string, titles: string[], rows: HTMLElement[], firstNumber: number, name?: string): HTMLTableElement {
   const head = titles.map((title, at) => el("th", { scope: "col", class: at >= firstNumber ? "number" : null }, title));
   return el("table", { class: name }, el("caption", {}, caption), el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows));

@@ -1,4 +1,4 @@
-// What the reader looks at: the VM, level and reason that all figures are narrowed to.
+// The focus: the VM, level and reason to which all figures are limited.
 
 import type { Report } from "./data/report";
 import type { ViewStore } from "./view";
@@ -19,7 +19,7 @@ export function inFocus(focus: Focus, what: { vm: string | null; level: number |
   );
 }
 
-/** A focus that an address names, if the report has it. */
+/** A focus from an address, if the report has it. */
 export function knownFocus(report: Report, focus: Focus): Focus {
   return report.exits.rows.some((row) => inFocus(focus, row)) ? focus : EVERYTHING;
 }
@@ -29,7 +29,7 @@ export function describe(focus: Focus): string {
   return parts.filter((part) => part !== null).join(" · ");
 }
 
-/** The focus, and who wants to hear of it. */
+/** The focus, and its listeners. */
 export class FocusStore {
   private current = EVERYTHING;
   private readonly listeners: ((focus: Focus) => void)[] = [];
@@ -50,26 +50,26 @@ export class FocusStore {
   }
 }
 
-/** What views share. */
+/** Shared by all views. */
 export interface Context {
   report: Report;
   focus: FocusStore;
-  /** What the reader looks at, as the page's address keeps it. */
+  /** The reader's view, kept in the page's address. */
   view: ViewStore;
-  /** Shows a stretch of time in the timeline. */
+  /** Shows an interval in the timeline. */
   showTime: (from: number, to: number) => void;
-  /** Finds what begins next in the timeline and has these words. */
+  /** Finds the next span in the timeline that matches these words. */
   findInTimeline: (words: string) => void;
-  /** Shows in the drawer what is selected; without a selection, all of the recording. */
+  /** Shows the selection in the drawer; without a selection, the complete recording. */
   inspect: () => void;
-  /** Selects a stretch of time in the timeline, and shows it with what is around it. */
+  /** Selects an interval in the timeline, and shows it with its surroundings. */
   selectTime: (from: number, to: number) => void;
   /** Draws a request in the timeline, as `PATH.KIND`, or a wait, as `PLACE.wait`. */
   showRequest: (name: string) => void;
   /** Shows a function of the code that ran between its callers and callees. */
   openFunction: (key: string) => void;
-  /** Takes the selection of the timeline back. */
+  /** Clears the selection of the timeline. */
   deselect: () => void;
-  /** Says something to readers who don't see it. */
+  /** Announces a text to screen readers. */
   announce: (words: string) => void;
 }

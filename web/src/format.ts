@@ -1,4 +1,4 @@
-// Numbers as people read them. A value that was not recorded is never a number.
+// Formats numbers for readers. A value that was not recorded is never a number.
 
 import type { Known } from "./data/report";
 
@@ -17,12 +17,12 @@ function threeDigits(value: number): string {
   return value.toFixed(0);
 }
 
-/** A count with its thousands apart. */
+/** A count with separated thousands. */
 export function count(value: Known): string {
   return value === null ? NOT_RECORDED : Math.round(value).toLocaleString("en-US");
 }
 
-/** A duration with three digits and its unit; ticks where there are no nanoseconds. */
+/** A duration with three digits and its unit; ticks if there are no nanoseconds. */
 export function time(value: Known, nanoseconds = true): string {
   if (value === null) return NOT_RECORDED;
   if (!nanoseconds) return count(value);
@@ -33,7 +33,7 @@ export function time(value: Known, nanoseconds = true): string {
   return `${Math.round(value)} ns`;
 }
 
-/** A share of a whole in percent. */
+/** A share of a total in percent. */
 export function share(part: Known, whole: Known, digits = 2): string {
   return part === null || !whole ? NOT_RECORDED : `${((part * 100) / whole).toFixed(digits)}%`;
 }
@@ -67,7 +67,7 @@ export function niceStep(least: number): number {
   return power * 10;
 }
 
-/** A label of an axis whose steps are `step`: no more digits than tell two labels apart. */
+/** A label of an axis with this `step`: no more digits than are needed to distinguish labels. */
 export function axisTime(value: number, step: number, nanoseconds = true): string {
   if (!nanoseconds) return count(value);
   const [scale, unit] = STEPS.find(([size]) => step >= size || Math.abs(value) >= size * 1000) ?? [1, "ns"];

@@ -1,4 +1,4 @@
-// Reads the report out of the page and shows it.
+// Reads the report from the page and shows it.
 
 import "./style/page.css";
 import "./style/tables.css";
@@ -69,7 +69,7 @@ async function start(root: HTMLElement): Promise<void> {
   document.documentElement.dataset.ready = "true";
 }
 
-/** Use of CPUs over time is made of the timeline's lanes: it is there once those are. */
+/** Use of CPUs over time derives from the timeline's lanes, and appears once they are loaded. */
 function showUse(context: Context, timeline: Timeline, sections: HTMLElement[]): void {
   const use = useOverTime(context, timeline.rows);
   if (use) sections.find((one) => one.id === "cpu")?.append(use);

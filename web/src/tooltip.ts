@@ -1,10 +1,10 @@
-// The one box that says what is under the pointer.
+// The single tooltip, which describes the item under the pointer.
 
 import { el } from "./dom";
 
 const box = el("div", { class: "tooltip", role: "presentation", hidden: true });
 
-/** Shows lines next to a point of the window; the first is a heading. */
+/** Shows lines near a point of the window; the first is a heading. */
 export function showTooltip(x: number, y: number, lines: (string | Node)[]): void {
   if (!box.isConnected) document.body.append(box);
   box.replaceChildren(...lines.map((line, at) => el("div", { class: at === 0 ? "head" : null }, line)));

@@ -1,7 +1,7 @@
-// What a reader looks at, as text in the page's address: so that a reload and a link that is sent keep it.
+// The reader's view, as text in the page's address, so that a reload or a shared link keeps it.
 //
-// The text is whatever somebody wrote into a link. Nothing in it is an error: what is not
-// understood, too long or outside the recording is left out.
+// The text is untrusted, but never an error: parts that are unknown, too long or outside the recording are
+// ignored.
 
 import { codeParts, PLAIN_CODE, readCode, type CodeView } from "./code_view";
 import { EVERYTHING, type Focus } from "./focus";
@@ -12,35 +12,35 @@ export interface Span {
 }
 
 export interface View {
-  /** The time shown; null: all of it. */
+  /** The shown time; null: everything. */
   time: Span | null;
   selection: Span | null;
-  /** Searched in the timeline. */
+  /** The search text of the timeline. */
   find: string;
   /** Filters of the exits table, and of lanes. */
   exits: string;
   lanes: string;
-  /** Whether lanes that are left out at first are shown. */
+  /** Whether lanes that are hidden by default are shown. */
   quiet: boolean;
   pinned: number[];
   hidden: number[];
-  /** Keys of states that stand out from all others. */
+  /** Keys of emphasized states. */
   states: string[];
-  /** Keys of states that are not drawn. */
+  /** Keys of hidden states. */
   without: string[];
-  /** Whether events are listed, and the words that they have. */
+  /** Whether events are listed, and their filter. */
   events: boolean;
   eventWords: string;
-  /** What the drawer shows of the selection. */
+  /** The drawer's tab. */
   tab: string;
-  /** A request that is drawn: its path and which of its examples. */
+  /** The drawn request: its path, and the kind of example. */
   request: string;
   focus: Focus;
   /** The flame graph of code. */
   code: CodeView;
   theme: "light" | "dark" | null;
   clock: "relative" | "absolute";
-  /** The section that a reader went to. */
+  /** The section that the reader went to. */
   at: string;
 }
 
@@ -70,7 +70,7 @@ const [MOST_TEXT, MOST_WORDS, MOST_LANES] = [16_384, 200, 2_000];
 
 const span = (of: Span | null) => (of ? `${Math.round(of.from)}-${Math.round(of.to)}` : "");
 
-/** The view as a fragment, without `#`; what is as usual takes no room. */
+/** The view as a fragment, without `#`; default values are left out. */
 export function toFragment(view: View): string {
   const { focus } = view;
   const parts: [string, string][] = [
@@ -114,7 +114,7 @@ function readStates(text: string): string[] {
   return [...new Set(text.split(".").slice(0, 64).filter((one) => /^[a-z_]{1,40}$/.test(one)))];
 }
 
-/** What a fragment, with or without `#`, says; the name of a section alone is where to go. */
+/** The view of a fragment, with or without `#`; a section's name alone is the target. */
 export function fromFragment(fragment: string): View {
   const text = fragment.replace(/^#/, "");
   if (text.length > MOST_TEXT) return PLAIN;
@@ -145,7 +145,7 @@ export function fromFragment(fragment: string): View {
   };
 }
 
-/** Browsers refuse addresses that change all the time. */
+/** Browsers reject too frequent changes of the address. */
 const WRITE_AFTER_MS = 250;
 
 /** The view, kept in the page's address. */
@@ -168,14 +168,14 @@ export class ViewStore {
     return this.current;
   }
 
-  /** Notes what a reader did. */
+  /** Records an action of the reader. */
   update(part: Partial<View>): void {
     this.current = { ...this.current, ...part };
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.write(), WRITE_AFTER_MS) as unknown as number;
   }
 
-  /** Calls `listener` when another address was entered. */
+  /** Calls `listener` when the address changes. */
   follow(listener: (view: View) => void): void {
     this.listeners.push(listener);
   }
@@ -191,7 +191,7 @@ export class ViewStore {
     try {
       if (this.address() !== location.href) history.replaceState(null, "", this.address());
     } catch {
-      // Pages in a sandbox have no address of their own: they only don't keep their view.
+      // Pages in a sandbox have no address of their own, so they don't keep the view.
     }
   }
 }

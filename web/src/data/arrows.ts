@@ -1,4 +1,5 @@
-// Arrows between lanes: who woke the thread that runs, who raised the interrupt that a vCPU enters with.
+// Arrows between lanes: the thread that woke the running one, the thread that raised an entry's
+// interrupt.
 
 import type { Columns } from "./columns";
 import type { ArrowsInfo } from "./report";
@@ -9,7 +10,7 @@ export interface Arrow {
   to: { lane: number; at: number };
 }
 
-/** Places of arrows that begin, or end, in a lane, in the order of time. */
+/** By lane, indices of arrows that begin, or end, there, in order of time. */
 type ByLane = Map<number, number[]>;
 
 export class Arrows {
@@ -40,7 +41,7 @@ export class Arrows {
     };
   }
 
-  /** Arrows that end in a lane from `from` to `to`, both included, and those that begin there. */
+  /** Arrows that end in a lane between `from` and `to`, inclusive, and those that begin there. */
   touching(lane: number, from: number, to: number): { into: Arrow[]; outOf: Arrow[] } {
     const of = (all: ByLane, times: Float64Array) => {
       const places = all.get(lane) ?? [];

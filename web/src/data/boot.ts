@@ -1,4 +1,4 @@
-// What `hyperscope boot` found, as the page has it: docs/formats/boot.schema.json.
+// The result of `hyperscope boot` in the page: docs/formats/boot.schema.json.
 
 import type { Known } from "./report";
 
@@ -42,15 +42,15 @@ export interface BootDocument {
 export interface BootPart {
   kind: string;
   title: string;
-  /** Since the machine's first phase. */
+  /** Relative to the machine's first phase. */
   from: number;
   length: Known;
   exits: Known;
-  /** What its words are searched in. */
+  /** The text that a filter searches. */
   words: string;
 }
 
-/** A phase as tables call it. */
+/** The label of a phase in tables. */
 export function phaseTitle({ kind, name }: BootPhase): string {
   if (kind === "running" && name !== "recorded") return `after "${name}"`;
   return kind === "shutdown" ? `down: ${name}` : name;
@@ -61,7 +61,7 @@ function timeIn(row: { [key: string]: unknown }, name: string): Known {
   return typeof value === "number" ? value : null;
 }
 
-/** When a machine was first seen, relative to the page's origin. */
+/** The first time of a machine, relative to the page's origin. */
 export function beginsAt(machine: BootMachine, origin: string): number {
   return (timeIn(machine, "begin") ?? 0) - Number(origin);
 }
@@ -82,7 +82,7 @@ export function partsOf(machine: BootMachine): { phases: BootPart[]; initcalls: 
   };
 }
 
-/** Those in whose words all wanted ones are. */
+/** The parts that contain all wanted words. */
 export function found(parts: BootPart[], wanted: string): BootPart[] {
   const words = wanted.toLowerCase().split(/\s+/).filter((word) => word !== "");
   return parts.filter((one) => words.every((word) => one.words.includes(word)));

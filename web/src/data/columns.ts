@@ -1,4 +1,4 @@
-// Columns of numbers out of the page: base64, gzip, LEB128.
+// Decodes columns of numbers from the page: base64, gzip, LEB128.
 
 /** The bytes of base64 text. */
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
@@ -14,7 +14,7 @@ export async function gunzip(packed: Uint8Array<ArrayBuffer>): Promise<Uint8Arra
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/** The columns kept in an element of the page, which is emptied: they are not needed twice. */
+/** The columns in an element of the page, which is emptied: they are needed only once. */
 export async function columnsIn(page: Document, id: string): Promise<Columns> {
   const element = page.getElementById(id);
   if (!element?.textContent) throw new Error(`The page lacks ${id}.`);

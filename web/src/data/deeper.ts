@@ -1,12 +1,12 @@
-// A lane with more detail in an interval: merged spans are replaced there by those that they were made of.
+// Adds detail to an interval of a lane: replaces merged spans by the original ones.
 //
-// Nothing else changes: spans that the page has by themselves stay, and what is left of merged ones keeps the
-// rest of their times, so that sums over any of them are what they were.
+// Nothing else changes: single spans of the page stay, and the rest of merged ones keeps the rest of their
+// times, so that all sums stay the same.
 
 import { Lane, MERGED, type MergedSpans } from "./lane";
 import type { Span } from "../view";
 
-/** Whether an interval has spans that were merged. */
+/** Whether an interval contains merged spans. */
 export function hasMerged(lane: Lane, { from, to }: Span): boolean {
   for (let at = Math.max(0, lane.begunBy(from) - 1); at < lane.count && lane.from[at]! < to; at++) {
     if (lane.state[at] === MERGED && lane.to[at]! > from) return true;
@@ -14,7 +14,7 @@ export function hasMerged(lane: Lane, { from, to }: Span): boolean {
   return false;
 }
 
-/** Items of a lane in the making. */
+/** Items of a lane under construction. */
 class Items {
   readonly from: number[] = [];
   readonly to: number[] = [];
@@ -41,19 +41,19 @@ class Items {
   }
 }
 
-/** A share of what was merged. */
+/** A share of merged spans. */
 function shareOf({ count, states }: MergedSpans, share: number): MergedSpans {
   return { count: Math.round(count * share), states: states.map(([state, ns]): [number, number] => [state, ns * share]).filter(([, ns]) => ns > 0) };
 }
 
-/** What is left of merged spans without a part of them that is known. */
+/** The rest of merged spans after a known part is removed. */
 function without({ count, states }: MergedSpans, known: Map<number, number>, spans: number): MergedSpans {
   return { count: Math.max(0, count - spans), states: states.map(([state, ns]): [number, number] => [state, Math.max(0, ns - (known.get(state) ?? 0))]).filter(([, ns]) => ns > 0) };
 }
 
-/** `lane` with the spans of `deeper` in an interval; `labelOf` gives the page's number of a label of those. */
+/** `lane` with the spans of `deeper` in an interval; `labelOf` returns the page's number of a label in `deeper`. */
 export function withDetail(lane: Lane, deeper: Lane, interval: Span, labelOf: (label: number) => number): Lane {
-  // Before its first span and after its last nothing is known of it.
+  // Outside its first and last span, its states are unknown.
   const [from, to] = [Math.max(interval.from, deeper.begin), Math.min(interval.to, deeper.end)];
   if (deeper.count === 0 || from >= to) return lane;
   const items = new Items();

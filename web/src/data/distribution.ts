@@ -1,9 +1,9 @@
-// Percentiles as `hyperscope exits` has them: of few values exactly, of many the upper end of a narrow bucket.
+// Percentiles as in `hyperscope exits`: exact for few values, otherwise the upper end of a narrow bucket.
 
-/** Of at most this many values percentiles are exact. */
+/** Up to this many values, percentiles are exact. */
 const EXACT_VALUES = 4096;
 
-/** The upper end of a value's bucket: buckets are 1/256 of their values wide at most. */
+/** The upper end of a value's bucket: buckets are at most 1/256 of their values wide. */
 export function bucketEnd(value: number): number {
   let width = 1;
   while (value / width >= 512) width *= 2;

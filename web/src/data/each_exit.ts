@@ -1,4 +1,4 @@
-// Every exit by itself: from these a stretch of time is summed up as `hyperscope exits --from --to` does.
+// Individual exits, from which any interval is summed as `hyperscope exits --from --to` does.
 
 import type { Columns } from "./columns";
 import { distributionOf, type Distribution } from "./distribution";
@@ -9,7 +9,7 @@ const [OUTCOME, HANDLER, POLL_UNKNOWN] = [3, 12, 16];
 /** All exits of a recording: columns over all groups, each group in the order of time. */
 export interface EachExit {
   info: EachExitInfo;
-  /** Where each group begins; after the last one, where it ends. */
+  /** Begin of each group; after the last group, its end. */
   begins: number[];
   start: Float64Array;
   flags: Uint8Array;
@@ -49,7 +49,7 @@ export function handlerOf(list: EachExit, at: number): "kernel" | "user space" |
   return (["kernel", "user space", "level 1"] as const)[(list.flags[at]! & HANDLER) >> 2] ?? "kernel";
 }
 
-/** The first exit of a group that begins at `time` or after. */
+/** The first exit of a group that begins at or after `time`. */
 export function firstFrom(list: EachExit, group: number, time: number): number {
   let [low, high] = [list.begins[group]!, list.begins[group + 1]!];
   while (low < high) {
@@ -60,13 +60,13 @@ export function firstFrom(list: EachExit, group: number, time: number): number {
   return low;
 }
 
-/** What is said of the exits of one row in a stretch of time. */
+/** The sums of one row's exits in an interval. */
 export interface ExitSums {
   source: string;
   group: ExitGroupInfo;
   count: number;
   paired: number;
-  /** Of running to handle them; null where switches are not recorded. */
+  /** CPU time of handling them; null if switches are not recorded. */
   cost: number | null;
   costs: Distribution | null;
   durations: Distribution;
@@ -87,8 +87,8 @@ interface Row {
 const keyOf = ({ info }: EachExit, { vm, level, reason, code, isa }: ExitGroupInfo) => JSON.stringify([info.source, vm, level, reason, code, isa]);
 
 /**
- * Sums of the exits that begin in a stretch, by VM, level, reason and code. An exit whose entry lies
- * beyond it is counted and has no time, as if the recording ended there.
+ * Sums of the exits that begin in an interval, by VM, level, reason and code. An exit whose entry is after it is
+ * counted without a time, as if the recording ended there.
  */
 export function sumsWithin(lists: EachExit[], from: number, to: number, wanted: (group: ExitGroupInfo) => boolean): ExitSums[] {
   const rows = new Map<string, Row>();
@@ -107,8 +107,8 @@ export function sumsWithin(lists: EachExit[], from: number, to: number, wanted: 
 }
 
 /**
- * Of each vCPU the first exit of a stretch, if the entry before lies outside: what the host did
- * before that exit can't be distinguished from the exit before by who sees only the stretch.
+ * By vCPU, the first exit of an interval, if the entry before it is outside: from the interval alone, the host's work
+ * before that exit can't be distinguished from the previous exit.
  */
 function beganBefore(list: EachExit, from: number): Set<number> {
   const first = new Map<string, number>();
@@ -144,7 +144,7 @@ function add(row: Row, list: EachExit, exit: number, to: number, before: number)
 function sumsOf(row: Row): ExitSums {
   const { list, group, count } = row;
   const known = list.info.off_cpu_recorded;
-  // Polling that is not known of all exits of a row is in its kernel part.
+  // If polling is not known for all exits of a row, it is in the row's kernel part.
   const cost = known ? row.before + row.ran + (row.pollKnown ? 0 : row.poll) : null;
   const durations = distributionOf(row.durations);
   return { source: list.info.source, group, count, paired: durations.count, cost, costs: known ? distributionOf(row.costs) : null, durations };

@@ -1,11 +1,11 @@
-// Every request by itself: from these a stretch of time is summed up as `hyperscope path --from --to` does.
+// Individual requests, from which any interval is summed as `hyperscope path --from --to` does.
 
 import type { Columns } from "./columns";
 import { distributionOf, type Distribution } from "./distribution";
 
 export interface RequestGroup {
   vm: string | null;
-  /** Null: those of all further paths. */
+  /** Null: all further paths. */
   path: string | null;
   requests: number;
 }
@@ -16,10 +16,10 @@ export interface EachRequestInfo {
   groups: RequestGroup[];
 }
 
-/** All requests: columns over all groups, each group in the order in which they began. */
+/** All requests: columns over all groups, each group in the order of their begins. */
 export interface EachRequest {
   info: EachRequestInfo;
-  /** Where each group begins; after the last one, where it ends. */
+  /** Begin of each group; after the last group, its end. */
   begins: number[];
   start: Float64Array;
   length: Float64Array;
@@ -47,11 +47,14 @@ export interface OneRequest {
 export interface RequestSums {
   group: RequestGroup;
   lengths: Distribution;
-  /** Some of them, those that took longest first. */
+  /** Some of them, the longest first. */
   slowest: OneRequest[];
 }
 
-/** Those that begin and end in a stretch, by path, the ones that took longest together first; and how many only begin or end in it. */
+/**
+ * Requests that begin and end in an interval, by path, in descending order of total time; and the number of those that
+ * only begin or end in it.
+ */
 export function requestsWithin(all: EachRequest, from: number, to: number, wanted: (group: RequestGroup) => boolean, most: number): { sums: RequestSums[]; cut: number } {
   let cut = 0;
   const sums = all.info.groups.flatMap((group, of) => {

@@ -1,4 +1,5 @@
-// Events of an interval: of the recording, where the page is served; else those that the page holds.
+// Events of an interval: from the recording if the page is served, otherwise those that the page
+// holds.
 
 import { heldEvents, type EventLine, type Held } from "./held_events";
 import { askEvents, type RecordedEvent } from "./served";
@@ -7,7 +8,7 @@ import type { Span } from "../view";
 export interface FoundEvents {
   events: EventLine[];
   matching: number;
-  /** Not all of the interval was looked at: there may be more. */
+  /** Only a part of the interval was searched: there may be more. */
   more: boolean;
 }
 

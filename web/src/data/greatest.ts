@@ -1,13 +1,13 @@
-// Which of many things are drawn: those that weigh most, where more are there than anybody looks at.
+// Selects the heaviest items if there are too many to draw.
 
 export interface Greatest<T> {
-  /** In the order in which they came. */
+  /** In their original order. */
   kept: T[];
-  /** How many others there are. */
+  /** Number of the others. */
   others: number;
 }
 
-/** No more than `most` of them, those of the greatest weight. */
+/** At most `most` items, those with the greatest weight. */
 export function greatest<T>(all: T[], most: number, weight: (one: T) => number): Greatest<T> {
   if (all.length <= most) return { kept: all, others: 0 };
   const order = all.map((one, at) => ({ at, weight: weight(one) })).sort((a, b) => b.weight - a.weight || a.at - b.at);

@@ -31,18 +31,18 @@ export function readHeat(columns: Columns, info: HeatInfo): Heat {
   return { info, groups };
 }
 
-/** Where a row of the grid begins, in nanoseconds. */
+/** Begin of a row of the grid, in nanoseconds. */
 export function rowBegin(row: number, perOctave: number): number {
   const octave = Math.floor(row / perOctave);
   return 2 ** octave * (1 + (row % perOctave) / perOctave);
 }
 
-/** What groups of the map have in common with rows of the exits table, of which either may have tens of thousands. */
+/** The common key of groups of the map and rows of the exits table; either may have tens of thousands. */
 function keyOf({ source, vm, level, reason, code }: HeatGroupInfo | ExitRow): string {
   return JSON.stringify([source, vm, level, reason, code]);
 }
 
-/** For each row of the exits table the groups whose exits are its own. */
+/** By row of the exits table, the groups with its exits. */
 export function groupsOf(rows: ExitRow[], groups: HeatGroup[]): HeatGroup[][] {
   const byKey = new Map<string, HeatGroup[]>();
   for (const group of groups) {
@@ -56,21 +56,20 @@ export function groupsOf(rows: ExitRow[], groups: HeatGroup[]): HeatGroup[][] {
 
 export interface Grid {
   columns: number;
-  /** The row of the heat that the grid's first row stands for. */
+  /** The row of the heat map at the grid's first row. */
   firstRow: number;
   rows: number;
-  /** Whether the first row has exits of no length: the clock stood still in them. */
+  /** Whether the first row has exits without duration: the clock stood still in them. */
   zero: boolean;
-  /** Counts, row by row from the shortest latencies, each over all columns. */
+  /** Counts, row by row from the shortest times, each over all columns. */
   counts: Float64Array;
   most: number;
   total: number;
 }
 
 /**
- * Adds groups up into one grid; null where they hold no exits. Exits of no length (or of less than
- * two nanoseconds) are far from all others on a logarithmic axis: they get the lowest row, wherever
- * the others begin.
+ * Sums groups into one grid; null if they have no exits. Exits without duration (below two nanoseconds) are far from
+ * all others on a logarithmic axis: they get the lowest row, wherever the others begin.
  */
 export function gridOf(heat: Heat, groups: HeatGroup[]): Grid | null {
   let [first, last, zero] = [255, 0, false];
@@ -99,7 +98,7 @@ export function gridOf(heat: Heat, groups: HeatGroup[]): Grid | null {
   return { columns, firstRow: first - below, rows, zero, counts, most: counts.reduce((a, b) => Math.max(a, b), 0), total };
 }
 
-/** Exits of a group by row of the grid, whatever the time. */
+/** Exits of a group by row of the grid, over all time. */
 export function histogramOf(groups: HeatGroup[]): Map<number, number> {
   const histogram = new Map<number, number>();
   for (const group of groups) {

@@ -1,5 +1,5 @@
-// Events that a page holds without its recording: exits and entries, which threads CPUs switched to, wake-ups and
-// injections. Each by itself is in the order of time; what is listed is merged.
+// Events that a page holds without its recording: exits and entries, switches of threads on CPUs, wake-ups and
+// injections. Each source is in order of time; a list merges them.
 
 import type { Arrows } from "./arrows";
 import { firstFrom, isPaired, type EachExit } from "./each_exit";
@@ -12,16 +12,16 @@ import type { Span } from "../view";
 /** A line of a list of events. */
 export interface EventLine {
   at: number;
-  /** Where it happened: machine and CPU, or vCPU. */
+  /** Its place: machine and CPU, or vCPU. */
   where: string;
   thread: string;
   name: string;
   text: string;
-  /** Something is missing here. */
+  /** Whether events were lost here. */
   lost: boolean;
 }
 
-/** What is held. */
+/** The held events. */
 export interface Held {
   report: Report;
   rows: LaneRow[];
@@ -34,7 +34,7 @@ interface Found {
   line: () => EventLine;
 }
 
-/** Takes what matches: counts all, keeps the first of each kind of source. */
+/** Collects matches: counts all, keeps the first of each kind of source. */
 class Taken {
   matching = 0;
   readonly found: Found[] = [];
@@ -57,7 +57,7 @@ class Taken {
   }
 }
 
-/** Whether texts together have all words: a test on parts that are the same for many events is made once. */
+/** Whether the texts together contain all words: texts shared by many events are tested once. */
 function hasAll(words: string[], ...texts: string[]): boolean {
   const all = texts.join(" ").toLowerCase();
   return words.every((word) => all.includes(word));
@@ -86,7 +86,7 @@ function exitsAndEntries(list: EachExit, range: Span, words: string[], taken: Ta
       known.set(key, is);
       return is;
     };
-    // An entry of the interval may be that of an exit before it.
+    // An entry in the interval may belong to an earlier exit.
     for (let at = Math.max(list.begins[of]!, firstFrom(list, of, range.from) - 1); at < list.begins[of + 1]!; at++) {
       const [start, end] = [list.start[at]!, list.start[at]! + list.length[at]!];
       if (start > range.to) break;

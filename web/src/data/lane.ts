@@ -1,15 +1,15 @@
-// The spans of a lane, in typed arrays, and what of them there is up to any moment.
+// The spans of a lane in typed arrays, with running sums of their states.
 //
-// Whatever part of a lane is asked for, at any zoom, is a difference of two running sums: kept at
-// every few spans, and added up from there. So a column of pixels that stands for a thousand spans
-// costs no more than one that stands for a part of one, and its colours are exact.
+// Any part of a lane, at any zoom, is a difference of two running sums, which are stored at every
+// few spans and continued from there. So a column of pixels over a thousand spans costs no more
+// than one over a part of a span, and its colours are exact.
 
 import type { Columns } from "./columns";
 
-/** In place of a state: several spans, merged where the page was made. */
+/** Replaces a state: several spans that were merged when the page was made. */
 export const MERGED = 255;
 
-/** Running sums are kept at every span of this many: of lanes with few states more, they take less room. */
+/** Running sums are stored at every span of this many; more often in lanes with few states, which need less space. */
 const [BLOCK, SMALL_BLOCK, FEW_STATES] = [16, 4, 4];
 
 export interface MergedSpans {
@@ -20,12 +20,12 @@ export interface MergedSpans {
 
 export class Lane {
   readonly count: number;
-  /** States that occur, ascending; sums have a place for each. */
+  /** States that occur, ascending; sums have an element for each. */
   readonly states: number[];
   private readonly placeOf: Int16Array;
   private readonly sums: Float64Array;
   private readonly block: number;
-  /** What was merged, one item after the other: where each begins, then places of states and their time. */
+  /** Merged items, one after the other: the begin of each, then indices of states and their time. */
   private readonly mergedFrom: Uint32Array;
   private readonly mergedPlace: Uint8Array;
   private readonly mergedNs: Float64Array;
@@ -66,7 +66,7 @@ export class Lane {
     return sums;
   }
 
-  /** Adds a share of a span's time to sums by place. */
+  /** Adds a share of a span's time to sums by state index. */
   private addSpan(at: number, share: number, sums: Float64Array): void {
     const state = this.state[at]!;
     if (state !== MERGED) {
@@ -89,7 +89,7 @@ export class Lane {
     return this.to[this.count - 1] ?? 0;
   }
 
-  /** How many spans begin at `time` or before: searched from a number found for an earlier time. */
+  /** Number of spans that begin at or before `time`; searches from `hint`, the result for an earlier time. */
   begunBy(time: number, hint = 0): number {
     let low = hint > 0 && this.from[hint - 1]! <= time ? hint : 0;
     let step = 1;
@@ -109,8 +109,8 @@ export class Lane {
   }
 
   /**
-   * Time in each state from the lane's beginning to `time`, written to `sums` by place. `begun` is
-   * `begunBy(time)`. Of merged spans that `time` lies in, the states count in proportion.
+   * Time in each state from the lane's begin to `time`, written to `sums` by state index. `begun` is `begunBy(time)`.
+   * Merged spans at `time` count in proportion.
    */
   sumsUpTo(time: number, begun: number, sums: Float64Array): void {
     const width = this.states.length;
@@ -120,11 +120,11 @@ export class Lane {
     if (begun === 0) return;
     const last = begun - 1;
     const [from, to] = [this.from[last]!, this.to[last]!];
-    // Taken back where it lies behind `time`: the running sum may hold the span already.
+    // Subtracted if it is beyond `time`: the running sum may contain the span already.
     if (to > time) this.addSpan(last, -(to - time) / (to - from), sums);
   }
 
-  /** Time in each state within a stretch, by state number. */
+  /** Time in each state within an interval, by state number. */
   within(from: number, to: number): Map<number, number> {
     const width = this.states.length;
     const [before, after] = [new Float64Array(width), new Float64Array(width)];
@@ -138,7 +138,7 @@ export class Lane {
     return sums;
   }
 
-  /** Spans that begin within a stretch, those that were merged counted one by one. */
+  /** Spans that begin within an interval; merged ones count individually. */
   spansWithin(from: number, to: number): number {
     let count = 0;
     const end = this.begunBy(to);
@@ -146,12 +146,12 @@ export class Lane {
     return count;
   }
 
-  /** Spans in an item: one, or those that were merged. */
+  /** Number of spans in an item: one, or the merged ones. */
   spansIn(at: number): number {
     return this.state[at] === MERGED ? this.merged[this.label[at]!]!.count : 1;
   }
 
-  /** The span at a moment, if there is one. */
+  /** The span at a time, if any. */
   at(time: number): number | null {
     const last = this.begunBy(time) - 1;
     return last >= 0 && this.to[last]! > time ? last : null;

@@ -1,13 +1,13 @@
-// Which code vCPUs ran: rows of time, each with its stack, as `hyperscope profile` has them.
+// The code that vCPUs ran: rows of time, each with its stack, as in `hyperscope profile`.
 
 import type { Columns } from "./columns";
 
 export interface ProfileOwner {
-  /** Empty: the host, no VM of which is recorded. */
+  /** Empty: the host, none of whose VMs is recorded. */
   vm: string;
   /** Null: another thread that works for the VM. */
   vcpu: number | null;
-  /** Null: there is no VM that it works for. */
+  /** Null: it works for no VM. */
   part: string | null;
   tid: number;
   comm: string | null;
@@ -26,10 +26,10 @@ export interface ProfileInfo {
   notes: string[];
 }
 
-/** What an owner that is no vCPU is called. */
+/** The name of an owner that is no vCPU. */
 export const threadName = ({ part, comm, tid }: ProfileOwner) => (part === null ? (comm ?? `thread ${tid}`) : `${part} ${comm ?? tid}`);
 
-/** What says which code ran, by number. */
+/** Kinds of evidence, by number. */
 export const EVIDENCE = ["nothing", "exits", "samples of the host", "samples of the guest"] as const;
 
 const [EVIDENCE_BITS, HOST_CODE, CUT] = [3, 4, 8];
@@ -38,7 +38,7 @@ const [EVIDENCE_BITS, HOST_CODE, CUT] = [3, 4, 8];
 export interface Profile {
   info: ProfileInfo;
   names: string[];
-  /** Of each frame, the one that it is in; 0: it is the outermost. */
+  /** By frame, the frame around it; 0: it is the outermost. */
   parent: Uint32Array;
   name: Uint32Array;
   userSpace: Uint8Array;
@@ -51,10 +51,10 @@ export interface Profile {
   frame: Uint32Array;
   time: Float64Array;
   samples: Float64Array;
-  /** How far an interval of 95% goes below the time, and above. */
+  /** Distances of the 95% interval's ends below and above the time. */
   below: Float64Array;
   above: Float64Array;
-  /** Where the slices of each row begin; after the last one, where they end. */
+  /** Begin of each row's slices; after the last row, their end. */
   slicesFrom: Uint32Array;
   slice: Uint32Array;
   sliceTime: Float64Array;
@@ -95,12 +95,12 @@ export function readProfile(columns: Columns, info: ProfileInfo): Profile {
   return { info, names, parent, name, userSpace, owner, state, level, reason, comm, flags, frame, time, samples, below, above, slicesFrom, slice: Uint32Array.from(slice), sliceTime: Float64Array.from(sliceTime) };
 }
 
-/** Whether it is of vCPUs; without any, threads are all that there is. */
+/** Whether it has vCPUs; otherwise it only has threads. */
 export function hasVcpus(info: ProfileInfo): boolean {
   return info.owners.some((one) => one.vcpu !== null);
 }
 
-/** The time of a row in some slices: from the first one to before the last. */
+/** The time of a row in some slices, excluding the end. */
 export function timeWithin(profile: Profile, row: number, from: number, to: number): number {
   let sum = 0;
   for (let at = profile.slicesFrom[row]!; at < profile.slicesFrom[row + 1]!; at++) {
@@ -109,7 +109,10 @@ export function timeWithin(profile: Profile, row: number, from: number, to: numb
   return sum;
 }
 
-/** Slices that hold a range of time, and the range that they are; null: there are no slices, or the range holds all of them. */
+/**
+ * Slices in a range of time, and the range that they cover; null: there are no slices, or the range includes all of
+ * them.
+ */
 export function slicesOf(info: ProfileInfo, range: { from: number; to: number } | null): { first: number; end: number; from: number; to: number } | null {
   if (!info.slices || !range) return null;
   const { from_ns, slice_ns, count } = info.slices;

@@ -21,11 +21,11 @@ export interface Finding {
   weight: "info" | "notice" | "warning";
   pieces: Piece[];
   link: Link | null;
-  /** Why it happens, and what usually helps. */
+  /** Its cause, and what usually helps. */
   advice: AdviceRow[];
 }
 
-/** A piece of advice, as `hyperscope advice` has it. */
+/** A piece of advice, as in `hyperscope advice`. */
 export interface AdviceRow {
   rule: string;
   vm: string;
@@ -59,7 +59,7 @@ export interface ExitRow {
   [time: string]: unknown;
 }
 
-/** What `hyperscope exits` calls a column: its name in CSV, its heading, what it means. */
+/** The definition of a column of `hyperscope exits`: its name in CSV, its heading, its meaning. */
 export interface ColumnDefinition {
   name: string;
   title: string;
@@ -71,10 +71,10 @@ export interface Losses {
   events_lost: number;
   uncounted_losses: number;
   pages_damaged: number;
-  /** Events that the kernel counted and the recording does not hold. */
+  /** Events that the kernel counted but the recording lacks. */
   events_missing: number;
   pairs_dropped: number;
-  /** Whether the recording says how much is missing, at its end too. */
+  /** Whether the recording shows how much is missing, including at its end. */
   known: boolean;
 }
 
@@ -157,7 +157,7 @@ export interface HeatInfo {
   groups: HeatGroupInfo[];
 }
 
-/** Exits of one vCPU that have level, reason and code in common. */
+/** Exits of one vCPU with the same level, reason and code. */
 export interface ExitGroupInfo {
   vm: string;
   vcpu: number;
@@ -168,7 +168,7 @@ export interface ExitGroupInfo {
   exits: number;
 }
 
-/** All exits of a recording; there is none where they were too many. */
+/** All exits of a recording; left out if there were too many. */
 export interface EachExitInfo {
   source: string;
   columns_in: string;
@@ -176,7 +176,7 @@ export interface EachExitInfo {
   off_cpu_recorded: boolean;
   halt_poll_recorded: boolean;
   groups: ExitGroupInfo[];
-  /** What exits were about, and where their guests were. */
+  /** Details of exits, and positions of their guests. */
   values: string[];
 }
 
@@ -186,9 +186,9 @@ export interface LaneInfo {
   kind: "cpu" | "vcpu" | "thread" | "task" | "call";
   name: string;
   vm: string | null;
-  /** Of a lane of calls: how many calls are around them. */
+  /** Depth in the stack, for a lane of calls. */
   depth: Known;
-  /** Its thread or task ran less than those that are shown at first. */
+  /** Whether its thread or task ran less than those shown by default. */
   quiet: boolean;
   spans: number;
 }
@@ -209,17 +209,17 @@ export interface ArrowsInfo {
   left_out: number;
   left_out_below_ns: number;
   without_lane: number;
-  /** By path, example and step: the place of its lane. */
+  /** By path, example and step: the index of its lane. */
   request_lanes: (number | null)[][][];
 }
 
-/** What the threads of a task waited for. */
+/** The waits of a task's threads. */
 export interface CriticalDocument {
   task: string;
   waited_ns: number;
   parts: { machine: string; thread: string; state: string; what: string; time_ns: number; count: number }[];
   others_ns: number;
-  /** The longest; lanes are places among those of the timeline. */
+  /** The longest waits; lanes are indices into those of the timeline. */
   waits: CriticalWait[];
 }
 
@@ -274,11 +274,11 @@ export interface HandlerRow {
   [time: string]: unknown;
 }
 
-/** Handlers of interrupts: of each machine those that took longest. */
+/** Handlers of interrupts: the longest-running ones of each machine. */
 export interface IrqsDocument {
   machines: { machine: string; span_ns: Known; recorded: boolean }[];
   handlers: HandlerRow[];
-  /** One for each handler: runs that took less than a power of two, and at least half of it. */
+  /** One for each handler: runs shorter than a power of two, and at least half of it. */
   histograms: { below: { ns: number; count: number }[] }[];
 }
 
@@ -319,7 +319,7 @@ export interface DiffRow {
   a: Known;
   b: Known;
   ratio: Known;
-  /** Of what ci_low and ci_high are: the ratio, else the difference. */
+  /** The basis of ci_low and ci_high: the ratio, otherwise the difference. */
   interval_of?: string | null;
   ci_low: Known;
   ci_high: Known;
@@ -334,7 +334,7 @@ export interface Report {
   generator: string;
   sources: string[];
   nanoseconds: boolean;
-  /** Decimal digits: the clock may be past what a double holds exactly. */
+  /** Decimal digits: the clock may exceed a double's exact range. */
   origin: string;
   length_ns: number;
   findings: Finding[];
@@ -357,13 +357,13 @@ export interface Report {
   critical: CriticalDocument | null;
   boot: BootDocument | null;
   diff: { a?: string[]; b?: string[]; notes?: string[]; rows: DiffRow[] } | null;
-  /** The page can ask who serves it for more of the recordings. */
+  /** Whether the page can request more data from its server. */
   served: boolean;
 }
 
 export const SCHEMA = "hyperscope.report/1";
 
-/** Reads the report out of the page; throws with words for the reader where there is none. */
+/** Reads the report from the page; throws an error for the reader if there is none. */
 export function readReport(page: Document): Report {
   const element = page.getElementById("hyperscope-report");
   if (!element?.textContent) throw new Error("This page contains no report: create one with hyperscope report FILE -o report.html.");

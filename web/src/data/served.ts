@@ -1,4 +1,4 @@
-// What a page that is served asks of the recordings: events, and lanes in more detail than the page holds.
+// Requests of a served page to its recordings: events, and lanes in more detail than the page holds.
 
 import { columnsIn } from "./columns";
 import { readLane, type Lane } from "./lane";
@@ -7,7 +7,7 @@ import type { Span } from "../view";
 
 /** An event as `hyperscope events` prints it. */
 export interface RecordedEvent {
-  /** Since the page's beginning. */
+  /** Relative to the page's origin. */
   at: number;
   machine: string;
   cpu: number;
@@ -16,7 +16,7 @@ export interface RecordedEvent {
   event?: string;
   text?: string;
   fields?: unknown;
-  /** In place of an event: how many were lost here; null: not counted. */
+  /** Instead of an event: the number of events lost here; null: not counted. */
   lost?: number | null;
 }
 
@@ -24,7 +24,7 @@ export interface EventsAnswer {
   events: RecordedEvent[];
   matching: number;
   looked_at: number;
-  /** All of the interval was looked at. */
+  /** Whether the complete interval was searched. */
   all: boolean;
 }
 
@@ -49,7 +49,7 @@ export async function askEvents(range: Span, words: string, limit: number, signa
 
 export async function askLanes(range: Span, signal?: AbortSignal): Promise<LanesAnswer> {
   const got = await answer("lanes", within(range), signal);
-  // The same elements as in a page; a document that is parsed runs nothing.
+  // The same elements as in a page; parsing a document executes nothing.
   const page = new DOMParser().parseFromString(await got.text(), "text/html");
   const { timeline } = JSON.parse(page.getElementById("hyperscope-lanes")?.textContent ?? "{}") as { timeline: { merged_below_ns: number; labels: string[]; lanes: LaneInfo[] } };
   const lanes = [];

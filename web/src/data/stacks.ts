@@ -1,9 +1,9 @@
-// All stacks of a profile as one tree: machine, vCPU, what it did, and the code. The tree stays as it is; what of the time
-// is looked at gives its nodes their times.
+// All stacks of a profile as one tree: machine, vCPU, its state, and the code. The tree never changes; the selected
+// time determines the times of its nodes.
 
 import { isCut, isHostCode, threadName, timeWithin, type Profile } from "./profile";
 
-/** Whose code a frame is, or why there is none. */
+/** The owner of a frame's code, or why there is none. */
 export const LAYERS = ["who", "guest_user", "guest_kernel", "nested_guest", "guest", "host_kernel", "vmm", "host_user", "not_split", "waits"] as const;
 export type Layer = (typeof LAYERS)[number];
 
@@ -25,7 +25,7 @@ const OF_STATE: Record<string, Layer> = {
 
 const isGuest = (state: string) => state.startsWith("guest");
 
-/** The layer of what a vCPU did. */
+/** The layer of a vCPU's state. */
 export function layerOfState(state: string, level: number): Layer {
   return isGuest(state) && level > 1 ? "nested_guest" : (OF_STATE[state] ?? "waits");
 }
@@ -38,26 +38,26 @@ export interface Wanted {
   idle: boolean;
   threads: boolean;
   without: Layer[];
-  /** Slices of time: from the first to before the end. */
+  /** Slices of time: the first, and the end (exclusive). */
   slices: { first: number; end: number } | null;
 }
 
-/** Nodes in which callers come before callees; node 0 is all of it. */
+/** Nodes with callers before callees; node 0 is the root. */
 export class Stacks {
   readonly names: string[] = ["all"];
   readonly parent: number[] = [0];
   readonly depth: number[] = [0];
   readonly layer: number[] = [0];
-  /** It is code, and no machine, state or thread. */
+  /** Whether it is code, not a machine, state or thread. */
   readonly isCode: boolean[] = [false];
-  /** Callees, those first that have most of all time. */
+  /** Callees, in descending order of their total time. */
   readonly callees: number[][] = [[]];
-  /** No caller is the same function. */
+  /** Whether no caller is the same function. */
   readonly isOuter: boolean[] = [true];
-  /** Of each row: its node, and whose code it is. */
+  /** By row: its node, and the owner of its code. */
   readonly leaf: Uint32Array;
   readonly rowLayer: Uint8Array;
-  /** Of each node its function, by number; -1: it is none. */
+  /** By node: the number of its function; -1: it is none. */
   private readonly functionOf: number[] = [-1];
   private readonly functionKeys: string[] = [];
   private readonly known = new Map<string, number>();
@@ -79,7 +79,7 @@ export class Stacks {
     return this.names.length;
   }
 
-  /** What a function is known by: code of host and guest may have one name. */
+  /** The key of a function: code of host and guest may have equal names. */
   key(at: number): string {
     return `${LAYERS[this.layer[at]!]}:${this.names[at]}`;
   }
@@ -148,7 +148,7 @@ export class Stacks {
     this.rowLayer[row] = NUMBER[frames.length > 0 ? LAYERS[this.layer[at]!]! : layer];
   }
 
-  /** The time of each row that is wanted; 0 of the others. */
+  /** The time of each wanted row; 0 for others. */
   times(wanted: Wanted): Float64Array {
     const { profile } = this;
     const { owners, states } = profile.info;
@@ -175,7 +175,7 @@ export class Stacks {
     return { total, own };
   }
 
-  /** Samples of rows below a node, and the interval of their time: errors that don't depend on each other add up as squares do. */
+  /** Samples of rows below a node, and the interval of their time: independent errors add up as squares. */
   sureness(node: number, times: Float64Array): { samples: number; below: number; above: number } {
     let [samples, below, above] = [0, 0, 0];
     const { profile } = this;
@@ -193,18 +193,18 @@ export class Stacks {
     return false;
   }
 
-  /** Nodes from all of it to this one. */
+  /** Nodes from the root to this one. */
   path(node: number): number[] {
     const path = [node];
     for (let up = node; up > 0; ) path.unshift((up = this.parent[up]!));
     return path;
   }
 
-  /** Marks nodes whose names match; their time, once for each stack. */
+  /** Marks nodes whose names match; returns their time, counted once per stack. */
   matches(match: (name: string) => boolean, total: Float64Array): { found: Uint8Array; time: number } {
     const [found, inside] = [new Uint8Array(this.length), new Uint8Array(this.length)];
     let time = 0;
-    // Of a name once.
+    // Tests each name only once.
     const known = new Map<string, boolean>();
     const matches = (name: string) => {
       let is = known.get(name);
@@ -221,7 +221,7 @@ export class Stacks {
     return { found, time };
   }
 
-  /** Functions by key: their own time, and that with all they called, once for each stack. */
+  /** Functions by key: self time, and total time counted once per stack. */
   functions({ total, own }: Sums): FunctionTime[] {
     const all: FunctionTime[] = [];
     const places = new Int32Array(this.functionKeys.length).fill(-1);
@@ -253,7 +253,7 @@ export interface FunctionTime {
   total: number;
 }
 
-/** What words look for: themselves in any case, or between slashes a regular expression. Null: they are none that is right. */
+/** A matcher for words: the words in any case, or a regular expression between slashes. Null: an invalid expression. */
 export function matcher(words: string): ((name: string) => boolean) | null {
   const expression = /^\/(.+?)\/?$/.exec(words)?.[1];
   if (expression === undefined) {

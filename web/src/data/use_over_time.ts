@@ -1,19 +1,19 @@
-// What CPUs and vCPUs did in each of some stretches of time, all of a machine together.
+// States of CPUs and vCPUs in each of some intervals, summed over a machine.
 
 import type { Lane } from "./lane";
 import type { LaneInfo } from "./report";
 
 export interface Use {
-  /** `host`, or the VM that the vCPUs are of. */
+  /** `host`, or the VM of the vCPUs. */
   name: string;
   kind: "cpu" | "vcpu";
-  /** How many CPUs or vCPUs it has. */
+  /** Number of CPUs or vCPUs. */
   lanes: number;
-  /** By stretch, the time in each state, by state number. */
+  /** By interval, the time in each state, by state number. */
   bins: Map<number, number>[];
 }
 
-/** The use of each machine's CPUs, and of each VM's vCPUs, in `count` stretches from `from` to `to`. */
+/** The use of each machine's CPUs, and of each VM's vCPUs, in `count` intervals from `from` to `to`. */
 export function useOf(all: { info: LaneInfo; lane: Lane | null }[], from: number, to: number, count: number): Use[] {
   const uses = new Map<string, Use>();
   for (const { info, lane } of all) {
@@ -31,6 +31,6 @@ export function useOf(all: { info: LaneInfo; lane: Lane | null }[], from: number
       for (const [state, ns] of lane.within(from + at * step, from + (at + 1) * step)) bin.set(state, (bin.get(state) ?? 0) + ns);
     });
   }
-  // CPUs first: what they are given to is what vCPUs do.
+  // CPUs first: the vCPUs' states explain their use.
   return [...uses.values()].sort((a, b) => (a.kind === b.kind ? 0 : a.kind === "cpu" ? -1 : 1));
 }

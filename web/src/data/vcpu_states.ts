@@ -1,4 +1,4 @@
-// The states of vCPUs, with the time in guests inside a guest apart from the guest's own.
+// The states of vCPUs, with the time of nested guests separate from the guest's own.
 
 import type { Known } from "./report";
 

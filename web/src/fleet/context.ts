@@ -1,4 +1,4 @@
-// What the parts of a fleet's page share.
+// Shared by the parts of a fleet's page.
 
 import type { Fleet } from "./data";
 import type { FleetStore } from "./state";
@@ -8,6 +8,6 @@ export interface Context {
   view: FleetStore;
   /** Shows a section. */
   goTo: (section: string) => void;
-  /** Says something to readers who don't see it. */
+  /** Announces a text to screen readers. */
   announce: (words: string) => void;
 }

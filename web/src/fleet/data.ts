@@ -2,7 +2,7 @@
 
 import type { Known } from "../data/report";
 
-/** Which exits a number is of; without a reason: all that don't wait. */
+/** A selection of exits; without a reason: all except waiting exits. */
 export interface Key {
   level: Known;
   isa: string | null;
@@ -72,13 +72,13 @@ export interface Host {
   host: string;
   stratum: string | null;
   control: boolean;
-  /** The newest of each side, and how many there are. */
+  /** The newest ones of each side, and their number. */
   a: Session[];
   b: Session[];
   sessions: [number, number];
 }
 
-/** What each host has of a number. */
+/** Each host's values of a number. */
 export interface Numbers {
   key: Key;
   metric: string;
@@ -92,7 +92,7 @@ export interface Outlier {
   metric: string;
   of: "change" | "level";
   times: number;
-  /** Null: the others are all alike. */
+  /** Null: the others are equal. */
   deviations: Known;
   peers: number;
 }
@@ -112,7 +112,7 @@ export interface Fleet {
   title: string;
   generator: string;
   diff: { a: Side; b: Side; paired: number; control: string | null; controls: number; strata: string; alpha: number; left_out: Record<string, number>; rows: Row[] };
-  /** Places of rows that are one finding. */
+  /** Indices of rows that form one finding. */
   findings: number[][];
   hosts: Host[];
   hosts_left_out: number;
@@ -127,18 +127,18 @@ export interface Fleet {
 
 export const ALL_EXITS: Key = { level: null, isa: null, reason: null, waiting: false };
 
-/** The same text for the same exits. */
+/** An id of the exits. */
 export function idOf({ level, isa, reason, waiting }: Key): string {
   return [level ?? "", isa ?? "", waiting ? "waiting" : "", reason ?? ""].join("/");
 }
 
-/** Exits in words. */
+/** The exits in words. */
 export function nameOf(key: Key): string {
   if (key.reason === null) return "all exits";
   return key.level === null || key.level === 1 ? key.reason : `${key.reason} (level ${key.level})`;
 }
 
-/** The same where there is little room. */
+/** A short form of the same. */
 export function shortNameOf(key: Key): string {
   return key.reason === null || key.level === null || key.level === 1 ? nameOf(key) : `${key.reason} L${key.level}`;
 }

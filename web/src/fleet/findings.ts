@@ -1,11 +1,11 @@
-// What changed, in words: on which hosts, and since when. A finding leads to its numbers.
+// Changes in words: on which hosts, and since when. A finding links to its numbers.
 
 import { el, section } from "../dom";
 import { count } from "../format";
 import type { Context } from "./context";
 import { idOf, nameOf, type Change, type Fleet, type Key, type Row } from "./data";
 
-/** Three digits behind the point, as the tables of `fleet` have them. */
+/** Three decimal places, as in the tables of `fleet`. */
 export function times(ratio: number | null): string {
   return ratio === null ? "–" : `${ratio.toFixed(3)}×`;
 }
@@ -17,13 +17,13 @@ function names(hosts: string[]): string {
   return `${hosts.slice(0, MOST_NAMES).join(", ")}${more > 0 ? ` and ${count(more)} more` : ""}`;
 }
 
-/** Findings of the comparison as their rows, the surest first. */
+/** Findings of the comparison as their rows, the most certain first. */
 function rowsOfFindings({ diff, findings }: Fleet): Row[][] {
   const chance = (rows: Row[]) => Math.min(...rows.map((row) => row.p_adjusted ?? 1));
   return findings.map((places) => places.map((at) => diff.rows[at]!)).sort((one, other) => chance(one) - chance(other));
 }
 
-/** The first finding: what the page shows at first. */
+/** The first finding, which the page shows by default. */
 export function firstFinding(fleet: Fleet): Row | Change | undefined {
   return rowsOfFindings(fleet)[0]?.[0] ?? fleet.since.changes[fleet.since_findings[0]?.[0] ?? -1];
 }
@@ -50,7 +50,7 @@ function item(context: Context, what: Key & { metric: string; ratio: number | nu
   return el("li", { class: weight }, el("button", { type: "button", class: "finding", onclick: go }, ...words));
 }
 
-/** A change that several numbers show. */
+/** A change in several numbers. */
 function ofRows(rows: Row[], context: Context): HTMLElement {
   const { fleet } = context;
   const row = rows[0]!;
@@ -71,7 +71,7 @@ function ofRows(rows: Row[], context: Context): HTMLElement {
   );
 }
 
-/** A change that several series show at a time. */
+/** A change in several series at the same time. */
 function ofChanges(changes: Change[], context: Context): HTMLElement {
   const surest = changes[0]!;
   const hosts = Math.max(...changes.map((one) => one.hosts_of_all));

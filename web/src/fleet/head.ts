@@ -36,7 +36,7 @@ function control({ diff }: Context["fleet"]): HTMLElement[] {
   return [el("dt", {}, "controls"), el("dd", {}, el("code", {}, diff.control), ` ${plural(diff.controls, "host")}`)];
 }
 
-/** Links to the sections that there are. */
+/** Links to the existing sections. */
 export function contents({ goTo }: Context, sections: HTMLElement[]): HTMLElement {
   const go = (event: Event, id: string) => {
     event.preventDefault();
@@ -46,7 +46,7 @@ export function contents({ goTo }: Context, sections: HTMLElement[]): HTMLElemen
   return el("nav", { class: "contents", "aria-label": "Sections" }, ...sections.map(link));
 }
 
-/** What was left out, and who wrote the page. */
+/** Omissions, and the program that wrote the page. */
 export function foot({ fleet }: Context): HTMLElement {
   const { left_out } = fleet.diff;
   const words: Record<string, string> = {

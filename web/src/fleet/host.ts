@@ -1,4 +1,5 @@
-// One host: its numbers next to those of others of its kind, its sessions, and the commands that open their reports.
+// One host: its numbers next to those of other hosts of its kind, its sessions, and the commands that open their
+// reports.
 
 import { el, section } from "../dom";
 import { count, measured } from "../format";
@@ -107,7 +108,7 @@ function copied({ announce }: Context, command: string): HTMLElement {
     try {
       await navigator.clipboard.writeText(command);
     } catch {
-      // Pages from disk may not use the clipboard everywhere: selected, the reader's own keys copy it.
+      // Pages from disk may lack access to the clipboard: the selected text can be copied by keyboard.
       getSelection()?.selectAllChildren(code);
       return announce("Selected");
     }

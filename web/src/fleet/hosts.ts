@@ -1,4 +1,4 @@
-// Hosts by exits: each cell is how much a number changed on a host, or how far the host is from others of its kind.
+// Hosts by exits: a cell shows the change of a number on a host, or the host's difference from others of its kind.
 
 import { rgb } from "../colours";
 import { el, plainTable, section, tableBehind } from "../dom";
@@ -13,14 +13,14 @@ import type { Compare, Order } from "./state";
 const [TOP, GROUP, GAP] = [104, 22, 6];
 const [LEAST_CELL, MOST_CELL] = [38, 104];
 
-/** Heights of rows, by how many hosts there are at most. */
+/** Heights of rows, by max number of hosts. */
 const HEIGHTS: [number, number][] = [
   [60, 20],
   [200, 12],
   [600, 6],
 ];
 
-/** Where a row is drawn. */
+/** The place of a row. */
 interface Line {
   host: number;
   y: number;
@@ -117,7 +117,7 @@ class HostMap {
     this.draw();
   }
 
-  /** Gives each host its line, below the name of its kind. */
+  /** Assigns each host its line, below the name of its kind. */
   private place(places: number[], order: Order): void {
     const { hosts, diff } = this.context.fleet;
     this.lines = [];
@@ -155,7 +155,7 @@ class HostMap {
     const pen = this.canvas.getContext("2d");
     if (!pen || this.figure.clientWidth === 0) return;
     const scale = devicePixelRatio || 1;
-    // Headings of the last columns lean out to the right.
+    // Headings of the last columns extend to the right.
     const [width, height] = [this.left + this.cell * this.columns.length + 40, this.bottom];
     this.canvas.style.width = `${width}px`;
     this.canvas.style.height = `${height}px`;
@@ -230,7 +230,7 @@ class HostMap {
     pen.textAlign = "left";
   }
 
-  /** Hosts that carry a finding on a column's exits. */
+  /** Carriers of a finding on a column's exits. */
   private carriers({ key }: Column): Set<string> {
     const { fleet, view } = this.context;
     if (view.value.compare !== "change") return new Set();
@@ -238,7 +238,7 @@ class HostMap {
     return new Set(own.flatMap((row) => row.carried_by));
   }
 
-  /** Hosts that stand apart in what cells of a column show. */
+  /** Outliers in the number of a column's cells. */
   private apart({ key }: Column): Set<string> {
     const { fleet, view } = this.context;
     const of = { change: "change", b: "level", a: "" }[view.value.compare];
@@ -316,7 +316,7 @@ class HostMap {
     this.context.announce(this.said(this.cursor).join(", "));
   }
 
-  /** Scrolls to a line that the keyboard's cursor went to. */
+  /** Scrolls to the line of the keyboard's cursor. */
   private reveal(y: number): void {
     const { scrollTop, clientHeight } = this.scroller;
     if (y < scrollTop + TOP) this.scroller.scrollTop = y - TOP;
@@ -333,7 +333,7 @@ class HostMap {
   }
 }
 
-/** As much of a text as has room. */
+/** As many letters of a text as fit. */
 function fitted(pen: CanvasRenderingContext2D, text: string, room: number): string {
   if (pen.measureText(text).width <= room) return text;
   let end = text.length;

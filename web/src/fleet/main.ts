@@ -1,4 +1,4 @@
-// Reads what was found in a fleet out of the page and shows it.
+// Reads the data of a fleet from the page and shows it.
 
 import "../style/page.css";
 import "../style/tables.css";
@@ -16,7 +16,7 @@ import { rows } from "./rows";
 import { series } from "./series";
 import { FleetStore, type FleetView } from "./state";
 
-/** What a page shows at first: its first finding. */
+/** The default view: the first finding. */
 function usual(fleet: Fleet): FleetView {
   const finding = firstFinding(fleet);
   const metrics = fleet.grid.map((one) => one.metric);

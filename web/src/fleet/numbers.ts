@@ -1,10 +1,10 @@
-// What cells of hosts by exits show: ratios, their colours, and the order of hosts.
+// Cells of hosts by exits: ratios, their colours, and the order of hosts.
 
 import type { Known } from "../data/report";
 import { idOf, type Fleet, type Host, type Key } from "./data";
 import type { Compare, Order } from "./state";
 
-/** A column: the exits, and of each host the ratio that its cell shows. */
+/** A column: the exits, and the ratio in each host's cell. */
 export interface Column {
   key: Key;
   a: Known[];
@@ -14,7 +14,7 @@ export interface Column {
 
 const known = (value: Known): value is number => value !== null && value > 0;
 
-/** Of each host what it has over the geometric mean of the hosts of its kind. */
+/** By host, its value divided by the geometric mean over hosts of its kind. */
 function overKind(hosts: Host[], values: Known[]): Known[] {
   const kinds = new Map<string | null, { sum: number; count: number }>();
   values.forEach((value, at) => {
@@ -30,7 +30,10 @@ function overKind(hosts: Host[], values: Known[]): Known[] {
   });
 }
 
-/** Columns of a metric: all exits first, then those of findings, then the others, where hosts have more first. */
+/**
+ * Columns of a metric: all exits first, then those of findings, then the others, in descending order of the number of
+ * hosts.
+ */
 export function columnsOf(fleet: Fleet, metric: string, compare: Compare): Column[] {
   const found = new Set(fleet.diff.rows.filter((row) => row.finding && row.metric === metric).map(idOf));
   const columns = fleet.grid
@@ -45,7 +48,7 @@ export function columnsOf(fleet: Fleet, metric: string, compare: Compare): Colum
   return columns.sort((one, other) => rank(one) - rank(other) || size(other) - size(one));
 }
 
-/** Places of hosts that have the words, in the order of rows. */
+/** Indices of hosts that match the words, in the order of rows. */
 export function hostsInOrder(fleet: Fleet, words: string, order: Order, column: Column | undefined): number[] {
   const wanted = words.toLowerCase().split(/\s+/).filter((word) => word !== "");
   const has = ({ host, stratum }: Host) => wanted.every((word) => `${host} ${stratum ?? ""}`.toLowerCase().includes(word));
@@ -58,7 +61,7 @@ export function hostsInOrder(fleet: Fleet, words: string, order: Order, column: 
 
 const ENDS = [1.02, 1.05, 1.1, 1.25, 1.5, 2, 4, 10];
 
-/** The ratio at which colours end: what 49 of 50 cells don't exceed, up or down. */
+/** The ratio at the end of the colour scale: 49 of 50 cells don't exceed it, up or down. */
 export function endOf(columns: Column[]): number {
   const sizes = columns.flatMap(({ ratios }) => ratios.filter(known).map((ratio) => Math.max(ratio, 1 / ratio)));
   sizes.sort((one, other) => one - other);
@@ -68,14 +71,14 @@ export function endOf(columns: Column[]): number {
 
 export type Rgb = [number, number, number];
 
-/** The colour of a ratio between those of less, the same and more. */
+/** The colour of a ratio, between the colours for less, equal and more. */
 export function colourOf(ratio: number, end: number, [less, same, more]: [Rgb, Rgb, Rgb]): Rgb {
   const part = Math.max(-1, Math.min(1, Math.log(ratio) / Math.log(end)));
   const to = part < 0 ? less : more;
   return same.map((from, at) => Math.round(from + (to[at]! - from) * Math.abs(part))) as Rgb;
 }
 
-/** How light a colour is, from 0 to 1, as WCAG 2 has it. */
+/** The luminance of a colour, from 0 to 1, by WCAG 2. */
 export function luminance(colour: Rgb): number {
   const [red, green, blue] = colour.map((part) => {
     const share = part / 255;
@@ -84,7 +87,7 @@ export function luminance(colour: Rgb): number {
   return 0.2126 * red! + 0.7152 * green! + 0.0722 * blue!;
 }
 
-/** Black or white, whichever can be read better on a colour: one of both has a contrast of 4.58 at least. */
+/** Black or white, whichever is more legible on a colour: one of them has a contrast of at least 4.58. */
 export function inkOn(colour: Rgb): "#000" | "#fff" {
   const light = luminance(colour) + 0.05;
   return light / 0.05 >= 1.05 / light ? "#000" : "#fff";

@@ -1,4 +1,4 @@
-// Hosts that stand apart from others of their kind. What several numbers of the same exits say of a host is one line.
+// Outliers among hosts of the same kind. Several numbers of the same exits and host are one line.
 
 import { el, section } from "../dom";
 import { count } from "../format";

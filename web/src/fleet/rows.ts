@@ -1,4 +1,4 @@
-// All numbers that were compared, as the table of `hyperscope fleet diff` has them.
+// All compared numbers, as in the table of `hyperscope fleet diff`.
 
 import { el, section } from "../dom";
 import { count, measured } from "../format";

@@ -8,7 +8,7 @@ import { times } from "./findings";
 
 const [HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [260, 76, 16, 22, 28];
 
-/** Lines of kinds, by colour and dashes: either tells them apart. */
+/** Lines of kinds, distinguished by both colour and dashes. */
 const STYLES: [string, string][] = [
   ["--accent", ""],
   ["--user", "6 3"],
@@ -29,7 +29,7 @@ export function series(context: Context): HTMLElement {
     figure.replaceChildren(...drawing(context, drawn));
   };
   view.follow(show);
-  // Its height changes with what is folded open in it, which is to stay so.
+  // Its height depends on folded parts, whose state must stay.
   new ResizeObserver(() => figure.clientWidth !== drawn && show()).observe(figure);
   return section("days", "Over days", figure);
 }
@@ -40,7 +40,7 @@ function drawing(context: Context, width: number): HTMLElement[] {
   const { fleet, view } = context;
   const { metric, key } = view.value;
   const is = (one: { metric: string }, of: Parameters<typeof idOf>[0]) => one.metric === metric && idOf(of) === key;
-  // All hosts last, so that theirs is drawn on top.
+  // All hosts last, so that their curve is drawn on top.
   const curves = fleet.curves.filter((one) => is(one, one.key)).sort((one, other) => Number(one.stratum === null) - Number(other.stratum === null));
   const changes = fleet.since.changes.filter((one) => is(one, one));
   const what = `${curves[0] ? nameOf(curves[0].key) : "These exits"}, ${metric}`;

@@ -1,19 +1,19 @@
-// What a reader looks at in a fleet's page, as text in its address: so that a reload and a link that is sent keep it.
+// The reader's view of a fleet's page, as text in its address, so that a reload or a shared link keeps it.
 //
-// As in the page of a recording, the text is whatever somebody wrote into a link: what is not understood is left out.
+// As in the page of a recording, the text is untrusted: unknown parts are ignored.
 
-/** What a cell compares: a host with itself before, or with the hosts of its kind on a side. */
+/** The comparison of a cell: a host with itself at an earlier time, or with the hosts of its kind on a side. */
 export type Compare = "change" | "a" | "b";
 export type Order = "kind" | "change";
 
 export interface FleetView {
   metric: string;
-  /** The exits looked at, as `idOf` names them. */
+  /** The selected exits, by their `idOf`. */
   key: string;
   host: string;
   compare: Compare;
   order: Order;
-  /** Words that hosts' names or kinds have. */
+  /** Words in hosts' names or kinds. */
   words: string;
   theme: "light" | "dark" | null;
 }
@@ -21,14 +21,14 @@ export interface FleetView {
 const MOST_TEXT = 4_096;
 const MOST_WORDS = 300;
 
-/** The fragment, without `#`, of what is not as `usual`. */
+/** The fragment, without `#`, of values that differ from `usual`. */
 export function toFragment(view: FleetView, usual: FleetView): string {
   const names = ["metric", "key", "host", "compare", "order", "words", "theme"] as const;
   const parts = names.filter((name) => view[name] !== usual[name]).map((name) => [name, view[name] ?? ""]);
   return new URLSearchParams(parts).toString();
 }
 
-/** What a fragment, with or without `#`, says. */
+/** The view of a fragment, with or without `#`. */
 export function fromFragment(fragment: string, usual: FleetView): FleetView {
   const text = fragment.replace(/^#/, "");
   if (text.length > MOST_TEXT) return usual;
@@ -46,7 +46,7 @@ export function fromFragment(fragment: string, usual: FleetView): FleetView {
   };
 }
 
-/** Browsers refuse addresses that change all the time. */
+/** Browsers reject too frequent changes of the address. */
 const WRITE_AFTER_MS = 250;
 
 /** The view, kept in the page's address. */
@@ -92,7 +92,7 @@ export class FleetStore {
     try {
       if (address !== location.href) history.replaceState(null, "", address);
     } catch {
-      // Pages in a sandbox have no address of their own: they only don't keep their view.
+      // Pages in a sandbox have no address of their own, so they don't keep the view.
     }
   }
 }

@@ -1,4 +1,4 @@
-// Below a finding: why it happens, what usually helps, and what of the recording shows it.
+// Below a finding: its cause, what usually helps, and the evidence in the recording.
 
 import type { AdviceRow } from "../data/report";
 import { el } from "../dom";
@@ -33,7 +33,7 @@ function piece(one: AdviceRow): HTMLElement {
   );
 }
 
-/** Nothing where no rule finds its evidence. */
+/** Null if no rule applies. */
 export function adviceOn(all: AdviceRow[]): HTMLElement | null {
   if (all.length === 0) return null;
   const more = all.length > 1 ? ` (${all.length})` : "";

@@ -1,4 +1,4 @@
-// A bar of parts, as long as their shares of a whole.
+// A bar of parts, each as long as its share of the total.
 
 import type { Known } from "../data/report";
 import { el } from "../dom";
@@ -6,13 +6,13 @@ import { share, time } from "../format";
 
 export interface Part {
   title: string;
-  /** Custom property that has its colour. */
+  /** The custom property of its colour. */
   variable: string;
   /** Null: it was not recorded. */
   value: Known;
 }
 
-/** Parts that take any time. */
+/** Parts with a positive time. */
 export function known(parts: Part[]): (Part & { value: number })[] {
   return parts.filter((part): part is Part & { value: number } => (part.value ?? 0) > 0);
 }

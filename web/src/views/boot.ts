@@ -1,4 +1,4 @@
-// How guests boot and go down: a bar of phases for each, and the initcalls that took longest.
+// Boots and shutdowns of guests: a bar of phases for each, and the longest initcalls.
 
 import { beginsAt, found, partsOf, type BootMachine, type BootPart } from "../data/boot";
 import { el, section } from "../dom";
@@ -6,10 +6,10 @@ import type { Context } from "../focus";
 import { count, share, time } from "../format";
 import { hideTooltip, showTooltip } from "../tooltip";
 
-/** Initcalls that are shown at a time. */
+/** Max initcalls shown at a time. */
 const MOST_SHOWN = 20;
 
-/** The colour of a kind of phase; levels take turns, so that neighbours can be told apart. */
+/** The colour of a kind of phase; levels alternate, so that adjacent ones can be distinguished. */
 const COLOURS: Record<string, string> = {
   before: "--other",
   kernel: "--kernel",

@@ -1,4 +1,4 @@
-// Where calls went: of each recording of function tracers, a flame graph and its functions.
+// Function calls: for each recording of function tracers, a flame graph and its functions.
 
 import { timeOf, type CalledFunction, type CallsSource } from "../data/report";
 import { el, section } from "../dom";
@@ -7,7 +7,7 @@ import { count, share, time } from "../format";
 import { Flame } from "./flame";
 import { titleOf } from "./timeline/call_words";
 
-/** Functions that are shown at first. */
+/** Functions shown by default. */
 const FIRST = 15;
 
 export function calls(context: Context): HTMLElement | null {
@@ -128,7 +128,7 @@ class Calls {
       el("button", { type: "button", onclick: by }, title, el("span", { "aria-hidden": "true" }, sorted ? " ▼" : "")));
   }
 
-  /** A function's name; where calls are in the timeline, it leads to the next one. */
+  /** A function's name; if calls are in the timeline, it links to the next one. */
   private name(one: CalledFunction): HTMLElement {
     const title = titleOf(one);
     if (!this.flame) return el("span", { class: "reason" }, title);

@@ -1,11 +1,11 @@
-// How guests' clocks were brought to their host's, and how well that is known.
+// The alignment of guests' clocks to their host's, with its precision.
 
 import { timeOf } from "../data/report";
 import { el, plainTable, scrolled, section } from "../dom";
 import type { Context } from "../focus";
 import { count, time } from "../format";
 
-/** Rows of a table at most; the JSON of `hyperscope align` has all. */
+/** Max rows of a table; the JSON of `hyperscope align` has all. */
 const MOST_ROWS = 32;
 
 export function clocks({ report }: Context): HTMLElement | null {

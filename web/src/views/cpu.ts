@@ -1,4 +1,4 @@
-// Who used the CPUs: what each vCPU did, the threads that serve VMs, what ran in guests, and whose the host's CPUs were.
+// The users of the CPUs: states of vCPUs, threads that serve VMs, tasks of guests, and the threads on the host's CPUs.
 
 import { variableOf } from "../colours";
 import { greatest } from "../data/greatest";
@@ -9,15 +9,15 @@ import type { Context } from "../focus";
 import { count, share, time } from "../format";
 import { bar, type Part } from "./bar";
 
-/** Rows of a table at most; the JSON of `hyperscope cpu` has all. */
+/** Max rows of a table; the JSON of `hyperscope cpu` has all. */
 const MOST_ROWS = 12;
 
-/** Bars of a figure at most. */
+/** Max bars of a figure. */
 const MOST_BARS = 256;
 
 export function cpu({ report }: Context): HTMLElement | null {
   const document_ = report.cpu;
-  // Shares of a clock without nanoseconds are in the tables of exits.
+  // For a clock without nanoseconds, the shares are in the tables of exits.
   if (!document_ || !report.nanoseconds || document_.vcpus.length + document_.cpus.length === 0) return null;
   return section(
     "cpu",
@@ -60,7 +60,9 @@ function cpus(document_: CpuDocument): HTMLElement {
   return figure("Whose the host's CPUs were", "CPU", bars);
 }
 
-/** A bar a row, all with one legend, and the table behind them; of very many those of the longest times. */
+/**
+ * One bar per row, with a common legend, and the table behind them; if there are many, those with the longest times.
+ */
 function figure(title: string, of: string, all: { name: string; whole: number; parts: Part[] }[]): HTMLElement {
   const { kept: bars, others } = greatest(all, MOST_BARS, (bar) => bar.whole);
   const cut = others > 0 ? `: the ${MOST_BARS} with most time; hyperscope cpu has ${count(others)} more` : "";
@@ -83,7 +85,7 @@ function row({ name, whole, parts }: { name: string; whole: number; parts: Part[
   return el("div", { class: "use" }, el("span", { class: "who" }, name), bar(name, parts, whole));
 }
 
-/** Threads of the host that serve VMs: what they used truly is without their guests' idling and polling. */
+/** Threads of the host that serve VMs: their true use excludes their guests' idle time and polling. */
 function serving(document_: CpuDocument): HTMLElement | null {
   const threads = document_.threads.filter((one) => one.vm !== null);
   if (threads.length === 0) return null;

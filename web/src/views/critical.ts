@@ -1,4 +1,4 @@
-// What a task waited for: added up, and its longest waits, each of which leads to the timeline.
+// The waits of a task: summed, and its longest waits, each with a link to the timeline.
 
 import type { CriticalDocument } from "../data/report";
 import { timestampOf } from "../clock";
@@ -7,7 +7,7 @@ import type { Context } from "../focus";
 import { count, share, time } from "../format";
 import { offsetOf } from "./timeline/arrows";
 
-/** Parts that are shown before a reader asks for all. */
+/** Parts shown by default. */
 const FIRST = 12;
 
 type Part = Pick<CriticalDocument["parts"][number], "machine" | "thread" | "what" | "time_ns"> & { count: number | null };
@@ -53,7 +53,7 @@ function table({ report }: Context, { task, waited_ns }: CriticalDocument, parts
   return rowsTable(`${time(waited_ns, ns)} that ${task} waited`, ["who", "did", "time", "share of it", "times"], rows, 2);
 }
 
-/** Leads to waits that are drawn in the timeline. */
+/** Links to waits, which the timeline draws. */
 function waits({ report, showRequest }: Context, of: CriticalDocument): HTMLElement {
   const link = ({ from_ns, to_ns }: CriticalDocument["waits"][number], at: number) => {
     const title = `Draw it in the timeline, from ${timestampOf(report, offsetOf(report, from_ns))} on`;

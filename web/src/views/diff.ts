@@ -1,4 +1,4 @@
-// Two runs side by side, with ratios and how sure they are.
+// Two runs side by side, with ratios and their significance.
 
 import type { DiffRow, Known } from "../data/report";
 import { el, section } from "../dom";

@@ -1,4 +1,4 @@
-// The columns of the exits table: how each number is shown, sorted, and named.
+// The columns of the exits table: display, sort order and name of each number.
 
 import { timeOf, type ColumnDefinition, type ExitRow, type Known, type Report } from "../data/report";
 import { el } from "../dom";
@@ -10,24 +10,24 @@ export interface Column {
   key: string;
   title: string;
   hint: string;
-  /** Shown at first. */
+  /** Shown by default. */
   main: boolean;
   text: boolean;
   sort: (row: ExitRow) => number | string | null;
-  /** As the JSON has it; absent where it was not recorded. */
+  /** The value as in the JSON; null if it was not recorded. */
   value: (row: ExitRow) => string | null;
   cell: (row: ExitRow, focus: () => void) => (Node | string)[];
 }
 
 type Histograms = Map<ExitRow, Map<number, number>>;
 
-/** Columns of numbers that are shown at first; "All numbers" shows the others. */
+/** Columns of numbers shown by default; "All numbers" shows the others. */
 const MAIN = new Set(["level", "count", "cost", "time", "p50", "p99", "max"]);
 
-/** Numbers about how long exits took: their names say so, next to those of their cost. */
+/** Numbers about the time of exits: their names say so, to distinguish them from those about cost. */
 const OF_TIME = new Set(["min", "mean", "sd", "p50", "p90", "p99", "p999", "max"]);
 
-/** Columns that the page draws in a way of its own, or that others hold. */
+/** Columns with a special display, or contained in others. */
 const DRAWN = new Set(["source", "vm", "reason", "waiting", "cost", "cost_share"]);
 
 export function columnsFor(report: Report, histograms: Histograms, range: [number, number], perOctave: number): Column[] {
@@ -75,7 +75,10 @@ function asDefined(definition: ColumnDefinition, ns: boolean): Column {
   return number(name, title, help, (row) => numberOf(row, name), show, main);
 }
 
-/** The row's part of the cost of all exits that don't wait, as `hyperscope exits` has it; of their time where the cost is not known. */
+/**
+ * The row's share of the cost of all exits that don't wait, as in `hyperscope exits`; of their time if the cost is
+ * unknown.
+ */
 function shareOf(row: ExitRow, working: Map<string, number>, ns: boolean): Known {
   if (row.waiting) return null;
   if (timeOf(row, "cost", ns) !== null) return numberOf(row, "cost_share");

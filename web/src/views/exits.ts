@@ -1,4 +1,4 @@
-// The exits table: every number of `hyperscope exits`, sorted and filtered as the reader likes.
+// The exits table: every number of `hyperscope exits`, with the reader's sort order and filters.
 
 import type { Heat } from "../data/heat";
 import { groupsOf, histogramOf } from "../data/heat";
@@ -14,7 +14,7 @@ export function exits(context: Context, heat: Heat | null): HTMLElement {
   return section("exits", "Exits", table.controls, el("div", { class: "scroll wide", tabindex: 0, role: "region", "aria-label": "Exits table" }, table.element), table.note);
 }
 
-/** Rows that are drawn at most: what else there is can be sorted or filtered for. */
+/** Max rows shown: others can be found by sorting or filtering. */
 const MOST_ROWS = 1000;
 
 class ExitsTable {
@@ -87,7 +87,7 @@ class ExitsTable {
     const sign = this.ascending ? 1 : -1;
     return rows.sort((a, b) => {
       const [left, right] = [column.sort(a), column.sort(b)];
-      // What was not recorded comes last, whichever way.
+      // Values that were not recorded come last in both directions.
       if (left === null || right === null) return Number(left === null) - Number(right === null);
       return left < right ? -sign : left > right ? sign : 0;
     });
@@ -137,14 +137,14 @@ class ExitsTable {
       cell.append(...column.cell(row, () => this.look(row)));
       return cell;
     });
-    // The button in the row does the same for whoever has no pointer.
+    // The button in the row does the same for readers without a pointer.
     const pointed = (event: Event) => {
       if (!(event.target instanceof Element && event.target.closest("button"))) this.look(row);
     };
     return el("tr", { class: row.waiting ? "waiting" : null, onclick: pointed }, ...cells);
   }
 
-  /** Narrows everything to a row, and shows it in the drawer. */
+  /** Focuses all figures on a row, and shows it in the drawer. */
   private look(row: ExitRow): void {
     this.context.focus.set({ vm: row.vm, level: row.level, reason: row.reason });
     this.context.inspect();

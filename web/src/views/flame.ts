@@ -1,4 +1,4 @@
-// A flame graph: callers above, each frame as wide as the time in it and its callees.
+// A flame graph: callers above; the width of a frame is the time in it and its callees.
 
 import { timeOf, type CallNode } from "../data/report";
 import { el } from "../dom";
@@ -6,12 +6,12 @@ import { count, share, time } from "../format";
 import { hideTooltip, showTooltip } from "../tooltip";
 
 const ROW = 18;
-/** What would be narrower, in shares of the figure, is not drawn. */
+/** Narrower frames, in shares of the figure, are not drawn. */
 const NARROWEST = 0.0004;
 
 interface Frame {
   node: CallNode;
-  /** Shares of the whole. */
+  /** Shares of the total. */
   left: number;
   width: number;
   total: number;
@@ -42,7 +42,7 @@ export class Flame {
   }
 
   private laidOut(nodes: CallNode[], total: (node: CallNode) => number): Frame[] {
-    // By depth: where the next callee begins.
+    // By depth: the left edge of the next callee.
     const next = [0];
     return nodes.map((node) => {
       const left = next[node.depth] ?? 0;
@@ -86,13 +86,13 @@ export class Flame {
     if (zoomed) this.about.append(el("button", { type: "button", onclick: () => this.zoom(null) }, "Show all"));
   }
 
-  /** Marks frames whose names have these words; gives the share of time in them, callees included. */
+  /** Marks frames whose names match these words; returns their share of time, including callees. */
   mark(words: string): number | null {
     let [sum, reached] = [0, 0];
     for (const { node, left, width, element } of this.frames) {
       const found = words !== "" && node.name.toLowerCase().includes(words);
       element.classList.toggle("found", found);
-      // What is found inside of what is found counts once: callees come after their callers.
+      // A match within another match counts once: callees come after their callers.
       if (!found || left + width <= reached + 1e-12) continue;
       sum += left + width - Math.max(left, reached);
       reached = left + width;
@@ -101,7 +101,7 @@ export class Flame {
   }
 }
 
-/** The colour that the timeline has for such functions, lighter or darker by the name. */
+/** The timeline's colour for such functions, lighter or darker by name. */
 function colourOf({ name, depth }: CallNode): string {
   if (depth === 0 || name.startsWith("[")) return "var(--lane)";
   const module = / \[(.*)\]$/.exec(name)?.[1];

@@ -1,4 +1,4 @@
-// Title, where the recording came from, links to the sections, light or dark.
+// Title, source of the recording, links to the sections, light or dark.
 
 import { setClockMode } from "../clock";
 import { el } from "../dom";
@@ -15,7 +15,7 @@ export function header({ report, view }: Context): HTMLElement {
     `${count(vms)} VM${vms === 1 ? "" : "s"}`,
     `${time(report.length_ns, report.nanoseconds)} from ${timestamp(report.origin, 0, report.nanoseconds)}`,
   ];
-  // Of what has samples and no VM there may be no event at all.
+  // Samples without a VM may come without any event.
   const sampled = [
     `${time(threads.reduce((sum, one) => sum + one.time_ns, 0), report.nanoseconds)} of CPU time, by samples`,
     `${count(threads.length)} thread${threads.length === 1 ? "" : "s"}`,
@@ -29,7 +29,7 @@ export function header({ report, view }: Context): HTMLElement {
   );
 }
 
-/** Links to the sections that there are. */
+/** Links to the existing sections. */
 export function contents({ view }: Context, sections: HTMLElement[]): HTMLElement {
   // The rest of the view stays in the address.
   const go = (event: Event, one: HTMLElement) => {
@@ -42,14 +42,16 @@ export function contents({ view }: Context, sections: HTMLElement[]): HTMLElemen
   return el("nav", { class: "contents", "aria-label": "Sections" }, ...sections.map(link));
 }
 
-/** Who keeps whether a page is light or dark. */
+/** Stores the choice of a light or dark page. */
 export interface ThemeKeeper {
   readonly value: { theme: "light" | "dark" | null };
   update(part: { theme: "light" | "dark" }): void;
   follow(listener: () => void): void;
 }
 
-/** The system's choice of light or dark, until the reader makes another one. The style sheet knows the attribute alone. */
+/**
+ * The system's choice of light or dark, until the reader makes another one. The style sheet uses only the attribute.
+ */
 export function themeButton(view: ThemeKeeper): HTMLElement {
   const root = document.documentElement;
   const system = matchMedia("(prefers-color-scheme: dark)");

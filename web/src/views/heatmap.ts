@@ -1,4 +1,4 @@
-// The heat map: how long exits took, over time.
+// The heat map: times of exits, over time.
 
 import { rgb } from "../colours";
 import { gridOf, rowBegin, type Grid, type Heat } from "../data/heat";
@@ -22,7 +22,7 @@ class HeatMap {
   private readonly canvas = el("canvas", { tabindex: 0, role: "img" });
   private readonly words = el("p", { class: "note" });
   private grid: Grid | null = null;
-  /** The field under the pointer or the keyboard's cursor: column and row. */
+  /** The cell under the pointer or the keyboard's cursor: column and row. */
   private cursor: [number, number] | null = null;
 
   constructor(
@@ -136,7 +136,7 @@ class HeatMap {
     pen.font = `12px ${styles.getPropertyValue("--sans")}`;
     pen.textAlign = "right";
     pen.textBaseline = "middle";
-    // A label for each power of ten: where it lies among the rows, which go by powers of two.
+    // A label for each power of ten, between the rows, which are powers of two.
     for (let power = 0; power < 16; power++) {
       const row = Math.log2(10 ** power) * info.rows_per_octave - grid.firstRow;
       if (row < (grid.zero ? 2 : 0) || row > grid.rows) continue;
@@ -232,7 +232,7 @@ class HeatMap {
     this.context.announce(this.lines(grid, ...this.cursor).join(", "));
   }
 
-  /** Counts by latency: over time a table would have thousands of cells that say little. */
+  /** Counts by time of exits: a table over time would have thousands of cells. */
   private table(): HTMLTableElement {
     const { report } = this.context;
     const { rows_per_octave } = this.heat.info;

@@ -1,4 +1,4 @@
-// Handlers of interrupts: how often and how long they ran, and of a guest's what the host took of their time.
+// Handlers of interrupts: their number and time and, for a guest's, the host's part of their time.
 
 import { timeOf, type HandlerRow, type IrqsDocument } from "../data/report";
 import { el, rowsTable, scrolled, section, svg } from "../dom";
@@ -20,7 +20,7 @@ export function irqs({ report }: Context): HTMLElement | null {
   );
 }
 
-/** The powers of two that all distributions share as their axis. */
+/** The powers of two on the common axis of all distributions. */
 function axisOf({ histograms }: IrqsDocument): [number, number] {
   const powers = histograms.flatMap(({ below }) => below.filter((one) => one.count > 0).map((one) => Math.log2(one.ns)));
   return powers.length === 0 ? [0, 1] : [Math.min(...powers) - 1, Math.max(...powers)];
@@ -64,7 +64,7 @@ function distribution(row: HandlerRow, below: Below, [first, end]: [number, numb
   const most = Math.max(1, ...below.map((one) => one.count));
   const step = WIDTH / Math.max(1, end - first);
   const bars = below.filter((one) => one.count > 0).map((one) => {
-    // Few among many are what to look for: the square root keeps them in sight.
+    // Rare values matter: the square root keeps them visible.
     const height = Math.max(1.5, Math.sqrt(one.count / most) * (HEIGHT - 2));
     const words = `${count(one.count)} of ${time(one.ns / 2, ns)} to ${time(one.ns, ns)}`;
     return svg("rect", { x: (Math.log2(one.ns) - 1 - first) * step, y: HEIGHT - height, width: Math.max(1, step - 0.4), height }, svg("title", {}, words));

@@ -1,4 +1,4 @@
-// Nested guests: each exit of theirs as a tree of the exits of their parent that it brings about.
+// Nested guests: each of their exits as a tree of the exits of their parent that it causes.
 
 import { timeOf, type NestedRow } from "../data/report";
 import { el, rowsTable, section } from "../dom";

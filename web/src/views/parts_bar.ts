@@ -1,4 +1,4 @@
-// The bar of a row of exits: who pays its cost, or, where that is not known or the exits wait, what its time is made of.
+// The bar of a row of exits: the parts of its cost or, if that is unknown or the exits wait, of its time.
 
 import { variableOf } from "../colours";
 import { timeOf, type ExitRow } from "../data/report";
@@ -12,11 +12,11 @@ export interface BarPart {
 }
 
 export interface RowParts {
-  /** What the parts are of, and add up to. */
+  /** The total of the parts. */
   of: "cost" | "time";
   whole: number;
   parts: BarPart[];
-  /** Next to the cost: waits that nobody pays for with a CPU. */
+  /** Next to the cost: waits, which use no CPU. */
   besides: BarPart[];
 }
 
@@ -28,7 +28,7 @@ const PAID: Field[] = [
   ["exit_user", "user space", "user"],
 ];
 
-/** Parts of the time alone. */
+/** Parts of the time only. */
 const REST: Field[] = [
   ["exit_user", "user space + return", "user_and_return"],
   ["not_split", "not split", "not_split"],
@@ -37,7 +37,7 @@ const REST: Field[] = [
   ["halt_poll", "halt polling", "halt_poll"],
 ];
 
-/** What a row's cost or time is made of. */
+/** The parts of a row's cost or time. */
 export function partsOf(row: ExitRow, ns: boolean): RowParts {
   const present = (fields: Field[]) =>
     fields.flatMap(([state, title, field]) => {

@@ -1,4 +1,4 @@
-// Paths of requests: each hop with where it ran and how long it took, and one example.
+// Paths of requests: each hop with its place and duration, and one example.
 
 import type { PathDocument, PathExample } from "../data/report";
 import { el, plainTable, section, tableBehind } from "../dom";
@@ -7,7 +7,7 @@ import { count, share, time } from "../format";
 
 type Path = PathDocument["paths"][number];
 
-/** The colour of a place that a hop runs on. */
+/** The colour of a hop's place. */
 const COLOURS: Record<string, string> = {
   guest: "--guest",
   vcpu: "--kernel",
@@ -35,7 +35,7 @@ const WHICH: Record<PathExample["of"], [string, string]> = {
   worst: ["the slowest", "the request that took longest"],
 };
 
-/** Leads to requests that are drawn in the timeline: a usual one, a slow one, the slowest. */
+/** Links to requests, which the timeline draws: a typical one, a slow one, the slowest. */
 function shown({ report, showRequest }: Context, path: Path, at: number): HTMLElement | null {
   const examples = (path.examples ?? []).filter((one) => one.total_ns > 0);
   if (examples.length === 0 || report.timeline.lanes.length === 0) return null;
@@ -63,13 +63,13 @@ function picture(context: Context, path: Path, at: number): HTMLElement {
 /** How many of the path's requests took a hop. */
 const taken = (path: Path, hop: Path["hops"][number]): string => count(hop.count ?? path.count);
 
-/** The mark of a step that not all took. */
+/** The mark of an optional step. */
 function optional(path: Path, hop: Path["hops"][number]): string {
   const some = hop.count ?? path.count;
   return some === path.count ? "" : `, in ${share(some, path.count)} of them`;
 }
 
-/** A line for each hop; its bar is where the hop was in one request, drawn to scale. */
+/** One line per hop; its bar shows the hop in one request, to scale. */
 function hopsOf(path: Path): HTMLElement[] {
   const steps = path.example ?? [];
   const first = steps[0]?.ts_ns ?? 0;

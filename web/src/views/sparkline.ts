@@ -1,4 +1,4 @@
-// A distribution drawn small: bars over a logarithmic axis that all rows share.
+// A small distribution: bars over a logarithmic axis that all rows share.
 
 import { rowBegin } from "../data/heat";
 import { timeOf, type ExitRow } from "../data/report";
@@ -9,8 +9,8 @@ const WIDTH = 132;
 const HEIGHT = 24;
 
 /**
- * The first and the last row of the grid that any of the distributions has. Exits of no length,
- * which a logarithmic axis has no place for, are drawn at its beginning.
+ * The first and the last row of the grid in any of the distributions. Exits without duration, which a logarithmic axis
+ * can't show, are drawn at its begin.
  */
 export function rangeOf(histograms: Map<number, number>[]): [number, number] {
   const rows = histograms.flatMap((histogram) => [...histogram.keys()]).filter((row) => row > 0);
@@ -29,7 +29,7 @@ export function sparkline(
   const step = WIDTH / Math.max(1, end - first);
   const x = (at: number) => Math.max(0, at - first) * step;
   const bars = [...histogram].map(([at, count]) => {
-    // Few among many are what to look for: the square root keeps them in sight.
+    // Rare values matter: the square root keeps them visible.
     const height = Math.max(1.5, Math.sqrt(count / most) * (HEIGHT - 2));
     return svg("rect", { x: x(at), y: HEIGHT - height, width: Math.max(1, step - 0.4), height });
   });

@@ -1,4 +1,4 @@
-// What stands below everything: losses, clocks, the recorder's own cost, what was merged.
+// The end of the page: losses, clocks, the recorder's cost, merged spans.
 
 import { timeOf } from "../data/report";
 import { el } from "../dom";

@@ -1,4 +1,4 @@
-// What the page says first: findings in words, and where the time of the vCPUs went.
+// The beginning of the page: findings in words, and the time of the vCPUs by state.
 
 import { variableOf } from "../colours";
 import { greatest } from "../data/greatest";
@@ -39,7 +39,7 @@ function item(finding: Finding, context: Context): HTMLElement {
   return el("li", { class: finding.weight }, el("button", { type: "button", class: "finding", onclick: go }, ...words), adviceOn(finding.advice));
 }
 
-/** VMs that have a bar of their own at most: as many as sentences speak of. */
+/** Max VMs with a bar: the same as for findings. */
 const MOST_VMS = 100;
 
 /** A bar per VM: the states of its vCPUs, as `hyperscope cpu` has them. */

@@ -1,5 +1,5 @@
-// Use of CPUs over time, a picture for each machine: what its CPUs did, one above the other, in columns of equal width. A column
-// that is clicked is selected in the timeline.
+// Use of CPUs over time, a chart for each machine: states of its CPUs, stacked, in columns of equal width. A click on a
+// column selects it in the timeline.
 
 import { axisLabel, firstStep, timestampOf } from "../clock";
 import { variableOf } from "../colours";
@@ -13,7 +13,7 @@ import type { LaneRow } from "./timeline/rows";
 const COLUMNS = 120;
 const TABLE_ROWS = 12;
 const [WIDTH, HEIGHT] = [COLUMNS * 10, 96];
-/** States in which nobody has use for a CPU: what is free is at the top, and not drawn. */
+/** Idle states: free CPU time is at the top, and not drawn. */
 const FREE = new Set(["halted", "guest_idle"]);
 
 export function useOverTime(context: Context, rows: LaneRow[]): HTMLElement | null {
@@ -46,7 +46,7 @@ interface Shown {
   variable: string;
 }
 
-/** The states that are drawn, in the order of the timeline's. */
+/** The drawn states, in the order of the timeline. */
 function busyStates({ report }: Context, use: Use): Shown[] {
   const there = new Set(use.bins.flatMap((bin) => [...bin.keys()]));
   const all = report.timeline.states.map(({ key, title }, state) => ({ state, key, title, variable: variableOf(key) }));
@@ -95,7 +95,7 @@ function picture(context: Context, use: Use, what: string, states: Shown[]): SVG
   return drawing;
 }
 
-/** Labels keep their shape where the picture is stretched: they are no part of it. */
+/** Labels are outside the chart, so that stretching it does not distort them. */
 function axis({ report }: Context): HTMLElement {
   const step = niceStep(report.length_ns / 6);
   const labels: HTMLElement[] = [];
@@ -113,7 +113,7 @@ function average(use: Use, states: Shown[], length: number): string {
   return states.map(({ state, title }) => `${title} ${share(sums(use, state), length * use.lanes, 1)}`).join(", ");
 }
 
-/** Fewer rows than the picture has columns. */
+/** It has fewer rows than the chart has columns. */
 function table({ report }: Context, use: Use, what: string, states: Shown[]): HTMLTableElement {
   const each = COLUMNS / TABLE_ROWS;
   const rows = Array.from({ length: TABLE_ROWS }, (_, row) => {

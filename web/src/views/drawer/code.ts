@@ -1,4 +1,4 @@
-// Code that ran in a stretch of time: functions of guests, the host's kernel and the VMM, by the time that they had.
+// Code that ran in an interval: functions of guests, the host's kernel and the VMM, by time.
 
 import { timestampOf } from "../../clock";
 import { hasVcpus, slicesOf } from "../../data/profile";
@@ -11,7 +11,7 @@ import { TITLES } from "../profile/layers";
 import type { Range } from "../timeline/range";
 import { command } from "./exits";
 
-/** Functions that are listed: those that had most time themselves. */
+/** Max functions in the list: those with most self time. */
 const MOST_FUNCTIONS = 40;
 
 export interface AskedCode {

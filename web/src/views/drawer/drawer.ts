@@ -1,4 +1,4 @@
-// What is selected, docked to the bottom of the window: exits, states, requests, threads and code of a stretch of time.
+// The selection, docked to the bottom of the window: exits, states, requests, threads and code of an interval.
 
 import { timestampOf } from "../../clock";
 import type { EachExit } from "../../data/each_exit";
@@ -35,15 +35,15 @@ const TABS = [
 type Tab = (typeof TABS)[number][0];
 
 export interface DrawerActions extends SpanActions {
-  /** What lists of events are made of. */
+  /** The source of event lists. */
   held: () => Held;
   clear: () => void;
   zoom: (range: Range) => void;
-  /** Those of the chosen span. */
+  /** The arrows of the chosen span. */
   arrows: () => ShownArrows;
   /** Shows a function between its callers and callees. */
   openFunction: (key: string) => void;
-  /** All lanes, and those that a reader wants to see. */
+  /** All lanes, those that match the filter, and those in unfolded groups. */
   rows: () => { all: LaneRow[]; wanted: LaneRow[]; open: LaneRow[] };
 }
 
@@ -73,7 +73,7 @@ export class Drawer {
       event.stopPropagation();
       this.actions.clear();
     });
-    // From the table, finding or lane that opened it, too; not where the key has another use.
+    // Also from the table, finding or lane that opened it, unless the key has another use there.
     document.addEventListener("keydown", (event) => {
       if (event.key !== "Escape" || event.defaultPrevented || this.range === null) return;
       if (!(event.target instanceof HTMLInputElement)) this.actions.clear();
@@ -81,7 +81,7 @@ export class Drawer {
     context.focus.follow(() => this.refresh());
   }
 
-  /** Every exit and every request, once they were read. */
+  /** Receives the individual exits and requests once they are loaded. */
   takeLists(lists: EachExit[], requests: EachRequest | null): void {
     [this.lists, this.requests] = [lists, requests];
     this.refresh();
@@ -91,7 +91,7 @@ export class Drawer {
     this.range = range;
     this.element.hidden = range === null;
     document.documentElement.classList.toggle("has-drawer", range !== null);
-    // A drag has a new selection with every movement.
+    // A drag changes the selection with every movement.
     clearTimeout(this.timer);
     if (!range) return;
     const status = document.querySelector<HTMLElement>(".status");
@@ -102,7 +102,7 @@ export class Drawer {
     this.timer = setTimeout(() => this.draw(), 60) as unknown as number;
   }
 
-  /** Follows the chosen span where it is shown already; `open`: shows it. */
+  /** Updates the chosen span if it is shown already; `open`: shows it. */
   follow(chosen: Match | null, open: boolean): void {
     this.chosen = chosen;
     if (open) this.context.view.update({ tab: "span" });
@@ -176,7 +176,7 @@ export class Drawer {
       const drawn = stepsNamed(report, this.context.view.value.request);
       return requests({ report, range, vm: focus.value.vm, all: this.requests, drawn, reveal: (from, to) => this.context.showTime(from, to) });
     }
-    // vCPUs whose lanes a reader does not want to see are not asked about.
+    // vCPUs with hidden lanes are left out.
     const unwanted = new Set(all.filter((row) => row.info.kind === "vcpu" && !wanted.includes(row)).map(({ info }) => `${info.vm}\0${info.name}`));
     const isShown = ({ vm, vcpu }: ExitGroupInfo) => !unwanted.has(`${vm}\0vCPU ${vcpu}`);
     const parts = exitsOf({ report, range, focus: focus.value, isShown, lists: this.lists, heat: this.of.heat });

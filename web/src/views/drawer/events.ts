@@ -1,4 +1,4 @@
-// The events around a span: those within it, and shortly before and after.
+// The events around a span: within it, and shortly before and after.
 
 import { eventsWithin } from "../../data/events";
 import type { Held } from "../../data/held_events";
@@ -10,10 +10,10 @@ import type { Match } from "../timeline/search";
 
 const MOST_LINES = 40;
 
-/** Before and after a span: a part of its length, and no less than this. */
+/** Time before and after a span: a part of its length, at least this. */
 const [AROUND, LEAST_AROUND_NS] = [0.05, 1000];
 
-/** A place for them; they come when they were found. */
+/** An element for them, which is filled once they are found. */
 export function eventsAround(report: Report, { row, at }: Match, held: Held): HTMLElement {
   const [from, to] = [row.lane!.from[at]!, row.lane!.to[at]!];
   const around = Math.max(LEAST_AROUND_NS, (to - from) * AROUND);
@@ -23,7 +23,7 @@ export function eventsAround(report: Report, { row, at }: Match, held: Held): HT
       const lines = events.map((one) => [timestampOf(report, one.at), one.where, one.thread, one.name, one.text]);
       const of = matching > events.length ? `: the first ${count(events.length)} of ${count(matching)}` : "";
       const table = plainTable(`Events around it${of}`, ["at", "where", "thread", "event", "text"], lines);
-      // Which of them lie in the span itself.
+      // Marks the events within the span itself.
       events.forEach((one, line) => table.tBodies[0]!.rows[line]!.classList.toggle("within", one.at >= from && one.at <= to));
       place.replaceChildren(events.length > 0 ? table : el("p", { class: "note" }, "This page has no events around it."));
     },

@@ -1,4 +1,4 @@
-// Exits of a stretch of time by reason: of every exit where the page has each, else of the slices it has.
+// Exits of an interval by reason: from individual exits if the page has them, otherwise from its slices.
 
 import { sumsWithin, type EachExit, type ExitSums } from "../../data/each_exit";
 import { rowBegin, type Heat, type HeatGroup } from "../../data/heat";
@@ -9,7 +9,7 @@ import { inFocus, type Focus } from "../../focus";
 import { count, NOT_RECORDED, share, time } from "../../format";
 import type { Range } from "../timeline/range";
 
-/** What is asked: exits of a stretch, of some vCPUs, in focus. */
+/** The question: exits of an interval, some vCPUs, and the focus. */
 export interface Asked {
   report: Report;
   range: Range;
@@ -39,7 +39,7 @@ export function exitsOf(asked: Asked): HTMLElement[] {
   return parts.length > 0 ? parts : [el("p", {}, "No exits were recorded.")];
 }
 
-/** With the last event, where a selection goes to the end: else a range has what happens before it ends. */
+/** Includes the last event if a selection extends to the end: otherwise a range excludes its end. */
 export function toTheEnd(report: Report, { from, to }: Range): Range {
   return { from, to: to >= report.length_ns ? Math.max(to, report.length_ns) + 1 : to };
 }
@@ -60,7 +60,7 @@ function exact(asked: Asked): HTMLElement[] {
   return [el("p", { class: "note" }, note.filter(Boolean).join(" ")), table(lines, "Exits in the selection, by cost")];
 }
 
-/** The command that prints the same. */
+/** The command that prints the same numbers. */
 export function command(verb: string, report: Report, range: Range): string {
   const { from, to } = toTheEnd(report, range);
   const at = (offset: number) => {
@@ -120,7 +120,7 @@ function table(lines: Line[], caption: string): HTMLElement {
   return rowsTable(caption, titles, body, 3, "picked");
 }
 
-/** Of the map of latencies: whole columns of it, and latencies between two steps of a quarter of an octave. */
+/** Rounds to the heat map: whole columns, and times between steps of a quarter octave. */
 function rounded(asked: Asked, sources: string[]): HTMLElement[] {
   const { report, range, focus, heat } = asked;
   if (!heat) return [];

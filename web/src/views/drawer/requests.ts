@@ -1,4 +1,4 @@
-// Requests of a stretch of time by path, those that took longest, and the one that is drawn.
+// Requests of an interval by path, the longest ones, and the drawn one.
 
 import { requestsWithin, type EachRequest, type RequestGroup, type RequestSums } from "../../data/each_request";
 import type { Report } from "../../data/report";
@@ -11,22 +11,22 @@ import type { Range } from "../timeline/range";
 import { laneTitle } from "../timeline/words";
 import { command, toTheEnd } from "./exits";
 
-/** Requests that are listed one by one: those that took longest, of a path and of all. */
+/** Max individual requests in the list: the longest, of a path and of all. */
 const [SLOWEST_OF_PATH, SLOWEST] = [20, 20];
 
 export interface AskedRequests {
   report: Report;
   range: Range;
-  /** Of one VM alone. */
+  /** Only this VM. */
   vm: string | null;
   all: EachRequest | null;
-  /** The one that is drawn. */
+  /** The drawn request. */
   drawn: DrawnSteps | null;
-  /** Shows a stretch of time in the timeline. */
+  /** Shows an interval in the timeline. */
   reveal: (from: number, to: number) => void;
 }
 
-/** What is drawn, step by step. */
+/** The drawn request, step by step. */
 function drawn(report: Report, { title, steps, lanes }: DrawnSteps): HTMLElement[] {
   const begun = steps[0]?.ts_ns ?? 0;
   const rows = steps.map((step, at) => {
@@ -90,7 +90,7 @@ function byPath(report: Report, sums: RequestSums[]): HTMLElement {
   return rowsTable(`${count(requests)} requests in the selection by path, longest total time first`, titles, rows, 1, "picked");
 }
 
-/** Each leads to its time in the timeline; what is selected stays. */
+/** Each links to its time in the timeline; the selection stays. */
 function slowest({ report, reveal }: AskedRequests, sums: RequestSums[]): HTMLElement {
   const each = sums.flatMap(({ group, lengths, slowest }) => slowest.map((one) => ({ ...one, group, usual: lengths.at(500) ?? 0 })));
   each.sort((a, b) => b.length - a.length || a.start - b.start);

@@ -1,4 +1,4 @@
-// One span with all that the page has of it: of an exit what it was about, where the guest was, and its parts.
+// A span with all its details: for an exit, its detail, the guest's position, and its parts.
 
 import { timestampOf } from "../../clock";
 import { firstFrom, handlerOf, isPaired, type EachExit } from "../../data/each_exit";
@@ -17,7 +17,7 @@ export interface FoundExit {
   at: number;
 }
 
-/** The exit of a vCPU that lasts at `time`, the host's work before it included. */
+/** The exit of a vCPU at `time`, including the host's work before it. */
 export function exitAt(lists: EachExit[], vm: string | null, lane: string, reason: string, time: number): FoundExit | null {
   for (const list of lists) {
     for (const [of, group] of list.info.groups.entries()) {
@@ -33,7 +33,7 @@ export function exitAt(lists: EachExit[], vm: string | null, lane: string, reaso
 
 type Line = [string, string];
 
-/** What is said of a span, line by line. */
+/** The description of a span, line by line. */
 export function linesOf(report: Report, { row, at }: Match, lists: EachExit[]): { of: Line[]; exit: Line[]; parts: Line[] } {
   const { info } = row;
   const lane = row.lane!;
@@ -82,7 +82,7 @@ function partsOf(report: Report, { list, at }: FoundExit): Line[] {
   return [...lines, ["exit to entry", time(whole, report.nanoseconds)]];
 }
 
-/** What of arrows is not there. */
+/** Missing arrows. */
 function aboutArrows(report: Report, { more }: ShownArrows): HTMLElement[] {
   const { left_out, left_out_below_ns } = report.arrows;
   const notes = [

@@ -1,4 +1,4 @@
-// Time by state in each lane of a stretch of time.
+// Time by state in each lane of an interval.
 
 import { timestampOf } from "../../clock";
 import { MERGED, type Lane } from "../../data/lane";
@@ -18,7 +18,7 @@ export function states(report: Report, range: Range, rows: LaneRow[]): HTMLEleme
   return [el("p", { class: "note" }, note), sumsTable(report, range, rows)];
 }
 
-/** How much of a lane's time may be in another state than is said, as a cut goes through merged spans. */
+/** Max error of a lane's times by state, because the interval cuts merged spans. */
 export function cutMerged(lane: Lane, { from, to }: Range): number {
   let sum = 0;
   for (const cut of [from, to]) {
@@ -29,7 +29,7 @@ export function cutMerged(lane: Lane, { from, to }: Range): number {
   return sum;
 }
 
-/** Time by state in each lane that has any. */
+/** Time by state in each lane with any time. */
 export function sumsTable(report: Report, range: Range, rows: LaneRow[]): HTMLTableElement {
   const ns = report.nanoseconds;
   const sums = rows.filter((row) => row.lane).map((row) => ({ row, sums: row.lane!.within(range.from, range.to) }));
@@ -44,7 +44,7 @@ export function sumsTable(report: Report, range: Range, rows: LaneRow[]): HTMLTa
   ]);
   const caption = `Time by state, ${time(length, ns)} from ${timestampOf(report, range.from)}`;
   const table = plainTable(caption, ["lane", "spans that begin", ...states.map((state) => stateTitle(report, state))], lines);
-  // Numbers as they are, for programs.
+  // Raw numbers, for programs.
   busy.forEach(({ sums: of }, line) => {
     const cells = table.tBodies[0]!.rows[line]!.cells;
     states.forEach((state, at) => {

@@ -1,4 +1,4 @@
-// Who ran in a stretch of time: threads on the CPUs of a machine, tasks of guests on their vCPUs.
+// Running threads of an interval: threads on the CPUs of a machine, tasks of guests on their vCPUs.
 
 import { MERGED, type Lane } from "../../data/lane";
 import type { Report } from "../../data/report";
@@ -7,7 +7,7 @@ import { count, share, time } from "../../format";
 import type { Range } from "../timeline/range";
 import type { LaneRow } from "../timeline/rows";
 
-/** Threads that are listed: those that ran longest. */
+/** Max threads in the list: those that ran longest. */
 const MOST_THREADS = 40;
 
 export interface Ran {
@@ -16,7 +16,7 @@ export interface Ran {
   ns: number;
 }
 
-/** By thread, how long it was on the CPUs; and how much of their time was merged. */
+/** CPU time by thread, and the part of it in merged spans. */
 export function threadsWithin(report: Report, rows: LaneRow[], { from, to }: Range): { ran: Ran[]; merged: number } {
   const sums = new Map<string, Ran>();
   let merged = 0;

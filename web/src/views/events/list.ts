@@ -1,4 +1,4 @@
-// A list of events next to the timeline: those of the time shown that have some words.
+// A list of events next to the timeline: those of the shown time that contain some words.
 
 import { timestampOf } from "../../clock";
 import { eventsWithin, type FoundEvents } from "../../data/events";
@@ -8,10 +8,10 @@ import type { Context } from "../../focus";
 import { count } from "../../format";
 import type { Range } from "../timeline/range";
 
-/** Lines of a list; what the list says of more leads to a narrower interval. */
+/** Max lines of a list; for more, the list suggests a narrower interval. */
 const MOST_LINES = 300;
 
-/** So long after the last movement events are asked for. */
+/** Delay after the last movement before events are requested. */
 const WAIT_MS = 180;
 
 export interface EventActions {
@@ -70,7 +70,7 @@ export class EventList {
     this.apply();
   }
 
-  /** Shows what the address names. */
+  /** Shows the state from the address. */
   apply(): void {
     const { events, eventWords } = this.context.view.value;
     if (this.filter.value !== eventWords) this.filter.value = eventWords;
@@ -87,13 +87,13 @@ export class EventList {
     if (events) this.filter.focus();
   }
 
-  /** The time shown is another one. */
+  /** The shown time has changed. */
   follow(range: Range): void {
     this.range = range;
     this.later();
   }
 
-  /** More is held than before. */
+  /** More events are available. */
   refresh(): void {
     this.later();
   }

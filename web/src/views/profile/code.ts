@@ -1,4 +1,4 @@
-// Which code vCPUs ran: a flame graph as wide as their time, its functions, and one function between callers and callees.
+// The code that vCPUs ran: a flame graph of their time, its functions, and one function between callers and callees.
 
 import type { CodeView } from "../../code_view";
 import { timestampOf } from "../../clock";
@@ -73,7 +73,7 @@ export class Code {
     this.draw();
   }
 
-  /** A drag selects with every movement: drawn once a frame. */
+  /** A drag changes the selection with every movement: draws once per frame. */
   private schedule(): void {
     if (this.frame !== 0) return;
     this.frame = requestAnimationFrame(() => {
@@ -152,7 +152,7 @@ export class Code {
     this.element?.dispatchEvent(new CustomEvent("hyperscope:summed", { detail: performance.now() - begun }));
   }
 
-  /** The node that fills the picture: one that has time. */
+  /** The node that fills the width: one with time. */
   private get zoomed(): number {
     const { zoom } = this.view;
     return zoom < this.stacks.length && this.sums.total[zoom]! > 0 ? zoom : 0;
@@ -209,7 +209,7 @@ export class Code {
   }
 
   private zoom(node: number, always = false): void {
-    // A second click on what is enlarged shows what it is in.
+    // A second click on the zoomed frame zooms out to its caller.
     const to = node === this.zoomed && !always ? this.stacks.parent[node]! : node;
     this.change({ zoom: to });
     this.context.announce(`${this.stacks.names[to]} is enlarged`);
@@ -231,7 +231,7 @@ export class Code {
     event.stopPropagation();
   }
 
-  /** Shows a function between its callers and callees; none: takes that away. */
+  /** Shows a function between its callers and callees; an empty key closes it. */
   openFunction(key: string): void {
     this.change({ of: key });
     if (key !== "") this.panel.element.scrollIntoView({ block: "nearest" });

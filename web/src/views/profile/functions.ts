@@ -1,11 +1,11 @@
-// The functions that ran, with their own time and that of all they called.
+// The functions that ran, with self time and total time.
 
 import type { FunctionTime } from "../../data/stacks";
 import { el } from "../../dom";
 import { count, share, time } from "../../format";
 import { TITLES } from "./layers";
 
-/** Functions that are shown at first, and at all. */
+/** Functions shown by default, and max functions. */
 const [FIRST, MOST] = [15, 1000];
 
 type SortBy = "own" | "total" | "name";

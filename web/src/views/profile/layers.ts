@@ -1,4 +1,4 @@
-// Whose code is which colour. A layer can be made to stand out, or be left out.
+// The colours of layers, by the code's owner. A layer can be emphasized or hidden.
 
 import { rgb } from "../../colours";
 import { LAYERS, type Layer } from "../../data/stacks";
@@ -30,7 +30,7 @@ const VARIABLES: Record<Layer, string> = {
   waits: "--halted",
 };
 
-/** Frames next to each other are told apart by shades of their layer. */
+/** Shades of a layer distinguish adjacent frames. */
 const SHADES = 6;
 export const FOUND = { fill: "#c2187f", text: "#ffffff" };
 
@@ -39,7 +39,7 @@ export interface Fill {
   text: string;
 }
 
-/** Colours by layer and shade, as the theme has them. */
+/** Colours by layer and shade, from the theme. */
 export function fills(): Fill[][] {
   const dark = document.documentElement.dataset.theme === "dark";
   const end = dark ? 0 : 255;
@@ -52,13 +52,13 @@ export function fills(): Fill[][] {
   });
 }
 
-/** Black or white, whichever is read more easily on a colour (WCAG 2.2, relative luminance). */
+/** Black or white, whichever is more legible on a colour (WCAG 2.2, relative luminance). */
 function readable(colour: [number, number, number]): string {
   const [red, green, blue] = colour.map((one) => (one / 255 <= 0.04045 ? one / 255 / 12.92 : ((one / 255 + 0.055) / 1.055) ** 2.4)) as [number, number, number];
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#111111" : "#ffffff";
 }
 
-/** A function has its shade in every picture. */
+/** A function has the same shade in every graph. */
 export function shadeOf(name: string): number {
   let hash = 0;
   for (let at = 0; at < name.length; at++) hash = (hash * 31 + name.charCodeAt(at)) >>> 0;
@@ -70,7 +70,7 @@ export interface LegendState {
   without: string[];
 }
 
-/** The legend: `there` has the layers that occur. */
+/** The legend; `there` has the layers that occur. */
 export function legend(there: Set<Layer>, now: LegendState, change: (to: LegendState) => void): HTMLElement[] {
   const turned = (all: string[], key: string) => (all.includes(key) ? all.filter((one) => one !== key) : [...all, key]);
   const without = (all: string[], key: string) => all.filter((one) => one !== key);

@@ -1,4 +1,5 @@
-// A tree of frames on a canvas, each as wide as its time. What is narrower than half a pixel is not drawn.
+// A tree of frames on a canvas; the width of a frame is its time. Frames narrower than half a pixel are
+// not drawn.
 
 import { LAYERS } from "../../data/stacks";
 import { css } from "../../colours";
@@ -14,7 +15,7 @@ export interface Tree {
   callees: number[][];
 }
 
-/** What is drawn of a tree, and how. */
+/** The drawn tree, with display options. */
 export interface Shown {
   tree: Tree;
   total: Float64Array;
@@ -23,18 +24,18 @@ export interface Shown {
   /** Callees above their callers. */
   up: boolean;
   found: Uint8Array | null;
-  /** Layers that stand out; none: all do. */
+  /** Emphasized layers; empty: none. */
   out: string[];
 }
 
 export interface Actions {
-  /** What a node is, in lines. */
+  /** The description of a node, in lines. */
   words: (node: number) => string[];
-  /** A click on it, or Enter. */
+  /** Called at a click on it, or Enter. */
   open: (node: number) => void;
-  /** It is the chosen one now. */
+  /** Called when it becomes the chosen one. */
   choose: (node: number) => void;
-  /** Another key was pressed. */
+  /** Called at another key. */
   key?: (event: KeyboardEvent, node: number) => void;
 }
 
@@ -91,7 +92,7 @@ export class Picture {
     });
   }
 
-  /** Places frames: those that the zoomed one is in over all of the width, its callees by their time. */
+  /** Places frames: those around the zoomed one have the full width, its callees the width of their time. */
   private place(width: number): void {
     const { tree, total, zoom } = this.shown!;
     const above: number[] = [];
@@ -160,13 +161,13 @@ export class Picture {
     context.fillRect(x, y, Math.max(NARROWEST, width - (width > 3 ? 1 : 0)), ROW - 1);
     if (width < WORDS_FROM) return;
     context.globalAlpha = 1;
-    // On what is faded the page's own colour is read more easily.
+    // On faded frames, the page's own text colour is easier to read.
     context.fillStyle = isFaded || layer === 0 ? css("--text") : text;
     const room = Math.floor((width - 6) / LETTER);
     context.fillText(name.length <= room ? name : `${name.slice(0, Math.max(0, room - 1))}…`, x + 3, y + ROW / 2);
   }
 
-  /** It is what the zoomed frame is in. */
+  /** Whether it is around the zoomed frame. */
   private isAbove(node: number): boolean {
     for (let up = this.shown!.zoom; up > 0; ) if ((up = this.shown!.tree.parent[up]!) === node) return true;
     return false;
@@ -244,7 +245,7 @@ export class Picture {
     this.actions.key?.(event, this.chosen);
   }
 
-  /** The frame that an arrow leads to; -1: there is none; null: the key is no arrow. */
+  /** The frame in the direction of an arrow key; -1: there is none; null: the key is no arrow. */
   private neighbour(key: string): number | null {
     const place = this.placeOf(this.chosen) ?? this.placeOf(this.shown?.zoom ?? 0);
     if (!place) return null;

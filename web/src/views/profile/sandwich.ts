@@ -1,9 +1,9 @@
-// One function between its callers and what it calls, over all stacks that it is in.
+// One function between its callers and its callees, over all stacks that contain it.
 
 import type { Stacks } from "../../data/stacks";
 import type { Tree } from "./picture";
 
-/** Stacks put together as they come. */
+/** Stacks, merged as they are added. */
 export class MergedTree implements Tree {
   readonly names: string[];
   readonly parent = [0];
@@ -17,7 +17,7 @@ export class MergedTree implements Tree {
     this.layer = [layer];
   }
 
-  /** The node of that name below another one, with more time. */
+  /** Adds time to the node with that name below another one. */
   add(below: number, name: string, layer: number, time: number): number {
     const key = `${below} ${layer} ${name}`;
     let at = this.known.get(key);
@@ -39,7 +39,7 @@ export class MergedTree implements Tree {
     this.sums[0] = this.sums[0]! + time;
   }
 
-  /** Times, once all is added; the heaviest first. */
+  /** Times, once everything is added; children are sorted, the heaviest first. */
   done(): Float64Array {
     for (const all of this.callees) all.sort((a, b) => this.sums[b]! - this.sums[a]!);
     return Float64Array.from(this.sums);
@@ -53,7 +53,7 @@ export interface Sandwich {
   calleesTotal: Float64Array;
 }
 
-/** The function of that key; null: nothing that is shown has it. Of recursion the outermost call counts. */
+/** The function with that key; null: it is not shown. For recursion, the outermost call counts. */
 export function sandwich(stacks: Stacks, total: Float64Array, key: string): Sandwich | null {
   const name = key.slice(key.indexOf(":") + 1);
   const nodes: number[] = [];

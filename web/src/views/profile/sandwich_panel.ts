@@ -1,4 +1,4 @@
-// A function with its callers above it, and below it what it calls.
+// A function with its callers above it, and its callees below.
 
 import { LAYERS, type Stacks } from "../../data/stacks";
 import { el } from "../../dom";
@@ -57,7 +57,7 @@ export class SandwichPanel {
   private openNode(at: number, node: number): void {
     const { tree } = this.drawn[at]!;
     const key = `${LAYERS[tree.layer[node]!]}:${tree.names[node]}`;
-    // VMs, states and threads are no functions.
+    // VMs, states and threads are not functions.
     if (node > 0 && this.isFunction(key)) this.open(key);
   }
 

@@ -1,4 +1,4 @@
-// Which arrows a chosen span or request has, what they say, and how they are drawn.
+// The arrows of a chosen span or request, their descriptions, and their drawing.
 
 import type { Arrow, Arrows } from "../../data/arrows";
 import type { Report } from "../../data/report";
@@ -10,10 +10,10 @@ import type { LaneRow } from "./rows";
 import type { Match } from "./search";
 import { laneTitle } from "./words";
 
-/** Arrows of one span that are drawn: more could not be told apart. */
+/** Max drawn arrows of one span: more could not be distinguished. */
 export const MOST_DRAWN = 60;
 
-/** Arrows that a reader sees now, and how many there are more. */
+/** The shown arrows, and the number of others. */
 export interface ShownArrows {
   arrows: Arrow[];
   more: number;
@@ -24,20 +24,20 @@ export const NO_ARROWS: ShownArrows = { arrows: [], more: 0 };
 /** States in which the guest itself runs. */
 const isGuests = (report: Report, state: number) => /^guest/.test(report.timeline.states[state]?.key ?? "");
 
-/** Wake-ups and injections of a span; of an exit, too, where the guest was, left and went on. */
+/** Wake-ups and injections of a span; for an exit, also where the guest ran before and after. */
 export function arrowsOf(report: Report, rows: LaneRow[], { row, at }: Match, all: Arrows | null): ShownArrows {
   const lane = row.lane!;
   const [from, to] = [lane.from[at]!, lane.to[at]!];
   const { into, outOf } = all?.touching(row.at, from, to) ?? { into: [], outOf: [] };
-  // What ends with the next span is that one's; what began with the one before is that one's.
+  // An arrow at the end of a span belongs to the next span, and one at its begin to this span.
   const own = [...into.filter((one) => one.to.at < to || to === from), ...outOf.filter((one) => one.from.at > from || one.from.at === from && !into.includes(one))];
-  // The entry after an exit: who raised the interrupt that the guest gets with it.
+  // The entry after an exit: the thread that raised the interrupt which the guest receives with it.
   const entered = into.filter((one) => one.kind === "inject" && one.to.at === to);
   const found = [...new Set([...handOver(report, rows, { row, at }), ...own, ...entered])];
   return { arrows: found.slice(0, MOST_DRAWN), more: Math.max(0, found.length - MOST_DRAWN) };
 }
 
-/** Of a vCPU's exit, or of a guest's task in one: from the task to the vCPU's thread, and back. */
+/** For a vCPU's exit, or a guest's task in one: from the task to the vCPU's thread, and back. */
 function handOver(report: Report, rows: LaneRow[], { row, at }: Match): Arrow[] {
   const lane = row.lane!;
   const { kind, vm, machine } = row.info;
@@ -45,7 +45,7 @@ function handOver(report: Report, rows: LaneRow[], { row, at }: Match): Arrow[] 
   if ((kind !== "vcpu" && kind !== "task") || isGuests(report, state)) return [];
   const [from, to] = [lane.from[at]!, lane.to[at]!];
   const isOther = ({ info }: LaneRow) => (kind === "vcpu" ? info.kind === "task" && info.machine === vm : info.kind === "vcpu" && info.vm === machine);
-  // The same span in the other lane: the guest's task had the vCPU for which this is done.
+  // The same span in the other lane: the guest's task had the vCPU that the host works for.
   const isSame = ({ lane }: LaneRow) => {
     const other = lane?.at((from + to) / 2) ?? null;
     return other !== null && lane!.state[other] === state && lane!.from[other] === from && lane!.to[other] === to;
@@ -60,7 +60,7 @@ function handOver(report: Report, rows: LaneRow[], { row, at }: Match): Arrow[] 
   ];
 }
 
-/** From where the guest was left to where it goes on, in the lane of its vCPU. */
+/** From the end of the guest's run to the begin of the next, in the lane of its vCPU. */
 function exitAround(report: Report, { lane }: LaneRow, time: number): [number, number] {
   let first = lane!.at(time) ?? 0;
   let last = first;
@@ -70,7 +70,7 @@ function exitAround(report: Report, { lane }: LaneRow, time: number): [number, n
   return [lane!.from[first]!, lane!.to[last]!];
 }
 
-/** A time of a document, since the recording's beginning. */
+/** A time of a document, relative to the recording's begin. */
 export const offsetOf = (report: Report, ns: number): number => Number(BigInt(Math.round(ns)) - BigInt(report.origin));
 
 const WORDS: Record<string, string> = { wake: "wakes", inject: "raises an interrupt for", exit: "exits to", entry: "enters" };
@@ -82,18 +82,18 @@ export function describeArrow(report: Report, { kind, from, to }: Arrow): [strin
   return [timestampOf(report, from.at), `${name(from.lane)} ${WORDS[kind] ?? kind} ${name(to.lane)}${took}`];
 }
 
-/** How arrows of a kind are dashed: they differ without their colours, too. */
+/** Dashes of arrows by kind: distinguishable without colours. */
 const DASHES: Record<string, number[]> = { wake: [], request: [], inject: [6, 3], exit: [2, 3], entry: [2, 3] };
 const HEAD = 7;
 
-/** Draws arrows over the lanes that are in sight; returns how many have an end in a lane that is not. */
+/** Draws arrows over the visible lanes; returns the number of arrows with an end in a hidden lane. */
 export function paintArrows(canvas: HTMLCanvasElement, colours: Palette, shown: Range, { arrows, rows, top }: { arrows: Arrow[]; rows: LaneRow[]; top: number }): number {
   const pen = canvas.getContext("2d");
   if (!pen) return 0;
   const scale = devicePixelRatio || 1;
   const width = canvas.width / scale;
   const places = new Map(rows.map((row) => [row.at, row.y - top + row.height / 2]));
-  // Beyond the sides by no more than a little: canvases can't draw as far as a zoom goes.
+  // Limits how far lines extend beyond the sides: canvases can't draw as far as a zoom goes.
   const x = (at: number) => Math.max(-40, Math.min(width + 40, ((at - shown.from) / (shown.to - shown.from)) * width));
   let unseen = 0;
   pen.setTransform(scale, 0, 0, scale, 0, 0);
@@ -108,7 +108,7 @@ export function paintArrows(canvas: HTMLCanvasElement, colours: Palette, shown: 
   return unseen;
 }
 
-/** A line with a rim, so that it is seen on any state; at its end a head. */
+/** A line with a border, so that it is visible on any state; with a head at its end. */
 function paintArrow(pen: CanvasRenderingContext2D, colours: Palette, kind: string, [fromX, fromY, toX, toY]: [number, number, number, number]): void {
   const length = Math.hypot(toX - fromX, toY - fromY);
   if (length < 1) return;

@@ -1,4 +1,4 @@
-// A call in words: how long it took, what of it was its own, and what all calls of its function took.
+// Describes a call: its time, its self time, and the time of all calls of its function.
 
 import { timeOf, type CalledFunction, type Report } from "../../data/report";
 import { timestampOf } from "../../clock";
@@ -6,13 +6,13 @@ import { count, share, time } from "../../format";
 import type { LaneRow } from "./rows";
 import { laneTitle, stateTitle } from "./words";
 
-/** A function as labels of the timeline name it. */
+/** The label of a function in the timeline. */
 export function titleOf(one: CalledFunction): string {
   if (one.name === null) return one.address;
   return one.module === null ? one.name : `${one.name} [${one.module}]`;
 }
 
-/** The span at `at` of a lane of calls; those that it made are in the lane one deeper, within it. */
+/** The span at `at` of a lane of calls; its callees are in the next deeper lane, within it. */
 export function describeCall(report: Report, row: LaneRow, at: number): string[] {
   const ns = report.nanoseconds;
   const lane = row.lane!;
@@ -32,7 +32,7 @@ export function describeCall(report: Report, row: LaneRow, at: number): string[]
   ];
 }
 
-/** All calls of that function, on the machine of the lane. */
+/** Totals of that function's calls, on the machine of the lane. */
 function ofAll(report: Report, row: LaneRow, name: string): string[] {
   const sources = (report.calls?.sources ?? []).filter((source) => source.machine === row.info.machine);
   const all = sources.flatMap((source) => source.functions.filter((one) => titleOf(one) === name));

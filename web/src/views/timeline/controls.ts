@@ -1,4 +1,4 @@
-// What stands above the lanes and below them: buttons, keys, and what a reader must know.
+// The controls above and below the lanes: buttons, keys, and notes for the reader.
 
 import type { Report } from "../../data/report";
 import { el } from "../../dom";

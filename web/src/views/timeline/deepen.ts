@@ -1,5 +1,5 @@
-// Loads a deeper level of what is shown from the recording, where the page is served: spans that were merged come
-// back as they were recorded.
+// Loads more detail of the shown time from the recording, if the page is served: merged spans are replaced by the
+// recorded ones.
 
 import { hasMerged, withDetail } from "../../data/deeper";
 import type { Lane } from "../../data/lane";
@@ -9,21 +9,21 @@ import type { Context } from "../../focus";
 import { moved, type Range } from "./range";
 import type { LaneRow } from "./rows";
 
-/** So long after the last movement more is asked for. */
+/** Delay after the last movement before more is requested. */
 const WAIT_MS = 200;
 
 export interface DeepenActions {
   rows: () => { all: LaneRow[]; open: LaneRow[] };
   /** Lanes change while `apply` runs. */
   change: (apply: () => void) => void;
-  /** For the reader: what is under way, or why not. */
+  /** A message for the reader: the progress, or an error. */
   say: (words: string) => void;
 }
 
 const keyOf = ({ machine, kind, name, vm, depth }: LaneInfo) => JSON.stringify([machine, kind, name, vm, depth]);
 
 export class Deepening {
-  /** Lanes as the page has them. */
+  /** Lanes as stored in the page. */
   private readonly held = new Map<LaneRow, Lane>();
   private loaded: Range | null = null;
   private asked: AbortController | null = null;
@@ -42,7 +42,7 @@ export class Deepening {
 
   private async ask(range: Range): Promise<void> {
     const isLoaded = this.loaded && this.loaded.from <= range.from && range.to <= this.loaded.to;
-    // What was loaded for a wider interval may have been merged again.
+    // Spans loaded for a wider interval may have been merged again.
     const isMerged = this.actions.rows().open.some(({ lane }) => lane && hasMerged(lane, range));
     if (!isMerged || (isLoaded && this.loaded!.to - this.loaded!.from <= 2.5 * (range.to - range.from))) return;
     this.asked?.abort();
@@ -75,7 +75,7 @@ export class Deepening {
     }
   }
 
-  /** The page's numbers of labels; new ones are added to it. */
+  /** The page's numbers of labels; adds new ones. */
   private numbersOf(labels: string[]): number[] {
     const own = this.context.report.timeline.labels;
     const known = new Map(own.map((label, at) => [label, at]));

@@ -1,4 +1,4 @@
-// What is drawn from lane to lane, step by step: a request of a path, or what a task waited for.
+// A request of a path, or the waits of a task, drawn step by step from lane to lane.
 
 import type { Arrow } from "../../data/arrows";
 import type { PathExample, Report } from "../../data/report";
@@ -14,7 +14,7 @@ export interface DrawnSteps {
 
 const WHICH: Record<PathExample["of"], string> = { p50: "a usual one", p99: "a slow one", worst: "the slowest" };
 
-/** As an address names it: `PATH.KIND` is a request, `PLACE.wait` one of the longest waits. */
+/** The steps with a name in an address: `PATH.KIND` is a request, `PLACE.wait` one of the longest waits. */
 export function stepsNamed(report: Report, name: string): DrawnSteps | null {
   const [, at, of] = /^(\d{1,4})\.(p50|p99|worst|wait)$/.exec(name) ?? [];
   if (of === undefined) return null;
@@ -40,7 +40,7 @@ function wait(report: Report, at: number): DrawnSteps | null {
   return { title: `What ${task} waited for, ${time(one.to_ns - one.from_ns, report.nanoseconds)}`, steps, lanes: [...one.steps.map(({ lane }) => lane), one.lane] };
 }
 
-/** From step to step, over lanes that the page has. */
+/** From step to step, over lanes in the page. */
 export function arrowsOfSteps(report: Report, { steps, lanes }: DrawnSteps): Arrow[] {
   const ends = steps.flatMap((step, at) => (lanes[at] == null ? [] : [{ lane: lanes[at], at: offsetOf(report, step.ts_ns) }]));
   return ends.slice(1).map((to, at) => ({ kind: "request", from: ends[at]!, to }));

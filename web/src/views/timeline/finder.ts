@@ -1,4 +1,4 @@
-// The field that finds spans in the timeline: how many match, which of them is chosen, what is next.
+// The search field of the timeline: the number of matching spans, the chosen one, and the next.
 
 import { readTimestamp, timestampOf } from "../../clock";
 import type { EachExit } from "../../data/each_exit";
@@ -22,7 +22,7 @@ export class Finder {
     this.field = el("input", { type: "search", placeholder: "Find reason, MSR, thread, time …  ( / )", "aria-label": "Find in the timeline, or go to a time", value: context.view.value.find, oninput: () => this.find() });
   }
 
-  /** Shows what an address names. */
+  /** Shows the search text of an address. */
   enter(words: string): void {
     this.field.value = words;
     this.find();
@@ -36,7 +36,7 @@ export class Finder {
     this.say();
   }
 
-  /** How many spans match, which of them is chosen; of a timestamp, what Enter does. */
+  /** Shows the number of matches and the chosen one; for a timestamp, the effect of Enter. */
   say(): void {
     const at = this.timestamp;
     const { chosen } = this.of();
@@ -46,7 +46,7 @@ export class Finder {
     else this.said.textContent = rank === null ? `${count(this.matches)} spans` : `${count(rank)} of ${count(this.matches)}`;
   }
 
-  /** The timestamp that was entered, if it is one. */
+  /** The entered timestamp, if it is one. */
   get timestamp(): number | null {
     return readTimestamp(this.context.report, this.field.value);
   }

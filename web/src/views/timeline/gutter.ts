@@ -1,5 +1,5 @@
-// Names of lanes, left of them; headings of groups fold their lanes away. The pointer finds buttons at a
-// name that pin and hide its lane; keys do the same for the chosen one.
+// Names of lanes, left of them; headings of groups fold their lanes. Pointing at a name shows buttons
+// that pin and hide its lane; keys do the same for the chosen one.
 
 import { el } from "../../dom";
 import { count } from "../../format";
@@ -40,7 +40,7 @@ export class Gutter {
     }
   }
 
-  /** Buttons of names are left out of the way of Tab: hundreds of lanes would have hundreds of stops. */
+  /** Buttons of names are not reachable by Tab: hundreds of lanes would have hundreds of stops. */
   private nameFor(row: LaneRow): HTMLElement {
     const title = laneTitle(row.info);
     const button = (words: string, press: () => void) =>
@@ -52,7 +52,7 @@ export class Gutter {
     return element;
   }
 
-  /** Puts all names where the rows are. */
+  /** Moves all names to their rows. */
   place(): void {
     for (const { element } of this.names.values()) element.hidden = true;
     for (const group of this.groups) {

@@ -1,4 +1,4 @@
-// What keys do in the timeline.
+// Keys of the timeline.
 
 export type Command =
   | "left"
@@ -44,7 +44,7 @@ const COMMANDS: Record<string, Command> = {
   escape: "clear",
 };
 
-/** For readers: keys, and what they do. */
+/** Keys with their descriptions for readers. */
 export const KEYS: [string, string][] = [
   ["← → or A D", "move"],
   ["+ − or W S", "zoom around the pointer"],

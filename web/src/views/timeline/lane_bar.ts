@@ -1,4 +1,4 @@
-// Which lanes are shown: a filter by words, those that ran least, those that were hidden.
+// Selects the shown lanes: a filter by words, lanes that ran least, hidden lanes.
 
 import { el } from "../../dom";
 import type { Context } from "../../focus";
@@ -46,14 +46,14 @@ export class LaneBar {
     this.update({ pinned: pinned.filter((one) => one !== at), hidden: [...new Set([...hidden, at])] });
   }
 
-  /** Makes sure that a lane can be seen. */
+  /** Makes a lane visible. */
   bring(row: LaneRow): void {
     const { hidden, lanes, quiet } = this.context.view.value;
     row.group.folded = false;
     this.update({ hidden: hidden.filter((one) => one !== row.at), lanes: unfolded(this.groups).includes(row) ? lanes : "", quiet: quiet || row.info.quiet });
   }
 
-  /** Says what is shown now; call it once lanes have their places. */
+  /** Updates the bar; call it once lanes are placed. */
   show(): void {
     const { view, report } = this.context;
     const { lanes, quiet, hidden } = view.value;

@@ -1,4 +1,4 @@
-// Which colour is which state: those that occur in the lanes there are. A state can be made to stand out, or be left out.
+// The legend: states that occur in the lanes, with their colours. A state can be emphasized or hidden.
 
 import { variableOf } from "../../colours";
 import { el } from "../../dom";

@@ -1,4 +1,4 @@
-// All of the recording in a strip, with a window on what is shown: drag it, or click elsewhere.
+// A strip of the complete recording, with a window on the shown time: drag it, or click elsewhere.
 
 import type { Raster } from "./raster";
 import { drawLane } from "./raster";
@@ -6,7 +6,7 @@ import { moved, type Range } from "./range";
 import type { LaneRow } from "./rows";
 
 const HEIGHT = 48;
-/** As near to an edge of the window as this, a drag moves the edge. */
+/** Within this distance of the window's edge, a drag moves the edge. */
 const EDGE = 6;
 
 export class Minimap {
@@ -26,7 +26,7 @@ export class Minimap {
     for (const end of ["pointerup", "pointercancel"]) this.canvas.addEventListener(end, () => (this.drag = null));
   }
 
-  /** Redraws the lanes: when they, the width or the colours changed. */
+  /** Redraws the lanes after a change of them, the width or the colours. */
   prepare(rows: LaneRow[], raster: Omit<Raster, "pixels" | "width">): void {
     const scale = devicePixelRatio || 1;
     const width = Math.max(1, Math.round(this.canvas.clientWidth * scale));

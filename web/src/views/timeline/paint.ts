@@ -1,4 +1,4 @@
-// Puts the timeline on its canvas: the raster of the lanes, words on wide spans, the time axis.
+// Paints the timeline on its canvas: the raster of the lanes, words on wide spans, the time axis.
 
 import { axisLabel, clockMode, firstStep, timestampOf } from "../../clock";
 import { rgb, variableOf, word } from "../../colours";
@@ -9,10 +9,10 @@ import { drawLane, type Raster } from "./raster";
 import type { Range } from "./range";
 import type { LaneRow } from "./rows";
 
-/** Spans at least so wide get a line at their beginning, and words. */
+/** Min width of spans with a line at their begin, and of spans with words. */
 const [LINE_FROM, WORDS_FROM] = [5, 34];
 
-/** What depends on the theme. */
+/** Colours of the theme. */
 export interface Palette {
   colours: Uint32Array;
   empty: number;
@@ -23,17 +23,17 @@ export interface Palette {
   accent: string;
   selected: string;
   font: string;
-  /** Colour of words on a state. */
+  /** Colour of text on a state. */
   on: string[];
 }
 
-/** States that a reader wants to stand out, and those that are not drawn. */
+/** Emphasized states, and hidden states. */
 export interface Marks {
   states: string[];
   without: string[];
 }
 
-/** What is left of the colour of a state from which others stand out. */
+/** Remaining strength of a faded state's colour. */
 const FADED = 0.16;
 
 export function palette(report: Report, marks: Marks): Palette {
@@ -46,7 +46,7 @@ export function palette(report: Report, marks: Marks): Palette {
   });
   const styles = getComputedStyle(document.documentElement);
   const property = (name: string) => styles.getPropertyValue(name).trim();
-  // Dark words on light colours, and the other way round.
+  // Dark text on light colours, and vice versa.
   const bright = ([red, green, blue]: [number, number, number]) => red * 0.299 + green * 0.587 + blue * 0.114 > 140;
   return {
     colours: Uint32Array.from({ length: 256 }, (_, at) => word(states[at] ?? [128, 128, 128])),
@@ -62,7 +62,7 @@ export function palette(report: Report, marks: Marks): Palette {
   };
 }
 
-/** Draws all rows that are in sight; `top` is how far they are scrolled. */
+/** Draws all visible rows; `top` is the scroll position. */
 export function paintLanes(
   canvas: HTMLCanvasElement,
   rows: LaneRow[],
@@ -80,7 +80,7 @@ export function paintLanes(
   const page = word(rgb("--page"));
   pixels.fill(page);
   const raster: Raster = { pixels, width, colours: colours.colours, empty: colours.empty };
-  // Below the innermost call there is nothing, whereas a thread is always somewhere.
+  // Below the innermost call there is nothing, whereas a thread always has a state.
   const ofCalls: Raster = { ...raster, empty: page };
   const inSight: [LaneRow, number][] = [];
   for (const row of rows) {
@@ -99,7 +99,7 @@ export function paintLanes(
 
 let kept: ImageData | null = null;
 
-/** A picture of that size, used again as long as the size stays. */
+/** An image of that size, reused while the size stays the same. */
 function pictureFor(width: number, height: number): ImageData {
   if (kept?.width !== width || kept.height !== height) kept = new ImageData(width, height);
   return kept;
@@ -117,7 +117,8 @@ function paintWords(
   const lane = row.lane!;
   const scale = width / (shown.to - shown.from);
   const [first, end] = [Math.max(0, lane.begunBy(shown.from) - 1), lane.begunBy(shown.to)];
-  // As many spans as can be told apart; more are too narrow for lines and words on the whole.
+  // Draws only as many spans as can be distinguished; otherwise most are too narrow for lines and
+  // words.
   if (end - first > width / LINE_FROM + 2) return;
   pen.font = `11px ${colours.font}`;
   pen.textBaseline = "middle";
@@ -137,7 +138,7 @@ function paintWords(
   }
 }
 
-/** Widths of words that were measured: asking the browser takes longer than anything else here. */
+/** Cached widths of words: measuring them is the slowest step here. */
 const widths = new Map<string, number>();
 
 function widthOf(pen: CanvasRenderingContext2D, words: string): number {
@@ -149,7 +150,7 @@ function widthOf(pen: CanvasRenderingContext2D, words: string): number {
   return width;
 }
 
-/** As many of the words as have room, by the mean width of a letter. */
+/** As many letters of the words as fit, by the mean width of a letter. */
 function fitted(pen: CanvasRenderingContext2D, words: string, room: number): string {
   const width = widthOf(pen, words);
   if (width <= room) return words;
@@ -157,7 +158,7 @@ function fitted(pen: CanvasRenderingContext2D, words: string, room: number): str
   return length > 1 ? `${words.slice(0, length)}…` : "";
 }
 
-/** The time axis: moments since the recording's beginning. */
+/** The time axis: times since the recording's begin. */
 export function paintAxis(canvas: HTMLCanvasElement, report: Report, colours: Palette, shown: Range): void {
   const pen = canvas.getContext("2d");
   if (!pen) return;
@@ -184,7 +185,7 @@ export function paintAxis(canvas: HTMLCanvasElement, report: Report, colours: Pa
   pen.setTransform(1, 0, 0, 1, 0, 0);
 }
 
-/** Selection, cursor and chosen span, on a canvas of their own over the lanes. */
+/** Selection, cursor and chosen span, on a separate canvas over the lanes. */
 export function paintOverlay(
   canvas: HTMLCanvasElement,
   colours: Palette,

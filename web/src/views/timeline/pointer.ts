@@ -1,4 +1,4 @@
-// What a pointer does in the timeline: a drag selects or moves, a wheel zooms, a click opens a span.
+// Pointer input of the timeline: a drag selects or moves, a wheel zooms, a click opens a span.
 
 import type { Report } from "../../data/report";
 import { hideTooltip, showTooltip } from "../../tooltip";
@@ -7,25 +7,25 @@ import type { LaneRow } from "./rows";
 import type { Match } from "./search";
 import { describeAt } from "./words";
 
-/** What lies below the pointer, and what it acts on. */
+/** The elements under the pointer, and its actions. */
 export interface Pointed {
   report: Report;
   whole: Range;
   shown: () => Range;
-  /** The lanes that are not folded away. */
+  /** The lanes of unfolded groups. */
   rows: () => LaneRow[];
-  /** By how much those are scrolled. */
+  /** The scroll position of the lanes. */
   scrolled: () => number;
   show: (range: Range) => void;
   select: (range: Range) => void;
   open: (match: Match | null) => void;
   zoomToSpan: (match: Match) => void;
-  /** It is at that time, or has left. */
+  /** The pointer is at that time, or has left. */
   follow: (at: number | null) => void;
 }
 
 export class Pointer {
-  /** The lanes' picture, which stays in place when they are scrolled, comes first in `area`. */
+  /** The canvas of the lanes, which does not scroll with them, comes first in `area`. */
   constructor(
     private readonly area: HTMLElement,
     private readonly of: Pointed,

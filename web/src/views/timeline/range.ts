@@ -1,14 +1,14 @@
-// The stretch of time that is shown: zoomed around a point, moved, kept within the recording.
+// The shown time: zoomed around a point, moved, kept within the recording.
 
 export interface Range {
   from: number;
   to: number;
 }
 
-/** No stretch shown is shorter: a nanosecond is then some pixels wide. */
+/** The shortest range: a nanosecond is then some pixels wide. */
 const SHORTEST = 100;
 
-/** Zooms around a moment: factors below 1 show less. */
+/** Zooms around a time: factors below 1 zoom in. */
 export function zoomed(range: Range, factor: number, around: number, whole: Range): Range {
   const length = Math.min(whole.to - whole.from, Math.max(SHORTEST, (range.to - range.from) * factor));
   const share = (around - range.from) / (range.to - range.from);
@@ -19,7 +19,7 @@ export function moved(range: Range, by: number, whole: Range): Range {
   return within({ from: range.from + by, to: range.to + by }, whole);
 }
 
-/** Keeps a stretch inside the recording; its length, if that fits. */
+/** Moves a range into the recording; keeps its length, if that fits. */
 export function within(range: Range, whole: Range): Range {
   const missing = SHORTEST - (range.to - range.from);
   const long = missing > 0 ? { from: range.from - missing / 2, to: range.to + missing / 2 } : range;
@@ -28,7 +28,7 @@ export function within(range: Range, whole: Range): Range {
   return { from, to: from + length };
 }
 
-/** Between two stretches: what zooming shows on the way. */
+/** A range between two others: a step of an animated zoom. */
 export function between(a: Range, b: Range, share: number): Range {
   return { from: a.from + (b.from - a.from) * share, to: a.to + (b.to - a.to) * share };
 }

@@ -1,5 +1,5 @@
-// Draws lanes as pixels. A column of pixels shows all of the time that it stands for: its colours
-// are as high as the shares of the states are large, whatever the zoom.
+// Draws lanes as pixels. A column of pixels shows all of its time at any zoom: the height of a
+// colour is the share of its state.
 
 import type { Lane } from "../../data/lane";
 import { MERGED } from "../../data/lane";
@@ -7,15 +7,15 @@ import type { Range } from "./range";
 
 export interface Raster {
   pixels: Uint32Array;
-  /** Pixels a line. */
+  /** Pixels per line. */
   width: number;
   /** Colours by state number. */
   colours: Uint32Array;
-  /** Where a lane has no span. */
+  /** Colour of a lane where it has no span. */
   empty: number;
 }
 
-/** Draws a lane into the lines from `top` on, `height` of them; those outside are left out. */
+/** Draws a lane into `height` lines from `top` on; lines outside are skipped. */
 export function drawLane(raster: Raster, lane: Lane, shown: Range, top: number, height: number): void {
   const { width } = raster;
   const step = (shown.to - shown.from) / width;
@@ -24,7 +24,7 @@ export function drawLane(raster: Raster, lane: Lane, shown: Range, top: number, 
   let after = new Float64Array(places);
   let begun = lane.begunBy(shown.from);
   lane.sumsUpTo(shown.from, begun, before);
-  // Sums are worked out again only where a column holds the end of a span.
+  // Sums change only where a column contains the end of a span.
   let valid = true;
   for (let column = 0; column < width; column++) {
     const from = shown.from + column * step;
@@ -52,7 +52,7 @@ function fillColumn({ pixels, width }: Raster, column: number, top: number, heig
   for (let y = top, at = top * width + column; y < top + height; y++, at += width) pixels[at] = colour;
 }
 
-/** States from below, in their order; what no span covers is empty, at the top. */
+/** Stacks states from below, in their order; time without a span is empty, at the top. */
 function stackColumn(
   raster: Raster,
   lane: Lane,

@@ -1,45 +1,45 @@
-// The lanes below each other: grouped by machine and kind, groups folded or not.
+// The vertical order of lanes: grouped by machine and kind, with folded groups.
 
 import type { Lane } from "../../data/lane";
 import type { LaneInfo } from "../../data/report";
 import { laneTitle } from "./words";
 
-/** Between the bars of two lanes. */
+/** Distance between the bars of two lanes. */
 const GAP = 6;
-/** Depths of a stack lie as close as callers and callees do. */
+/** Distance between depths of a stack, as small as between callers and callees. */
 const CALL_GAP = 1;
 const GROUP_HEIGHT = 28;
 
 export interface LaneRow {
   info: LaneInfo;
-  /** Its place in the report: what the page's address calls it. */
+  /** Its index in the report, also used in the page's address. */
   at: number;
   lane: Lane | null;
   y: number;
   /** Height of its bar. */
   height: number;
-  /** Where it is unless it is pinned. */
+  /** Its group, unless it is pinned. */
   group: Group;
 }
 
 export interface Group {
   title: string;
-  /** Holds lanes of other groups, at the top. */
+  /** Whether it holds pinned lanes of other groups, at the top. */
   pinned: boolean;
   y: number;
   folded: boolean;
-  /** Its lanes are in sight. */
+  /** Whether its lanes are shown. */
   open: boolean;
   rows: LaneRow[];
-  /** Of them, or of those that are pinned, what a reader wants to see. */
+  /** Its lanes, or the pinned ones, that match the filter. */
   wanted: LaneRow[];
 }
 
-/** Which lanes a reader wants to see. */
+/** The filter of lanes. */
 export interface Wanted {
-  /** Words that all have to be in the name of a lane, its group or its kind. */
+  /** Words that must all be in the name of a lane, its group or its kind. */
   lanes: string;
-  /** Also those that ran least. */
+  /** Includes lanes that ran least. */
   quiet: boolean;
   pinned: number[];
   hidden: number[];
@@ -59,36 +59,36 @@ function kindOf(group: Group): LaneInfo["kind"] {
   return (group.pinned ? group.wanted : group.rows)[0]?.info.kind ?? "thread";
 }
 
-/** Groups with more lanes are folded at first. */
+/** Groups with more lanes are folded by default. */
 const MANY = 16;
 
-/** All groups; the first is that of pinned lanes. */
+/** All groups; the first one is for pinned lanes. */
 export function groupsOf(infos: LaneInfo[]): Group[] {
   const groups = new Map<string, Group>();
   const make = (title: string, pinned: boolean): Group => ({ title, pinned, y: 0, folded: false, open: true, rows: [], wanted: [] });
   for (const [at, info] of infos.entries()) {
     const of = info.vm && info.kind !== "cpu" && info.vm !== info.machine ? `${info.vm}, on ${info.machine}` : info.machine;
-    // Each thread's stack is a group of its own.
+    // Each thread's stack is a separate group.
     const title = `${of}: ${KINDS[info.kind]}${info.kind === "call" ? ` ${info.name}` : ""}`;
     const group = groups.get(title) ?? make(title, false);
     group.rows.push({ info, at, lane: null, y: 0, height: 0, group });
     groups.set(title, group);
   }
   const all = [...groups.values()].sort((a, b) => ORDER.indexOf(kindOf(a)) - ORDER.indexOf(kindOf(b)));
-  // Stacks are deep: that of the thread with most calls is shown.
+  // Stacks are deep: only that of the thread with most calls is unfolded.
   const stack = all.find((group) => kindOf(group) === "call");
   const loud = (group: Group) => group.rows.filter((row) => !row.info.quiet).length;
   for (const group of all) group.folded = group !== stack && (kindOf(group) === "call" || loud(group) > MANY) && all.length > 1;
   return [make("Pinned", true), ...all];
 }
 
-/** Whether a lane has all of these words; those of a filter that is empty are in each. */
+/** Whether a lane has all of these words; an empty filter matches every lane. */
 export function hasWords({ info, group }: LaneRow, words: string): boolean {
   const named = `${laneTitle(info)} ${group.title} ${info.kind === "vcpu" ? "vcpu" : ""}`.toLowerCase();
   return words.toLowerCase().split(/\s+/).every((word) => named.includes(word));
 }
 
-/** Gives all rows that are wanted their places; returns the height of all. */
+/** Places all rows that match; returns the total height. */
 export function place(groups: Group[], wanted: Wanted): number {
   const [pinned, hidden] = [new Set(wanted.pinned), new Set(wanted.hidden)];
   const rows = new Map(groups.flatMap((group) => group.rows.map((row) => [row.at, row])));
@@ -96,7 +96,7 @@ export function place(groups: Group[], wanted: Wanted): number {
   const isWanted = (row: LaneRow) => !hidden.has(row.at) && !pinned.has(row.at) && (filtered ? hasWords(row, wanted.lanes.trim()) : wanted.quiet || !row.info.quiet);
   for (const group of groups) {
     group.wanted = group.pinned ? wanted.pinned.flatMap((at) => rows.get(at) ?? []) : group.rows.filter(isWanted);
-    // Whoever looks for a lane by its name wants to see it.
+    // A filter by name shows its lanes.
     group.open = group.wanted.length > 0 && (!group.folded || (filtered && !group.pinned));
   }
   return stack(groups);
@@ -119,25 +119,25 @@ function stack(groups: Group[]): number {
   return y;
 }
 
-/** vCPUs are what most look for: where they are few they are high, so that shares can be read. */
+/** vCPUs are the most important lanes: if there are few, they are high, so that shares are readable. */
 function heights(rows: LaneRow[]): Record<LaneInfo["kind"], number> {
   const vcpus = rows.filter((row) => row.info.kind === "vcpu").length;
   const vcpu = Math.round(Math.min(64, Math.max(20, 200 / Math.max(1, vcpus))));
   return { vcpu, cpu: 22, task: 18, thread: 18, call: 15 };
 }
 
-/** Lanes that are in sight, or can be scrolled there. */
+/** Lanes that are visible, or reachable by scrolling. */
 export function unfolded(groups: Group[]): LaneRow[] {
   return groups.flatMap((group) => (group.open ? group.wanted : []));
 }
 
-/** What a lane is called: a vCPU by its VM, however many there are; a depth by its thread where it is among others. */
+/** The name of a lane: a vCPU's includes its VM; that of a depth includes its thread if it is among other lanes. */
 export function nameOf({ info }: LaneRow, pinned: boolean): string {
   if (info.kind === "call" && !pinned) return `depth ${info.depth}`;
   return info.kind === "vcpu" || pinned ? laneTitle(info) : info.name;
 }
 
-/** What the strip above shows: the vCPUs, where there are any. */
+/** The lanes of the overview: the vCPUs, if there are any. */
 export function overview(rows: LaneRow[]): LaneRow[] {
   const vcpus = rows.filter((row) => row.info.kind === "vcpu");
   return vcpus.length > 0 ? vcpus : rows;

@@ -1,4 +1,4 @@
-// Finds spans by what they are about: reason, thread, state, lane, or what an exit was about: MSR, port, address.
+// Finds spans by reason, thread, state, lane, or the detail of an exit: MSR, port, address.
 
 import { isPaired, type EachExit } from "../../data/each_exit";
 import { MERGED } from "../../data/lane";
@@ -15,7 +15,7 @@ export class Search {
   private readonly labels: Set<number>;
   private readonly states: Set<number>;
   private readonly lanes: Set<LaneRow>;
-  /** By lane, when exits begin and end that were about it, in the order of time. */
+  /** By lane, begin and end of the matching exits, in order of time. */
   readonly about: Map<LaneRow, { from: Float64Array; to: Float64Array }>;
   private readonly guests: Set<number>;
   readonly empty: boolean;
@@ -44,7 +44,7 @@ export class Search {
     return this.labels.has(lane.label[at]!) || this.states.has(state) || this.lanes.has(row) || this.isOfExit(row, at, state);
   }
 
-  /** Whether a span is part of an exit that was about what is looked for. */
+  /** Whether a span is part of a matching exit. */
   private isOfExit(row: LaneRow, at: number, state: number): boolean {
     const exits = this.about.get(row);
     if (!exits || this.guests.has(state)) return false;
@@ -68,7 +68,7 @@ export class Search {
     return sum;
   }
 
-  /** Which of all matches, by time and then from lane to lane, a span is; null: it is none. */
+  /** The rank of a span among all matches, by time and then by lane; null: it is no match. */
   rank(of: Match): number | null {
     if (!this.matches(of.row, of.at)) return null;
     const [start, order] = [of.row.lane!.from[of.at]!, this.rows.indexOf(of.row)];
@@ -85,7 +85,7 @@ export class Search {
     return rank;
   }
 
-  /** The match that begins next after a span (or before it), by time and then from lane to lane. */
+  /** The next (or previous) match after a span, by time and then by lane. */
   next(after: Match | null, from: number, forward: boolean): Match | null {
     const start = after ? after.row.lane!.from[after.at]! : from;
     const order = after ? this.rows.indexOf(after.row) : forward ? -1 : this.rows.length;
@@ -115,7 +115,7 @@ export class Search {
   }
 }
 
-/** Exits by the lane of their vCPU whose arguments, or whose place in the guest, match. */
+/** Exits, by the lane of their vCPU, whose arguments or guest positions match. */
 function exitsAbout(rows: LaneRow[], lists: EachExit[], matching: (texts: string[]) => Set<number>): Search["about"] {
   const found = new Map<LaneRow, [number, number][]>();
   for (const list of lists) {

@@ -1,8 +1,8 @@
-// The time that a timeline shows, on its way to another one.
+// The shown time, with animated changes.
 
 import { between, within, type Range } from "./range";
 
-/** A zoom takes so long to get where it goes. */
+/** Duration of an animated zoom. */
 const ZOOM_MS = 130;
 
 export class ShownTime {
@@ -17,7 +17,7 @@ export class ShownTime {
     return this.range;
   }
 
-  /** Where a zoom that is under way will end: keys pressed in a row add up. */
+  /** The end of a zoom in progress: consecutive key presses add up. */
   get target(): Range {
     return this.way?.to ?? this.range;
   }
@@ -30,7 +30,7 @@ export class ShownTime {
     return this.way !== null;
   }
 
-  /** Goes there, as far as it is in the recording: at once, or where readers like that in many steps. */
+  /** Goes there, within the recording: immediately, or in many steps unless the reader prefers no motion. */
   goTo(range: Range, smoothly: boolean): void {
     const to = within(range, this.whole);
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -38,7 +38,7 @@ export class ShownTime {
     if (!this.way) this.range = to;
   }
 
-  /** Takes the next step, if there is one to take. */
+  /** Takes the next step, if any. */
   step(now: number): boolean {
     if (!this.way) return false;
     const share = Math.min(1, (now - this.way.begun) / ZOOM_MS);
@@ -47,7 +47,7 @@ export class ShownTime {
     return true;
   }
 
-  /** A time that an address names, as far as it is in the recording. */
+  /** The time in an address, limited to the recording. */
   fromAddress(range: Range | null): Range | null {
     if (!range || range.from >= this.whole.to) return null;
     return within({ from: range.from, to: Math.min(range.to, this.whole.to) }, this.whole);

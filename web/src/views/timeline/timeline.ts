@@ -1,4 +1,4 @@
-// The timeline: lanes of spans, as far in or out as one likes.
+// The timeline: lanes of spans, at any zoom.
 
 import { clockMode, timestampOf } from "../../clock";
 import { readArrows, type Arrows } from "../../data/arrows";
@@ -34,7 +34,7 @@ import type { Match } from "./search";
 import { ShownTime } from "./shown_time";
 import { describe, laneTitle } from "./words";
 
-/** The lanes are this high at most; more are scrolled. */
+/** Max height of the lanes; more lanes scroll. */
 const MOST_HEIGHT = 620;
 
 export class Timeline {
@@ -44,12 +44,12 @@ export class Timeline {
   private selection: Range | null = null;
   private cursor: number | null = null;
   private chosen: Match | null = null;
-  /** The selection is that of a span that was clicked: the next click has another. */
+  /** Whether the selection comes from a click on a span: the next click replaces it. */
   private spanSelected = false;
   private arrows: Arrows | null = null;
-  /** Of the chosen span. */
+  /** The arrows of the chosen span. */
   private own: ShownArrows = NO_ARROWS;
-  /** Lanes that are pinned because of the request that is drawn. */
+  /** Lanes pinned because of the drawn request. */
   private requestLanes: number[] = [];
   private colours: Palette;
   private frame = 0;
@@ -118,7 +118,7 @@ export class Timeline {
     );
   }
 
-  /** Reads the lanes out of the page, one after the other; the page stays usable. */
+  /** Reads the lanes from the page, one after the other; the page stays responsive. */
   async load(): Promise<void> {
     let begun = performance.now();
     const rows = this.rows;
@@ -156,7 +156,7 @@ export class Timeline {
     this.scroller.parentElement!.scrollIntoView({ block: "start" });
   }
 
-  /** Puts the lanes of the request that is drawn next to each other, at the top, for as long as it is. */
+  /** Pins the lanes of the drawn request to the top, while it is drawn. */
   private bringRequest(): void {
     const { view, report } = this.context;
     const request = stepsNamed(report, view.value.request);
@@ -170,23 +170,23 @@ export class Timeline {
     this.changeRows();
   }
 
-  /** Selects a stretch of time and shows it, with a half of it on either side. */
+  /** Selects an interval and shows it, with half its length on either side. */
   selectTime(from: number, to: number): void {
     this.select({ from: Math.max(0, from), to });
     this.reveal(from - (to - from) / 2, to + (to - from) / 2);
   }
 
-  /** Takes the selection back. */
+  /** Clears the selection. */
   deselect(): void {
     this.select(null);
   }
 
-  /** Shows what is selected, or all of it, without leaving the place that a reader is at. */
+  /** Shows the selection, or everything, without scrolling the page. */
   inspect(): void {
     this.select(this.selection ?? this.shown.whole);
   }
 
-  /** Shows what another address names. */
+  /** Shows the view of another address. */
   apply(view: View): void {
     this.finder.enter(view.find);
     this.select(this.shown.fromAddress(view.selection), true);
@@ -214,14 +214,14 @@ export class Timeline {
     this.invalidate(false);
   }
 
-  /** Shows a stretch of time and brings the timeline into view. */
+  /** Shows an interval and scrolls to the timeline. */
   reveal(from: number, to: number): void {
     this.show({ from, to }, true);
     this.element.scrollIntoView({ behavior: "smooth", block: "start" });
     this.area.focus({ preventScroll: true });
   }
 
-  /** Finds what has these words and begins next, and brings it into view. */
+  /** Finds the next match of these words, and scrolls to it. */
   seek(words: string): void {
     this.finder.enter(words);
     this.run("nextMatch");
@@ -340,7 +340,7 @@ export class Timeline {
     this.invalidate(false);
   }
 
-  /** What follows the time shown. */
+  /** Updates everything that depends on the shown time. */
   private follow(range: Range): void {
     this.events.follow(range);
     this.deepening.follow(range);
@@ -350,7 +350,7 @@ export class Timeline {
     return this.groups.flatMap((group) => group.rows);
   }
 
-  /** Lanes get other spans: the chosen one is looked for among them. */
+  /** Replaces spans of lanes: finds the chosen one among the new ones. */
   private changeLanes(apply: () => void): void {
     const chosen = this.chosen;
     const at = chosen ? chosen.row.lane!.from[chosen.at]! : 0;
@@ -363,7 +363,7 @@ export class Timeline {
     this.invalidate(true);
   }
 
-  /** Marks an event, and chooses what goes on then in its lane. */
+  /** Marks an event, and chooses the span at that time in its lane. */
   private mark({ at, where }: EventLine): void {
     this.cursor = at;
     const row = this.rows.find(({ info }) => laneTitle(info) === where);
@@ -377,7 +377,7 @@ export class Timeline {
     this.show({ from: from - (to - from) * 0.5, to: to + (to - from) * 0.5 }, true);
   }
 
-  /** Chooses a span and shows all that is known of it; its time is selected unless something is. */
+  /** Chooses a span and shows its details; selects its time unless there is a selection. */
   private open(match: Match | null): void {
     this.choose(match);
     if (!match) return;
@@ -399,7 +399,7 @@ export class Timeline {
     this.schedule();
   }
 
-  /** Chooses a span and makes sure that it can be seen. */
+  /** Chooses a span and makes it visible. */
   private goTo(match: Match | null): void {
     if (!match) return;
     if (!unfolded(this.groups).includes(match.row)) this.bar.bring(match.row);
@@ -415,14 +415,14 @@ export class Timeline {
     if (y + height > scrollTop + clientHeight) this.scroller.scrollTop = y + height - clientHeight;
   }
 
-  /** Selects; what is selected instead of a request takes that away, too. */
+  /** Selects an interval; a selection other than that of a request removes the request. */
   private select(range: Range | null, keepsRequest = false): void {
     this.spanSelected = false;
     if (!keepsRequest && this.context.view.value.request) {
       this.context.view.update({ request: "" });
       this.bringRequest();
     }
-    // Whole nanoseconds, as an address has them.
+    // Whole nanoseconds, as in an address.
     this.selection = range && { from: Math.floor(range.from), to: Math.ceil(range.to) };
     const { tab } = this.context.view.value;
     this.context.view.update({ selection: this.selection, tab: tab === "span" ? "" : tab });
@@ -431,14 +431,14 @@ export class Timeline {
     this.schedule();
   }
 
-  /** Goes to the next match, or to the timestamp that was entered. */
+  /** Goes to the next match, or to the entered timestamp. */
   private goOn(forward: boolean): void {
     const at = this.finder.timestamp;
     if (at !== null) return this.goToTime(at);
     this.goTo(this.finder.next(this.shown.target.from, forward));
   }
 
-  /** Puts a timestamp in the middle, as near as what is shown already, and marks it. */
+  /** Centres a timestamp, at the current zoom, and marks it. */
   private goToTime(at: number): void {
     const all = this.shown.whole.to - this.shown.whole.from;
     const length = Math.min(this.shown.target.to - this.shown.target.from, all / 50);
@@ -500,7 +500,7 @@ export class Timeline {
     if (row) this.goTo({ row, at: Math.max(0, row.lane!.begunBy(start) - 1) });
   }
 
-  /** Pins or hides the lane of the chosen span; the reader goes on at the lane that takes its place. */
+  /** Pins or hides the lane of the chosen span; the lane that takes its place becomes the chosen one. */
   private changeChosenLane(rows: LaneRow[], pins: boolean): void {
     const row = this.chosen?.row;
     if (!row) return;

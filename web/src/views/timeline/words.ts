@@ -1,4 +1,4 @@
-// Spans and stretches of time in words.
+// Describes spans and intervals in words.
 
 import type { Lane } from "../../data/lane";
 import { MERGED } from "../../data/lane";
@@ -9,7 +9,7 @@ import type { Match } from "./search";
 import { timestampOf } from "../../clock";
 import { count, share, time } from "../../format";
 
-/** A lane as it is distinguished from all others: a vCPU by its VM. */
+/** The unique name of a lane: a vCPU's includes its VM. */
 export function laneTitle({ machine, name, vm, kind, depth }: LaneInfo): string {
   const whose = kind === "vcpu" ? (vm ?? machine) : machine;
   return kind === "call" ? `${machine} ${name}, depth ${depth}` : `${whose} ${name}`;
@@ -19,7 +19,7 @@ export function stateTitle(report: Report, state: number): string {
   return report.timeline.states[state]?.title ?? `state ${state}`;
 }
 
-/** What a label says of a span: which exit is handled, or which thread runs. */
+/** The label of a span: the exit that is handled, or the thread that runs. */
 function aboutLabel(report: Report, info: LaneInfo, lane: Lane, at: number): string | null {
   const label = report.timeline.labels[lane.label[at]!];
   if (!label || lane.state[at] === MERGED) return null;
@@ -49,13 +49,13 @@ export function describeInterval(report: Report, info: LaneInfo, lane: Lane, fro
   return [head, ...describeSums(report, lane.within(from, to), to - from), `${laneTitle(info)}, at ${timestampOf(report, from)}`];
 }
 
-/** A span in words, whatever it is of. */
+/** Describes a span of any kind. */
 export function describe(report: Report, { row, at }: Match): string[] {
   const merged = row.lane!.state[at] === MERGED;
   return row.info.kind === "call" && !merged ? describeCall(report, row, at) : describeSpan(report, row.info, row.lane!, at);
 }
 
-/** What is under the pointer: a span if it is wide enough to be hit, else what its pixels stand for. */
+/** Describes the item under the pointer: a span if it is wide enough, otherwise the time of its pixels. */
 export function describeAt(report: Report, row: LaneRow, at: number, pixel: number): string[] {
   const lane = row.lane!;
   const span = lane.at(at);
