@@ -35,7 +35,8 @@ pub(super) async fn ask(master: &str, request: &Asked<'_>, folder: &Path) -> Res
     let mut command = Command::new(program()?);
     command.args(["--master", master, "--conf", "spark.ui.enabled=false"]);
     command.arg("--conf").arg(format!("spark.sql.warehouse.dir={}", folder.join("w").display()));
-    // Reads only files, without a metastore. A pattern that is no file gives a warning with a stack trace.
+    // Reads only files, without a metastore. Logs only errors: a pattern that is no file gives a warning with a stack
+    // trace.
     command.args(["--conf", "spark.sql.catalogImplementation=in-memory"]);
     command.args(["--conf", "spark.log.level=ERROR"]);
     command.arg("-f").arg(&script).current_dir(folder);

@@ -41,7 +41,7 @@ pub struct Group {
     pub role: Role,
 }
 
-/// Something with a state over time.
+/// A sequence of states over time, such as those of a vCPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Track {
     /// Index of its group in [`Scene::groups`].

@@ -47,9 +47,9 @@ pub struct CameWith {
     pub before: String,
     /// The value since.
     pub since: String,
-    /// Carriers whose fact changed so.
+    /// Carriers whose fact changed in this way.
     pub carriers: usize,
-    /// Other hosts whose fact changed so.
+    /// Other hosts whose fact changed in this way.
     pub others: usize,
 }
 

@@ -231,8 +231,8 @@ fn points_of_all(series: &[&DayLevels], alpha: f64) -> Vec<Vec<ChangePoint>> {
     }
 }
 
-/// Whether the hosts on both sides of a change do not contradict it: Student's t of their increases. If other hosts
-/// replaced them, the levels could differ by as much from day to day.
+/// Whether the hosts on both sides of a change confirm it, by Student's t of their increases. If other hosts replaced
+/// them, the levels could differ by as much from day to day.
 fn is_of_hosts(values: &[HostStep], bounds: Bounds, alpha: f64) -> bool {
     let changes = host_changes(values, bounds).into_iter().map(|(_, [a, b])| b - a);
     let pairs: Vec<(f64, f64)> = changes.map(|change| (1.0, change.exp())).collect();

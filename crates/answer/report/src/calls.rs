@@ -33,7 +33,7 @@ pub struct CallsSource {
     pub calls: RecordedCalls,
 }
 
-/// What functions are sorted by.
+/// A sort order of functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallSort {
     /// Number of calls.

@@ -1,4 +1,4 @@
-//! Where the names of code in user space come from.
+//! Options for the source of names of code in user space.
 
 use clap::Args;
 

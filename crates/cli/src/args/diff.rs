@@ -140,11 +140,11 @@ impl DiffArgs {
     }
 }
 
-/// A run that is named again.
+/// A run that is named twice.
 fn named_twice(runs: &[PathBuf]) -> Option<&PathBuf> {
     let mut seen = Vec::new();
     runs.iter().find(|run| {
-        // What can't be resolved can't be opened either: that error is reported then.
+        // A path that can't be resolved can't be opened either: opening it reports the error.
         let place = std::fs::canonicalize(run).unwrap_or_else(|_| (*run).clone());
         let again = seen.contains(&place);
         seen.push(place);

@@ -82,7 +82,7 @@ pub(crate) struct FlightRecorderArgs {
     pub(crate) sessions_size: Option<u64>,
 }
 
-/// The smallest time and size that still show something.
+/// The smallest useful time and size.
 const MIN_TIME: Duration = Duration::from_millis(100);
 const MIN_BYTES: u64 = 1 << 20;
 

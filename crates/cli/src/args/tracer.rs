@@ -1,4 +1,4 @@
-//! Which tracer records calls of kernel functions, and of which: on a host, or in guests.
+//! Options for the tracer of kernel functions, and for the traced functions, on a host or in guests.
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};

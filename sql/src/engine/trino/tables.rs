@@ -172,7 +172,7 @@ impl<'a> Place<'a> {
 }
 
 impl Part {
-    /// `hot` and `cold` keep their numbers even if one is missing.
+    /// The name of `hot` and `cold` does not depend on their position, because either may be missing.
     fn name(&self, at: usize) -> String {
         let name = self.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if ["hot", "cold"].contains(&&*name) { name } else { at.to_string() }

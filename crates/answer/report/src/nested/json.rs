@@ -97,7 +97,7 @@ struct Ancillary<'n> {
     code: RawCode<'n>,
     /// Exits.
     count: u64,
-    /// count divided by reflected of the row around it.
+    /// count divided by the row's reflected.
     #[schemars(extend("minimum" = 0))]
     per_exit: Option<f64>,
     #[serde(flatten)]
