@@ -86,7 +86,7 @@ struct Args {
     reader_option: Vec<OsString>,
 }
 
-/// The format of a result.
+/// How an answer is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// A table for people

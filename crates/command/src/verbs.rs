@@ -58,6 +58,7 @@ pub trait Program: Verbs {
 #[macro_export]
 macro_rules! verbs {
     ($($title:literal { $($(#[$about:meta])* $name:ident($args:ty),)+ })+) => {
+        /// What to do.
         #[derive(Debug, clap::Subcommand)]
         pub(crate) enum Verb {
             $($($(#[$about])* $name($args),)+)+
@@ -89,7 +90,7 @@ pub fn command<P: Program>() -> Command {
     let command = command.subcommand_required(true).arg_required_else_help(true);
     let others = P::BECOMES.iter().flat_map(|program| program.verbs);
     let others = others.map(|(name, about)| Command::new(*name).about(*about));
-    // The description comes after the verbs, because each of them has a description too.
+    // The description comes after `augment_subcommands`, which sets that of the enum of verbs.
     P::described(P::augment_subcommands(command).subcommands(others)).mut_subcommands(named::<P>)
 }
 

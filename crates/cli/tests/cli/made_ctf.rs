@@ -143,7 +143,7 @@ pub(crate) fn of_every_kind(folder: &Path, order: MadeOrder) {
         bytes.number(state, 4).number(2.5_f64.to_bits(), 8);
         bytes.number(u64::from(0.25_f32.to_bits()), 4);
     }
-    // If it were empty, trace-cmd would show the following ones.
+    // Not 0: of an empty array, trace-cmd would show the bytes after it.
     for len in [2, 3] {
         bytes.event(2, 3_000 + len);
         [0x52, 0x54, 0, 0x12, 0x34, 0xff].iter().for_each(|byte| bytes.0.push(*byte));

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::size::size;
 
-/// Limits that hold for any file content.
+/// Limits on what reading files may use, whatever they contain.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct MemoryArgs {
     /// Fail rather than use more memory than this; K, M and G are KiB, MiB and GiB
