@@ -3,7 +3,7 @@
 //! The vCPUs' time is a budget of states that adds up exactly ([`Budget`]). Each file here explains one part of it: exits by
 //! what they were about (`exit_causes`), waits for a CPU by who ran instead (`run_queue`), halts (`idle`), threads that
 //! serve the VM (`serving_threads`), requests to disks (`disks`), and the guest's own code (`guest_code`). A part below
-//! [`MIN_SHARE`] is not a cause: repeated runs of a healthy VM differ by as much.
+//! its threshold ([`Threshold`]) is not a cause: healthy VMs show as much.
 
 mod budget;
 mod cause;
@@ -17,15 +17,17 @@ mod index;
 mod ipis;
 mod longest;
 mod run_queue;
+mod saturation;
 mod serving_threads;
 mod thread_delays;
+mod threshold;
 
 use std::collections::HashMap;
 
 use rustc_hash::FxHashMap;
 use sources::Recording;
-use timeline::Losses;
 use timeline::reading::{Reading, Task};
+use timeline::{Losses, Vm};
 
 use crate::advice::{EvidenceOf, ExitEvidence, VmEvidence};
 use crate::cpu::{CpuUse, CpuUseSink, VmUse};
@@ -38,21 +40,15 @@ use self::disk_waits::{DiskWaitSink, DiskWaits};
 use self::index::Index;
 use self::ipis::{IpiSink, Ipis};
 use self::longest::{Longest, LongestSink};
+use self::saturation::Saturation;
 use self::thread_delays::{ThreadDelaySink, ThreadDelays};
+use self::threshold::Threshold;
 
 pub use self::budget::Budget;
 pub use self::cause::{Cause, CauseId, Evidence, Next};
 
 /// Passes over the recordings: exits, and states with other events.
 pub const PASSES: u64 = 2;
-
-/// Share of its vCPUs' time from which a part is a cause.
-pub const MIN_SHARE: f64 = 0.03;
-/// Share of the time in which its vCPUs were not idle from which a part is a cause.
-pub const MIN_BUSY_SHARE: f64 = 0.1;
-
-/// Share of its vCPUs' time from which a wait of a thread that serves the VM is a cause.
-pub const MIN_WALL_SHARE: f64 = 0.05;
 
 /// What a VM did with its time, and what made it slow.
 #[derive(Clone, Debug)]
@@ -98,6 +94,9 @@ pub(crate) struct Observed<'o> {
     nested: &'o Nested,
     cpu: &'o CpuUse,
     longest: &'o Longest,
+    saturation: &'o Saturation,
+    /// By recording, its VMs.
+    vms: &'o [Vec<Vm>],
     delays: &'o ThreadDelays,
     disks: &'o DiskWaits,
     ipis: &'o Ipis,
@@ -110,15 +109,11 @@ impl Observed<'_> {
         ns as f64 / self.budget.total_ns.max(1) as f64
     }
 
-    /// Whether a part of the vCPUs' time is large enough to be a cause.
-    fn matters(&self, ns: u64) -> bool {
-        let busy_ns = self.budget.total_ns.saturating_sub(self.budget.idle_ns);
-        self.share(ns) >= MIN_SHARE && ns as f64 >= busy_ns as f64 * MIN_BUSY_SHARE
-    }
-
-    /// As [`Self::matters`], for a part of the wall time and not of the time that vCPUs were busy.
-    fn matters_to_wall(&self, ns: u64) -> bool {
-        self.share(ns) >= MIN_WALL_SHARE
+    /// Whether a part of the vCPUs' time is large enough to be this cause.
+    fn matters(&self, id: CauseId, ns: u64) -> bool {
+        let Threshold { of_all, of_busy } = Threshold::for_cause(id);
+        let busy_ns = self.budget.busy_ns();
+        self.share(ns) >= of_all && ns as f64 >= busy_ns as f64 * of_busy
     }
 
     fn cause(&self, id: CauseId, cost_ns: u64, confidence: f64) -> Cause {
@@ -161,6 +156,8 @@ pub fn why(
 struct Timed {
     cpu: CpuUse,
     longest: Longest,
+    saturation: Saturation,
+    vms: Vec<Vec<Vm>>,
     delays: ThreadDelays,
     disks: DiskWaits,
     ipis: Ipis,
@@ -174,6 +171,7 @@ impl Timed {
     ) -> Self {
         let mut cpu = CpuUseSink::new(view.recordings);
         let mut longest = LongestSink::default();
+        let mut saturation = Saturation::new(view.recordings);
         let mut delays = ThreadDelaySink::new(view);
         let mut disks = DiskWaitSink::new(view);
         let mut ipis = IpiSink::default();
@@ -182,10 +180,12 @@ impl Timed {
         let mut disk_task = reading.trace_events(&mut disks);
         let mut ipi_task = reading.trace_events(&mut ipis);
         let tasks: &mut [&mut dyn Task] = &mut [&mut delay_task, &mut disk_task, &mut ipi_task];
-        let sinks: Vec<&mut dyn StateSink> = vec![&mut cpu, &mut longest];
+        let sinks: Vec<&mut dyn StateSink> = vec![&mut cpu, &mut longest, &mut saturation];
         let states = states_for_all(view, sinks, (&reading, tasks), progress);
         Self {
             longest: longest.answer(&states),
+            saturation,
+            vms: states.vms.clone(),
             cpu: cpu.answer(view, processes, &states),
             delays: delays.answer(),
             disks: disks.answer(),
@@ -216,6 +216,8 @@ impl Timed {
                 nested,
                 cpu: &self.cpu,
                 longest: &self.longest,
+                saturation: &self.saturation,
+                vms: &self.vms,
                 delays: &self.delays,
                 disks: &self.disks,
                 ipis: &self.ipis,
@@ -243,7 +245,10 @@ impl Observed<'_> {
         let mut causes = exit_causes::causes(self);
         causes.extend(run_queue::causes(self));
         causes.extend(idle::causes(self));
-        causes.extend(serving_threads::causes(self));
+        // A quota throttles the threads that serve the VM, too.
+        if !causes.iter().any(|cause| cause.id == CauseId::CpuQuota) {
+            causes.extend(serving_threads::causes(self));
+        }
         causes.extend(disks::cause(self));
         causes.sort_by_key(|cause| (std::cmp::Reverse(cause.cost_ns), cause.id));
         causes.extend(guest_code::cause(self, &causes));

@@ -19,7 +19,7 @@ fn of_guest(observed: &Observed<'_>) -> Option<Cause> {
     let is_cause = wait.waited_ns as f64 >= observed.cpu.span_ns as f64 * MIN_WAITING;
     // A guest that computes meanwhile does not wait for its disk.
     let waited_ns = wait.waited_ns.min(observed.budget.idle_ns);
-    if !is_cause || !observed.matters_to_wall(waited_ns) {
+    if !is_cause || !observed.matters(CauseId::BackendSlow, waited_ns) {
         return None;
     }
     let cause = observed.cause(CauseId::BackendSlow, waited_ns, 0.85);
@@ -39,7 +39,7 @@ fn of_threads(observed: &Observed<'_>) -> Option<Cause> {
     }
     let waited_ns = asleep_ns.min(observed.budget.idle_ns);
     if (asleep_ns as f64) < observed.cpu.span_ns as f64 * MIN_WAITING
-        || !observed.matters_to_wall(waited_ns)
+        || !observed.matters(CauseId::BackendSlow, waited_ns)
     {
         return None;
     }

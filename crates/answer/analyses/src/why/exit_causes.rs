@@ -42,7 +42,7 @@ fn of_class(observed: &Observed<'_>, id: CauseId, class: &Class<'_>) -> Option<C
     if id == CauseId::PageFault && recorded.off_cpu {
         cost_ns = cost_ns.saturating_add(class.sums.parts.blocked_ns);
     }
-    if class.sums.count < MIN_EXITS || !observed.matters(cost_ns) {
+    if class.sums.count < MIN_EXITS || !observed.matters(id, cost_ns) {
         return None;
     }
     let id = if id == CauseId::IpiStorm { ipis_of(observed) } else { id };
@@ -51,7 +51,10 @@ fn of_class(observed: &Observed<'_>, id: CauseId, class: &Class<'_>) -> Option<C
     if let Some(place) = costliest {
         cause = cause.fact(about(place), Amount::Count(place.sums.count));
     }
-    cause = cause.fact("exits", Amount::Count(class.sums.count));
+    cause = cause.instance("longest exit", class.sums.longest_ns);
+    if class.places.len() > 1 {
+        cause = cause.fact("exits in all", Amount::Count(class.sums.count));
+    }
     if id == CauseId::NestedExits {
         cause = with_factor(observed, cause);
     }
@@ -62,7 +65,6 @@ fn of_class(observed: &Observed<'_>, id: CauseId, class: &Class<'_>) -> Option<C
             Amount::Share(user_ns as f64 / cost_ns.max(1) as f64),
         );
     }
-    cause = cause.instance("longest exit", class.sums.longest_ns);
     Some(if observed.all_exits.has_details() {
         cause
     } else {
@@ -113,7 +115,7 @@ fn vmm_sleeps(observed: &Observed<'_>, places: &[Place]) -> Option<Cause> {
         places.iter().filter(|place| place.level == 1 && !place.waiting && place.sums.by_user > 0);
     let mut sums = ExitSums::of_all(handled.map(|place| &place.sums));
     let blocked_ns = std::mem::take(&mut sums.parts.blocked_ns);
-    if !recorded.off_cpu || !recorded.wake || !observed.matters(blocked_ns) {
+    if !recorded.off_cpu || !recorded.wake || !observed.matters(CauseId::VmmLock, blocked_ns) {
         return None;
     }
     let cause = observed.cause(CauseId::VmmLock, blocked_ns, 0.7);

@@ -1,35 +1,57 @@
 //! The guest's own code: the cause if nothing else is, and a vCPU has no time left.
 
+use timeline::Vm;
+
 use super::Observed;
 use super::cause::{Cause, CauseId};
+use super::saturation::Saturated;
 use crate::advice::Amount;
-use crate::states::VcpuState;
+use crate::cpu::VcpuUse;
+use crate::states::VcpuRef;
 
-/// A vCPU whose guest runs for this share of the time is fully used.
-const FULLY_USED: f64 = 0.9;
+/// Share of the vCPU's time in which it must have no time left.
+const MIN_SATURATED: f64 = 0.25;
+/// Share of that time for which the guest must run.
+const MIN_GUEST: f64 = 0.6;
 
 pub(super) fn cause(observed: &Observed<'_>, others: &[Cause]) -> Option<Cause> {
     if !others.is_empty() {
         return None;
     }
-    let mut vcpus = observed.vcpus();
-    let guest_ns = |vcpu: &crate::cpu::VcpuUse| {
-        vcpu.times.guest().saturating_sub(vcpu.times.in_state(VcpuState::GuestIdle))
-    };
-    let is_full = |vcpu: &&crate::cpu::VcpuUse| {
-        let total_ns = vcpu.times.total();
-        total_ns > 0 && guest_ns(vcpu) as f64 >= total_ns as f64 * FULLY_USED
-    };
-    let full = vcpus.find(is_full)?;
-    let share = guest_ns(full) as f64 / full.times.total().max(1) as f64;
-    let mut cause = observed.cause(CauseId::GuestCode, observed.budget.guest_ns, 0.85);
-    if observed.vm.vcpus > 1 {
-        cause.vcpu = Some(full.vcpu);
+    let saturated = |vcpu| Some(observed.saturation.of_vcpu(reference(observed, vcpu)?));
+    let all = observed.vcpus().filter_map(|vcpu| Some((vcpu, saturated(vcpu)?)));
+    let full: Vec<(&VcpuUse, Saturated)> =
+        all.filter(|(vcpu, saturated)| is_full(vcpu, *saturated)).collect();
+    let (first, saturated) = full.iter().max_by_key(|(_, saturated)| saturated.guest_ns)?;
+    let cost_ns = full.iter().map(|(_, saturated)| saturated.guest_ns).fold(0, u64::saturating_add);
+    let mut cause = observed.cause(CauseId::GuestCode, cost_ns, 0.85);
+    if observed.vm.vcpus > 1 && full.len() == 1 {
+        cause.vcpu = Some(first.vcpu);
     }
-    let cause = cause.fact(format!("guest code on vCPU {}", full.vcpu), Amount::Share(share));
-    Some(if full.guest_known_ns.is_some() {
+    let cause = cause
+        .fact(format!("time without idling on vCPU {}", first.vcpu), Amount::Time(saturated.ns))
+        .fact(
+            "guest code in that time",
+            Amount::Share(saturated.guest_ns as f64 / saturated.ns.max(1) as f64),
+        );
+    Some(if first.guest_known_ns.is_some() {
         cause
     } else {
         cause.open("a lock or a loop inside the guest: record the guest, too")
     })
+}
+
+fn is_full(vcpu: &VcpuUse, saturated: Saturated) -> bool {
+    let total_ns = vcpu.times.total();
+    saturated.ns as f64 >= total_ns as f64 * MIN_SATURATED
+        && saturated.guest_ns as f64 >= saturated.ns as f64 * MIN_GUEST
+        && saturated.ns > 0
+}
+
+/// How the states name a vCPU.
+fn reference(observed: &Observed<'_>, vcpu: &VcpuUse) -> Option<VcpuRef> {
+    let of_recording = observed.vms.get(vcpu.recording)?;
+    let vm: &Vm = of_recording.get(vcpu.vm)?;
+    let found = vm.vcpus.iter().find(|candidate| candidate.thread == vcpu.thread)?;
+    Some(VcpuRef::new(vcpu.recording, found))
 }

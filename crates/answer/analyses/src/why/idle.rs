@@ -20,7 +20,10 @@ pub(super) fn causes(observed: &Observed<'_>) -> Vec<Cause> {
 
 fn wakeups(observed: &Observed<'_>, idles: &Idles) -> Option<Cause> {
     let cost_ns = idles.short_cost_ns;
-    if idles.count < MIN_EXITS || !is_most(idles.short, idles.count) || !observed.matters(cost_ns) {
+    if idles.count < MIN_EXITS
+        || !is_most(idles.short, idles.count)
+        || !observed.matters(CauseId::HaltWakeup, cost_ns)
+    {
         return None;
     }
     let cause = observed.cause(CauseId::HaltWakeup, cost_ns, 0.8);
@@ -32,7 +35,10 @@ fn wakeups(observed: &Observed<'_>, idles: &Idles) -> Option<Cause> {
 fn polling(observed: &Observed<'_>, idles: &Idles) -> Option<Cause> {
     let cost_ns = idles.lost_ns;
     let polls = idles.polls_won + idles.polls_lost;
-    if polls < MIN_EXITS || !is_most(idles.polls_lost, polls) || !observed.matters(cost_ns) {
+    if polls < MIN_EXITS
+        || !is_most(idles.polls_lost, polls)
+        || !observed.matters(CauseId::HaltPollBurn, cost_ns)
+    {
         return None;
     }
     let cause = observed.cause(CauseId::HaltPollBurn, cost_ns, 0.85);

@@ -56,7 +56,7 @@ fn of_taker(observed: &Observed<'_>, taker: &TakenCpu) -> Option<CauseId> {
 }
 
 fn cause(observed: &Observed<'_>, waits: &Waits<'_>) -> Option<Cause> {
-    if !observed.matters(waits.ns) {
+    if !observed.matters(waits.id, waits.ns) {
         return None;
     }
     let mut cause = observed.cause(waits.id, waits.ns, 0.9);

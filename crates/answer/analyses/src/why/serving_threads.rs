@@ -5,9 +5,6 @@ use super::cause::{Cause, CauseId};
 use crate::advice::Amount;
 use crate::states::Part;
 
-/// Share of the recording's time from which a late thread is a cause.
-const MIN_LATE: f64 = 0.05;
-
 pub(super) fn causes(observed: &Observed<'_>) -> Vec<Cause> {
     let recorded = &observed.all_exits.recorded;
     if !recorded.off_cpu || !recorded.wake {
@@ -23,12 +20,13 @@ fn cause(observed: &Observed<'_>, part: Part, id: CauseId) -> Option<Cause> {
     let (thread, delay) = threads
         .map(|thread| (thread, delay(thread.thread)))
         .max_by_key(|(_, delay)| delay.run_queue_ns)?;
-    let is_late = delay.run_queue_ns as f64 >= observed.cpu.span_ns as f64 * MIN_LATE;
-    if !is_late || !observed.matters_to_wall(delay.run_queue_ns) {
+    // A guest that has other work meanwhile does not wait for the thread.
+    let cost_ns = delay.run_queue_ns.min(observed.budget.idle_ns);
+    if !observed.matters(id, cost_ns) {
         return None;
     }
     let name = thread.name.as_deref().unwrap_or("<...>");
-    let cause = observed.cause(id, delay.run_queue_ns, 0.75);
+    let cause = observed.cause(id, cost_ns, 0.75);
     let cause = cause
         .fact(format!("waits of {name}-{} for a CPU", thread.thread), Amount::Count(delay.waits));
     let cause = cause.instance("longest of these waits", delay.longest_wait_ns);
