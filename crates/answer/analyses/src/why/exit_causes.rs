@@ -7,6 +7,7 @@ use timeline::Detail;
 use super::Observed;
 use super::cause::{Cause, CauseId};
 use super::exit_class::class_of;
+use super::idle;
 use crate::advice::Amount;
 use crate::advice::evidence::Place;
 use crate::advice::ports::device_at;
@@ -23,16 +24,18 @@ struct Class<'o> {
 
 pub(super) fn causes(observed: &Observed<'_>) -> Vec<Cause> {
     let Some(exits) = observed.exits else { return Vec::new() };
-    let mut classes: BTreeMap<CauseId, Class<'_>> = BTreeMap::new();
+    // An exit storm is of one instruction; other causes have exits of several reasons.
+    let mut classes: BTreeMap<(CauseId, Option<&str>), Class<'_>> = BTreeMap::new();
     for place in &exits.places {
         if let Some(id) = class_of(place) {
-            let class = classes.entry(id).or_default();
+            let reason = Some(place.reason.as_str()).filter(|_| id == CauseId::ExitStorm);
+            let class = classes.entry((id, reason)).or_default();
             class.sums.merge(&place.sums);
             class.places.push(place);
         }
     }
     let sleeps = vmm_sleeps(observed, &exits.places);
-    let costs = classes.iter().filter_map(|(id, class)| of_class(observed, *id, class));
+    let costs = classes.iter().filter_map(|((id, _), class)| of_class(observed, *id, class));
     costs.chain(sleeps).collect()
 }
 
@@ -41,6 +44,9 @@ fn of_class(observed: &Observed<'_>, id: CauseId, class: &Class<'_>) -> Option<C
     let mut cost_ns = class.sums.taken_ns(recorded);
     if id == CauseId::PageFault && recorded.off_cpu {
         cost_ns = cost_ns.saturating_add(class.sums.parts.blocked_ns);
+    }
+    if id == CauseId::TimerTicks {
+        cost_ns = cost_ns.saturating_sub(idle::timers_ns(observed, &class.sums));
     }
     if class.sums.count < MIN_EXITS || !observed.matters(id, cost_ns) {
         return None;

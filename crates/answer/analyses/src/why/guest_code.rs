@@ -10,7 +10,7 @@ use crate::cpu::VcpuUse;
 use crate::states::VcpuRef;
 
 /// Share of the vCPU's time in which it must have no time left.
-const MIN_SATURATED: f64 = 0.25;
+const MIN_SATURATED: f64 = 0.4;
 /// Share of that time for which the guest must run.
 const MIN_GUEST: f64 = 0.6;
 

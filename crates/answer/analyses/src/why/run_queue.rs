@@ -46,6 +46,10 @@ fn of_taker(observed: &Observed<'_>, taker: &TakenCpu) -> Option<CauseId> {
     if taker.thread == 0 {
         return Some(CauseId::CpuQuota);
     }
+    // Softirqs that do not fit into their interrupts run in these threads.
+    if taker.name.as_deref().is_some_and(|name| name.starts_with("ksoftirqd/")) {
+        return Some(CauseId::HostIrq);
+    }
     if taker.is_recorder() {
         return Some(CauseId::Recorder);
     }

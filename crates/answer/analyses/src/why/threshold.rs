@@ -16,12 +16,11 @@ impl Threshold {
     /// instruction hardly occur in healthy VMs; waits for a CPU do, because hosts run other threads as well.
     pub(super) const fn for_cause(id: CauseId) -> Self {
         let (of_all, of_busy) = match id {
-            CauseId::ExitStorm
-            | CauseId::SerialConsole
-            | CauseId::LegacyDevice
-            | CauseId::ClockSource => (0.04, 0.07),
+            CauseId::ExitStorm => (0.04, 0.07),
+            CauseId::SerialConsole | CauseId::LegacyDevice | CauseId::ClockSource => (0.025, 0.05),
             CauseId::VcpuPreempted => (0.15, 0.18),
-            CauseId::VcpusShareCpu | CauseId::HostIrq => (0.1, 0.12),
+            CauseId::VcpusShareCpu => (0.1, 0.12),
+            CauseId::HostIrq => (0.09, 0.12),
             CauseId::VmmThreadLate | CauseId::VhostLate | CauseId::BackendSlow => (0.1, 0.0),
             CauseId::TimerTicks => (0.05, 0.09),
             _ => (0.04, 0.1),
