@@ -35,23 +35,34 @@ pub(super) fn causes(observed: &Observed<'_>) -> Vec<Cause> {
         }
     }
     let sleeps = vmm_sleeps(observed, &exits.places);
-    let costs = classes.iter().filter_map(|((id, _), class)| of_class(observed, *id, class));
+    let sums = |id| classes.get(&(id, None)).map(|class| class.sums).unwrap_or_default();
+    let received_ns = received_ns(observed, &sums(CauseId::IpiStorm), &sums(CauseId::HostIrq));
+    let costs =
+        classes.iter().filter_map(|((id, _), class)| of_class(observed, *id, class, received_ns));
     costs.chain(sleeps).collect()
 }
 
-fn of_class(observed: &Observed<'_>, id: CauseId, class: &Class<'_>) -> Option<Cause> {
+fn of_class(
+    observed: &Observed<'_>,
+    id: CauseId,
+    class: &Class<'_>,
+    received_ns: u64,
+) -> Option<Cause> {
     let recorded = &observed.all_exits.recorded;
-    let mut cost_ns = class.sums.taken_ns(recorded);
-    if id == CauseId::PageFault && recorded.off_cpu {
-        cost_ns = cost_ns.saturating_add(class.sums.parts.blocked_ns);
-    }
-    if id == CauseId::TimerTicks {
-        cost_ns = cost_ns.saturating_sub(idle::timers_ns(observed, &class.sums));
-    }
+    let taken_ns = class.sums.taken_ns(recorded);
+    let cost_ns = match id {
+        CauseId::PageFault if recorded.off_cpu => {
+            taken_ns.saturating_add(class.sums.parts.blocked_ns)
+        }
+        CauseId::TimerTicks => taken_ns.saturating_sub(idle::timers_ns(observed, &class.sums)),
+        CauseId::IpiStorm => taken_ns.saturating_add(received_ns),
+        CauseId::HostIrq => taken_ns.saturating_sub(received_ns),
+        _ => taken_ns,
+    };
     if class.sums.count < MIN_EXITS || !observed.matters(id, cost_ns) {
         return None;
     }
-    let id = if id == CauseId::IpiStorm { ipis_of(observed) } else { id };
+    let id = if id == CauseId::IpiStorm { ipis_of(observed, &class.sums) } else { id };
     let mut cause = observed.cause(id, cost_ns, 0.9);
     let costliest = class.places.iter().max_by_key(|place| place.sums.taken_ns(recorded));
     if let Some(place) = costliest {
@@ -108,10 +119,20 @@ fn about(place: &Place) -> String {
     }
 }
 
-/// Whether vCPUs interrupt one another to make functions run there, which in Linux is mostly to flush TLBs, or to wake threads.
-fn ipis_of(observed: &Observed<'_>) -> CauseId {
+/// Whether vCPUs interrupt one another to flush TLBs, or to wake threads. Linux makes functions run on other CPUs for both, but
+/// a CPU that is woken was idle before.
+fn ipis_of(observed: &Observed<'_>, ipis: &ExitSums) -> CauseId {
     let sent = observed.ipis.sent(observed.vm_vcpus());
-    if sent.calls > sent.reschedules { CauseId::TlbShootdown } else { CauseId::IpiStorm }
+    let halts = observed.exits.map_or(0, |exits| exits.idles.count);
+    let wakes = halts.saturating_mul(2) >= ipis.count;
+    if sent.calls > sent.reschedules && !wakes { CauseId::TlbShootdown } else { CauseId::IpiStorm }
+}
+
+/// The part of the exits for interrupts that the VM's own vCPUs sent: each stops its receiver.
+fn received_ns(observed: &Observed<'_>, ipis: &ExitSums, interrupts: &ExitSums) -> u64 {
+    let cost_ns = u128::from(interrupts.taken_ns(&observed.all_exits.recorded));
+    let part_ns = cost_ns * u128::from(ipis.count.min(interrupts.count));
+    u64::try_from(part_ns / u128::from(interrupts.count.max(1))).unwrap_or(u64::MAX)
 }
 
 /// vCPU threads that sleep in the VMM while they handle an exit.

@@ -58,12 +58,9 @@ pub(super) fn timers_ns(observed: &Observed<'_>, timers: &ExitSums) -> u64 {
 
 /// Polling costs the host, not the guest.
 fn polling(observed: &Observed<'_>, idles: &Idles) -> Option<Cause> {
-    let cost_ns = idles.lost_ns;
+    let cost_ns = idles.lost_ns.saturating_add(idles.won_ns);
     let polls = idles.polls_won + idles.polls_lost;
-    if polls < MIN_EXITS
-        || !is_most(idles.polls_lost, polls)
-        || !observed.matters(CauseId::HaltPollBurn, cost_ns)
-    {
+    if polls < MIN_EXITS || !observed.matters(CauseId::HaltPollBurn, cost_ns) {
         return None;
     }
     let cause = observed.cause(CauseId::HaltPollBurn, cost_ns, 0.85);

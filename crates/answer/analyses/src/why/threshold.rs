@@ -22,6 +22,9 @@ impl Threshold {
             CauseId::VcpusShareCpu => (0.1, 0.12),
             CauseId::HostIrq => (0.09, 0.12),
             CauseId::VmmThreadLate | CauseId::VhostLate | CauseId::BackendSlow => (0.1, 0.0),
+            // Polling saves guests a wake-up; it is a cause if it takes a good part of what the VM takes.
+            CauseId::HaltPollBurn => (0.15, 0.3),
+            CauseId::IpiStorm | CauseId::TlbShootdown => (0.04, 0.055),
             CauseId::TimerTicks => (0.05, 0.09),
             _ => (0.04, 0.1),
         };
