@@ -62,8 +62,8 @@ impl Report for WhyReport {
         } else if let Some(unseen) = self.unseen() {
             lines.push(unseen);
         }
-        if let Some(note) = notes.first() {
-            lines.push(line(note).into_owned());
+        if !notes.is_empty() {
+            lines.push(line(&notes.join("; ")).into_owned());
         }
         let fitted = lines.iter().map(|text| fit(text, width));
         fitted.map(|text| text + "\n").collect()

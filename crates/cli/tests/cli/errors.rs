@@ -24,7 +24,7 @@ fn wrong_usage_is_code_2() {
     fails(&["bogus"], 2, &["bogus", "--help"]);
     for verb in [
         "exits", "nested", "advice", "boot", "cpu", "profile", "irqs", "virtio", "vmm", "calls",
-        "events", "info",
+        "why", "events", "info",
     ] {
         fails(&[verb], 2, &["<FILE>", "--help"]);
         fails(&[verb, "--bogus", SMALL], 2, &["--bogus"]);
@@ -147,8 +147,8 @@ fn what_is_no_recording_is_code_1() {
     fs::create_dir(path("folder")).unwrap();
     fs::create_dir(path("empty.hscope")).unwrap();
     for verb in [
-        "exits", "nested", "advice", "boot", "cpu", "profile", "irqs", "virtio", "vmm", "events",
-        "info",
+        "exits", "nested", "advice", "boot", "cpu", "profile", "irqs", "virtio", "vmm", "why",
+        "events", "info",
     ] {
         let cases: [(&str, &[&str]); 8] = [
             ("missing.dat", &["cannot read", "No such file"]),
@@ -185,8 +185,8 @@ fn names_that_no_recording_knows_are_code_1() {
 #[test]
 fn places_that_cannot_be_written_are_code_1() {
     for verb in [
-        "exits", "nested", "advice", "boot", "cpu", "profile", "irqs", "virtio", "vmm", "events",
-        "info",
+        "exits", "nested", "advice", "boot", "cpu", "profile", "irqs", "virtio", "vmm", "why",
+        "events", "info",
     ] {
         fails(&[verb, "-o", "/nonexistent/report", SMALL], 1, &["/nonexistent/report"]);
         fails(&[verb, "-o", "fixtures", SMALL], 1, &["cannot create fixtures"]);
@@ -204,8 +204,8 @@ fn a_recording_is_never_written_over() {
     let before = fs::read(&copy).unwrap();
     let copy = copy.to_str().unwrap();
     for verb in [
-        "exits", "nested", "advice", "boot", "cpu", "profile", "irqs", "virtio", "vmm", "events",
-        "info",
+        "exits", "nested", "advice", "boot", "cpu", "profile", "irqs", "virtio", "vmm", "why",
+        "events", "info",
     ] {
         fails(&[verb, "-o", copy, copy], 1, &["is an input recording"]);
     }

@@ -113,8 +113,8 @@ fn every_verb_says_what_a_damaged_recording_lacks() {
         vec!["export", "--to", "parquet", "-o", &tables],
     ];
     for verb in [
-        "exits", "nested", "advice", "cpu", "profile", "irqs", "virtio", "vmm", "calls", "boot",
-        "path", "align", "events",
+        "exits", "nested", "advice", "cpu", "profile", "irqs", "virtio", "vmm", "why", "calls",
+        "boot", "path", "align", "events",
     ] {
         verbs.push(vec![verb]);
     }
@@ -137,8 +137,8 @@ fn documents_have_what_a_damaged_recording_lacks() {
     let folder = tempfile::tempdir().unwrap();
     let path = damaged(folder.path(), DAMAGE_AT);
     for verb in [
-        "exits", "nested", "advice", "cpu", "profile", "irqs", "virtio", "vmm", "calls", "boot",
-        "path", "align",
+        "exits", "nested", "advice", "cpu", "profile", "irqs", "virtio", "vmm", "why", "calls",
+        "boot", "path", "align",
     ] {
         let run = hyperscope(&[verb, "--format", "json", &path]);
         let report: Value = serde_json::from_str(&run.out).unwrap();

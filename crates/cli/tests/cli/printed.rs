@@ -148,6 +148,7 @@ fn no_text_is_written_under_the_name_of_a_page() {
         "virtio",
         "critical --task 1",
         "advice",
+        "why",
         "profile",
         "calls",
         "boot",

@@ -10,7 +10,7 @@ fn slug(path: &str) -> String {
 #[test]
 fn tables_of_every_recording_are_as_expected() {
     for path in recordings() {
-        for verb in ["exits", "nested", "advice", "info"] {
+        for verb in ["exits", "nested", "advice", "why", "info"] {
             assert_golden(&format!("{}.{verb}.txt", slug(&path)), &output_of(&[verb, &path]));
         }
     }

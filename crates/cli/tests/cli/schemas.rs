@@ -47,7 +47,7 @@ fn document(args: &[&str]) -> Value {
 
 #[test]
 fn reports_of_every_recording_keep_their_schema() {
-    for verb in ["exits", "nested", "advice", "boot", "cpu", "info"] {
+    for verb in ["exits", "nested", "advice", "why", "boot", "cpu", "info"] {
         let validator = closed(verb);
         for path in recordings() {
             check(&validator, &document(&[verb, "--format", "json", &path]), &path);
@@ -73,11 +73,12 @@ fn answers_of_sql_keep_their_schema() {
 }
 
 /// Verbs whose JSON names the selected part, with suitable recordings.
-const IN_PART: [&[&str]; 12] = [
+const IN_PART: [&[&str]; 13] = [
     &["info", HOST],
     &["exits", HOST],
     &["nested", HOST],
     &["advice", HOST],
+    &["why", HOST],
     &["boot", HOST],
     &["cpu", HOST, GUEST],
     &["path", HOST, GUEST],

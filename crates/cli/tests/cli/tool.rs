@@ -8,9 +8,9 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use parking_lot::Mutex;
 
 /// Verbs whose output depends only on their arguments and files.
-const REPORTS: [&str; 17] = [
+const REPORTS: [&str; 18] = [
     "advice", "align", "boot", "calls", "cpu", "critical", "diff", "events", "exits", "info",
-    "irqs", "nested", "path", "profile", "report", "virtio", "vmm",
+    "irqs", "nested", "path", "profile", "report", "virtio", "vmm", "why",
 ];
 
 /// Runs with more output are not shared between tests: pages of ten recordings have less.

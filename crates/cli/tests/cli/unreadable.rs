@@ -13,11 +13,12 @@ use parking_lot::Mutex;
 const SOUND: &str = "fixtures/x86-vmx/smp.dat";
 
 /// Verbs that read one recording; FILE is the recording, OUT a new file.
-const VERBS: [&[&str]; 33] = [
+const VERBS: [&[&str]; 34] = [
     &["info", "FILE"],
     &["exits", "FILE"],
     &["exits", "--by", "symbol", "FILE"],
     &["advice", "FILE"],
+    &["why", "FILE"],
     &["cpu", "FILE"],
     &["profile", "FILE"],
     &["irqs", "FILE"],

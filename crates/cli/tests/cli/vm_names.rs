@@ -20,6 +20,7 @@ fn every_verb_takes_the_given_name_of_a_vm() {
         (&["exits", "--by", "vm,reason", "--format", "json"], &[HOST]),
         (&["nested"], &[HOST]),
         (&["advice"], &[HOST]),
+        (&["why"], &[HOST]),
         (&["cpu", "--by", "vm,vcpu,taken,thread"], &[HOST]),
         (&["profile", "--by", "vm"], &[HOST]),
         (&["irqs"], &[HOST, GUEST]),
