@@ -119,17 +119,24 @@ impl FleetReport {
 }
 
 impl Report for FleetReport {
-    fn text(&self, width: Option<usize>) -> String {
+    fn headline(&self) -> String {
+        let compared = self.diff.rows.iter().filter(|row| row.change.is_some()).count();
+        let rows = plural(compared as u64, "row");
+        match self.diff.rows.iter().filter(|row| row.is_finding()).count() {
+            0 => format!("None of {rows} differs."),
+            1 => format!("1 of {rows} differs."),
+            findings => format!("{findings} of {rows} differ."),
+        }
+    }
+
+    fn tables(&self, width: Option<usize>) -> String {
         let rows = self.shown();
         let mut out = self.head() + &self.left_out();
-        let compared = self.diff.rows.iter().filter(|row| row.change.is_some()).count();
         if rows.is_empty() {
-            return out + &format!("\nNone of {} differs\n", plural(compared as u64, "row"));
+            return out;
         }
         out += "\n";
         out += &self.table(&rows, width);
-        let findings = self.diff.rows.iter().filter(|row| row.is_finding()).count();
-        out += &format!("\n{findings} of {} differ\n", plural(compared as u64, "row"));
         out + &self.carriers()
     }
 

@@ -119,12 +119,19 @@ fn came_with(step: &CameWith, carrying: usize) -> String {
 }
 
 impl Report for SinceReport {
-    fn text(&self, width: Option<usize>) -> String {
+    fn headline(&self) -> String {
+        let numbers = plural(self.since.series as u64, "number");
+        match self.since.changes.len() {
+            0 => format!("None of {numbers} over time changes."),
+            changes => format!("{} in {numbers} over time.", plural(changes as u64, "change")),
+        }
+    }
+
+    fn tables(&self, width: Option<usize>) -> String {
         let since = &self.since;
         let mut out = self.head();
-        let numbers = plural(since.series as u64, "number");
         if since.changes.is_empty() {
-            return out + &format!("\nNone of {numbers} over time changes\n");
+            return out;
         }
         let rows: Vec<Row<'_>> = since.changes.iter().map(|change| Row { change }).collect();
         let mut table = Table::default();
@@ -135,8 +142,6 @@ impl Report for SinceReport {
             let titles = left_out.join(", ");
             out += &format!("hidden to fit the width: {titles}; csv and json show all\n");
         }
-        let changes = plural(since.changes.len() as u64, "change");
-        out += &format!("{changes} in {numbers} over time\n");
         match self.findings() {
             findings if findings.is_empty() => out,
             findings => format!("{out}\nFindings\n{findings}"),

@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tables::{Report, Table, units::count};
+use tables::{Report, Table, units::count, units::plural};
 
 use super::session_row::{SessionRow, read_all};
 use super::storage::Storage;
@@ -113,9 +113,16 @@ impl LakeList {
 }
 
 impl Report for LakeList {
-    fn text(&self, width: Option<usize>) -> String {
+    fn headline(&self) -> String {
+        match self.sessions.len() {
+            0 => "No session.".to_owned(),
+            sessions => format!("{}.", plural(sessions as u64, "session")),
+        }
+    }
+
+    fn tables(&self, width: Option<usize>) -> String {
         if self.sessions.is_empty() {
-            return "no session\n".to_owned();
+            return String::new();
         }
         self.table(&count).draw(width).0
     }

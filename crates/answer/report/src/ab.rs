@@ -36,12 +36,19 @@ pub struct AbReport {
 }
 
 impl Report for AbReport {
-    fn text(&self, width: Option<usize>) -> String {
+    fn headline(&self) -> String {
         let blocks = plural(self.ab.blocks() as u64, "block");
-        let mut out = format!(
-            "{}: {blocks}, each with one run per configuration\n",
-            line(&self.workload.join(" "))
-        );
+        let workload = line(&self.workload.join(" ")).into_owned();
+        let main: Vec<String> =
+            self.ab.comparisons(self.main_metric).map(|metric| self.changed(metric)).collect();
+        if main.is_empty() {
+            return format!("{workload}: nothing was measured in {blocks}.");
+        }
+        format!("{workload}: in {blocks} with one run per configuration, {}.", main.join("; "))
+    }
+
+    fn tables(&self, width: Option<usize>) -> String {
+        let mut out = String::new();
         for (side, setup) in self.sides() {
             out += &format!("{}: {}\n", capital(side), line(shown(setup)));
         }
@@ -226,6 +233,20 @@ impl AbReport {
             ..=2 => line(&metric.name).into_owned(),
             _ => format!("{} of {}", line(&metric.name), capital(metric.side)),
         }
+    }
+
+    /// What a metric was under A and under the other configuration.
+    fn changed(&self, metric: &AbMetric) -> String {
+        let [a, b] = metric.means.map(|mean| number(metric, mean));
+        let p = metric.p_adjusted.map_or_else(
+            || "too few blocks for a p-value".to_owned(),
+            |p| format!("p {}", columns::chance(Some(p))),
+        );
+        format!(
+            "{} is {a} under A and {b} under {} ({p})",
+            line(&metric.name),
+            capital(metric.side)
+        )
     }
 
     fn notes(&self) -> Vec<String> {

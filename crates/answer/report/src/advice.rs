@@ -81,7 +81,15 @@ impl Seen {
 }
 
 impl Report for AdviceReport {
-    fn text(&self, width: Option<usize>) -> String {
+    fn headline(&self) -> String {
+        let found = Self::summary(self.advice.len());
+        match self.sources.as_slice() {
+            [path] => format!("{}: {found}.", line(path)),
+            sources => format!("{}: {found}.", plural(sources.len() as u64, "recording")),
+        }
+    }
+
+    fn tables(&self, width: Option<usize>) -> String {
         let mut out = String::new();
         for (at, path) in self.sources.iter().enumerate() {
             if at > 0 {
@@ -93,7 +101,9 @@ impl Report for AdviceReport {
                 .filter(|(source, _)| *source == at)
                 .map(|(_, advice)| advice)
                 .collect();
-            out += &format!("{}: {}\n", line(path), Self::summary(source_advice.len()));
+            if self.sources.len() > 1 {
+                out += &format!("{}: {}\n", line(path), Self::summary(source_advice.len()));
+            }
             source_advice.iter().for_each(|advice| out += &text_of(advice, width));
             if let Some(note) = self.seen.get(at).and_then(|seen| seen.note()) {
                 out += &format!("{note}\n");

@@ -14,7 +14,7 @@ use crate::json::times;
 use crate::losses::LossSums;
 use crate::table::Table;
 use crate::units::{count, counted, plural, time};
-use crate::{Report, losses};
+use crate::{Legend, Report, losses};
 
 /// All guests among the given recordings.
 #[derive(Debug)]
@@ -27,16 +27,31 @@ pub struct AlignReport {
 }
 
 impl Report for AlignReport {
-    fn text(&self, width: Option<usize>) -> String {
+    fn headline(&self) -> String {
+        match self.guests.as_slice() {
+            [] => "No pair of a guest's recording and its host's recording.".to_owned(),
+            [guest] => format!("{}.", line(&summary(guest))),
+            guests => {
+                let aligned = guests.iter().filter(|guest| guest.result().is_some()).count();
+                let guests = plural(guests.len() as u64, "guest");
+                format!("{} of {guests} {} aligned.", count(aligned as u64), are(aligned))
+            }
+        }
+    }
+
+    fn tables(&self, width: Option<usize>) -> String {
         let texts: Vec<String> =
             self.guests.iter().map(|guest| self.guest_text(guest, width)).collect();
-        let text = if texts.is_empty() {
-            "no pair of a guest's recording and its host's recording\n".to_owned()
-        } else {
-            texts.join("\n")
-        };
         let lost = self.losses.iter().flat_map(|losses| losses::lost(losses, 0));
-        text + &lost.map(|note| format!("{note}\n")).collect::<String>()
+        texts.join("\n") + &lost.map(|note| format!("{note}\n")).collect::<String>()
+    }
+
+    fn legend(&self) -> Legend {
+        vec![
+            ("offset, ns", "host's time minus guest's time"),
+            ("bound", "the largest possible error"),
+            ("violations", "events outside all windows of their vCPU by more than the bound"),
+        ]
     }
 
     fn document(&self) -> impl Serialize {
@@ -134,12 +149,11 @@ impl AlignReport {
     }
 
     fn guest_text(&self, guest: &GuestAlignment, width: Option<usize>) -> String {
-        let mut out = format!(
-            "{} runs on {}\n{}\n",
-            line(self.path(guest.guest)),
-            line(self.path(guest.host)),
-            line(&summary(guest)),
-        );
+        let mut out =
+            format!("{} runs on {}\n", line(self.path(guest.guest)), line(self.path(guest.host)),);
+        if self.guests.len() > 1 {
+            out += &format!("{}\n", line(&summary(guest)));
+        }
         let (drawn, left_out) = self.table(guest).draw(width);
         if guest.methods.iter().any(|result| !result.rows.is_empty()) {
             out += &format!("\n{drawn}\n");
@@ -151,8 +165,6 @@ impl AlignReport {
                 counted(guest.unplaced, "event lies", "events lie")
             );
         }
-        out += "host = guest + offset. bound: the largest possible error. violations: events outside\nall entry-to-exit windows \
-                of their vCPU by more than the bound\n";
         if !left_out.is_empty() {
             out += &format!(
                 "hidden to fit the width: {}; csv and json show all\n",
@@ -208,6 +220,10 @@ impl AlignReport {
         let rows = self.guests.iter().flat_map(|guest| self.rows(guest));
         rows.filter(Row::is_chosen).collect()
     }
+}
+
+const fn are(number: usize) -> &'static str {
+    if number == 1 { "is" } else { "are" }
 }
 
 /// Notes on each method that the table does not contain.

@@ -11,8 +11,8 @@ mod tables;
 use analyses::boot::{Boot, BootedMachine, Initcall, PhaseKind};
 use serde::Serialize;
 
-use crate::Report;
 use crate::table::Table;
+use crate::{Legend, Report};
 
 pub use chart::boot_svg;
 pub(crate) use document::Document;
@@ -31,8 +31,20 @@ pub struct BootReport {
 }
 
 impl Report for BootReport {
-    fn text(&self, width: Option<usize>) -> String {
-        tables::text(self, width)
+    fn headline(&self) -> String {
+        tables::headline(self)
+    }
+
+    fn tables(&self, width: Option<usize>) -> String {
+        tables::tables(self, width)
+    }
+
+    fn legend(&self) -> Legend {
+        vec![
+            ("exit time", "of all vCPUs, without waiting exits"),
+            ("kernel", "part of the time of all exits"),
+            ("in them", "time in initcalls"),
+        ]
     }
 
     fn document(&self) -> impl Serialize {

@@ -5,6 +5,7 @@ mod fill;
 mod flame;
 mod folded;
 mod functions;
+mod headline;
 mod notes;
 mod row;
 mod stacks;
@@ -19,7 +20,7 @@ use self::row::{Row, Whole};
 use self::stacks::Stacks;
 use crate::losses::LossSums;
 use crate::table::Table;
-use crate::{Report, column};
+use crate::{Legend, Report, column};
 
 /// The calls of one recording.
 #[derive(Debug)]
@@ -78,10 +79,23 @@ pub struct CallsReport {
 }
 
 impl Report for CallsReport {
-    fn text(&self, width: Option<usize>) -> String {
+    fn headline(&self) -> String {
+        headline::headline(self)
+    }
+
+    fn tables(&self, width: Option<usize>) -> String {
         let texts: Vec<String> =
             self.sources.iter().map(|source| self.source_text(source, width)).collect();
         texts.join("\n")
+    }
+
+    fn legend(&self) -> Legend {
+        vec![
+            ("self", "CPU time in the function itself, without its callees"),
+            ("total", "from call to return"),
+            ("unaccounted", "time outside traced calls"),
+            ("spares", "share of all events that would not be written"),
+        ]
     }
 
     fn document(&self) -> impl Serialize {

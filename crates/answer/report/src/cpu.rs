@@ -1,5 +1,6 @@
 //! The report of `hyperscope cpu`: the users of the CPUs, with idle time separate.
 
+mod headline;
 mod host_cpus;
 mod known;
 mod recorders;
@@ -23,7 +24,7 @@ use crate::json::{Span, times};
 use crate::losses::LossSums;
 use crate::recorder_cost::CostDocument;
 use crate::table::Table;
-use crate::{RecorderCost, Report};
+use crate::{Legend, RecorderCost, Report};
 
 /// The kind of users to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +80,23 @@ pub struct CpuReport {
 }
 
 impl Report for CpuReport {
-    fn text(&self, width: Option<usize>) -> String {
-        tables::text(self, width)
+    fn headline(&self) -> String {
+        headline::headline(self)
+    }
+
+    fn tables(&self, width: Option<usize>) -> String {
+        tables::tables(self, width)
+    }
+
+    fn legend(&self) -> Legend {
+        vec![
+            ("run queue", "woken, without a CPU"),
+            ("preempted", "switched out while it could have continued"),
+            ("halted", "the guest had nothing to do, and its vCPU slept"),
+            ("blocked", "asleep for another reason"),
+            ("true use", "CPU time without guest idle and halt polling"),
+            ("vCPUs, true use", "CPU time without guest idle and halt polling"),
+        ]
     }
 
     fn document(&self) -> impl Serialize {
@@ -201,6 +217,12 @@ impl CpuReport {
             },
             outside: placed.outside,
         }
+    }
+
+    /// No event shows which threads used CPUs.
+    fn is_empty(&self) -> bool {
+        let cpu = &self.cpu;
+        cpu.vcpus.is_empty() && cpu.tasks.is_empty() && cpu.threads.is_empty()
     }
 
     fn source(&self, recording: usize) -> &str {

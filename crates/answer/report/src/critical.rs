@@ -15,10 +15,11 @@ use self::columns::{PARTS, PartRow, THREADS, ThreadRow, marked, of_parts, of_thr
 pub(crate) use self::document::Document;
 use self::document::{Step, StepTimes, Wait, WaitTimes, Waited};
 use crate::column::{self, Rows};
+use crate::greatest::greatest;
 use crate::losses::LossSums;
 use crate::table::Table;
 use crate::units::{plural, share, them, time};
-use crate::{RecorderCost, Report, losses};
+use crate::{Legend, RecorderCost, Report, losses};
 
 /// Max threads in the text.
 const MAX_THREADS: usize = 10;
@@ -47,7 +48,22 @@ pub struct CriticalReport {
 }
 
 impl Report for CriticalReport {
-    fn text(&self, width: Option<usize>) -> String {
+    fn headline(&self) -> String {
+        let threads = &self.critical.threads;
+        let sum = |value_of: fn(&CriticalThread) -> u64| {
+            time(threads.iter().map(value_of).fold(0, u64::saturating_add), self.ns())
+        };
+        let who = match threads.as_slice() {
+            [thread] => {
+                line(&format!("{} of {}", marked(&thread.thread), thread.machine)).into_owned()
+            }
+            threads => plural(threads.len() as u64, "thread"),
+        };
+        let (ran, waited) = (sum(|thread| thread.ran_ns), sum(|thread| thread.waited_ns));
+        format!("{who} ran {ran} and waited {waited}{}.", self.longest_part())
+    }
+
+    fn tables(&self, width: Option<usize>) -> String {
         let mut out: String =
             self.sources.iter().map(|source| format!("{}\n", line(source))).collect();
         self.alignment.iter().for_each(|text| out += &format!("{}\n", line(text)));
@@ -73,6 +89,14 @@ impl Report for CriticalReport {
         out + "\n"
     }
 
+    fn legend(&self) -> Legend {
+        vec![
+            ("all", "ran + waited + unknown"),
+            ("waited", "no CPU of its machine, or its vCPU not in its guest"),
+            ("reason", "of an exit, or who had the CPU"),
+        ]
+    }
+
     fn document(&self) -> impl Serialize {
         let waited_ns = self.critical.waited_ns();
         Document {
@@ -96,6 +120,20 @@ impl Report for CriticalReport {
 }
 
 impl CriticalReport {
+    /// What most of the waiting was for.
+    fn longest_part(&self) -> String {
+        let parts = self.critical.parts.iter().filter(|part| part.time_ns > 0);
+        let Some((_, part)) = greatest(parts.map(|part| (part.time_ns, part))) else {
+            return String::new();
+        };
+        let reason =
+            part.reason.as_deref().map_or_else(String::new, |name| format!(" {}", marked(name)));
+        let what =
+            format!("{} of {} ({}{reason})", marked(&part.thread), part.machine, words(part.state));
+        let share = share(part.time_ns, self.critical.waited_ns());
+        format!(", {share} of it for {}", line(&what))
+    }
+
     fn ns(&self) -> bool {
         self.critical.nanoseconds
     }

@@ -14,9 +14,9 @@ use serde::Serialize;
 
 use self::columns::Row;
 use self::moved::MovedFunction;
-use crate::Report;
 use crate::column::{self, Rows};
 use crate::table::Table;
+use crate::{Legend, Report};
 
 pub use words::verdict as diff_verdict;
 
@@ -36,8 +36,19 @@ pub struct DiffReport {
 }
 
 impl Report for DiffReport {
-    fn text(&self, width: Option<usize>) -> String {
-        table::text(self, width)
+    fn headline(&self) -> String {
+        table::headline(self)
+    }
+
+    fn tables(&self, width: Option<usize>) -> String {
+        table::tables(self, width)
+    }
+
+    fn legend(&self) -> Legend {
+        vec![
+            ("B / A", "ratio, or difference where A is 0"),
+            ("p adj.", "p-value, corrected for the number of comparisons"),
+        ]
     }
 
     fn document(&self) -> impl Serialize {

@@ -1,6 +1,7 @@
 //! The report of `hyperscope exits`: how often exits happen, how long they take, and where that time goes.
 
 mod columns;
+mod headline;
 mod lines;
 mod notes;
 mod tables;
@@ -19,7 +20,7 @@ use crate::json::{Span, VcpuThread, threads};
 use crate::losses::LossSums;
 use crate::recorder_cost::CostDocument;
 use crate::table::Table;
-use crate::{RecorderCost, Report};
+use crate::{Legend, RecorderCost, Report};
 
 /// The exits of one recording.
 #[derive(Debug)]
@@ -81,10 +82,25 @@ pub struct ExitsReport {
 const PERCENTILES: [u64; 4] = [500, 900, 990, 999];
 
 impl Report for ExitsReport {
-    fn text(&self, width: Option<usize>) -> String {
+    fn headline(&self) -> String {
+        headline::headline(&self.sources)
+    }
+
+    fn tables(&self, width: Option<usize>) -> String {
         let texts: Vec<String> =
             self.sources.iter().map(|source| source_text(source, self, width)).collect();
         texts.join("\n")
+    }
+
+    fn legend(&self) -> Legend {
+        vec![
+            ("before exit", "host work before kvm_exit"),
+            ("run queue", "runnable, without a CPU"),
+            ("blocked", "asleep"),
+            ("halt poll", "the kernel polled before it slept"),
+            ("sd", "standard deviation"),
+            ("±", "standard error of the mean"),
+        ]
     }
 
     fn document(&self) -> impl Serialize {

@@ -39,9 +39,24 @@ pub struct FileInfo {
 }
 
 impl Report for InfoReport {
-    fn text(&self, width: Option<usize>) -> String {
-        let texts: Vec<String> = self.files.iter().map(|file| file_text(file, width)).collect();
-        texts.join("\n")
+    fn headline(&self) -> String {
+        match self.files.as_slice() {
+            [file] => of_file(file),
+            files => {
+                let events = files.iter().map(|file| file.contents.total());
+                let events = plural(events.fold(0, u64::saturating_add), "event");
+                format!("{} with {events}.", plural(files.len() as u64, "recording"))
+            }
+        }
+    }
+
+    fn tables(&self, width: Option<usize>) -> String {
+        let is_alone = self.files.len() == 1;
+        let text = |file: &FileInfo| {
+            let result = if is_alone { String::new() } else { format!("{}\n", of_file(file)) };
+            result + &file_text(file, width)
+        };
+        self.files.iter().map(text).collect::<Vec<_>>().join("\n")
     }
 
     fn document(&self) -> impl Serialize {
@@ -65,8 +80,32 @@ impl Report for InfoReport {
     }
 }
 
+/// How much one recording holds, in a sentence.
+fn of_file(file: &FileInfo) -> String {
+    let contents = &file.contents;
+    let mut out = format!(
+        "{}: {}",
+        line(&file.recording.path().display().to_string()),
+        plural(contents.total(), "event")
+    );
+    if let (Some(first), Some(last)) = (contents.first_ns(), contents.last_ns()) {
+        let span = time(last.saturating_sub(first), file.recording.is_nanoseconds());
+        out += &format!(" in {span}");
+    }
+    let with_events = contents.cpus.iter().filter(|cpu| cpu.events > 0).count() as u64;
+    if with_events > 0 {
+        out += &format!(" on {}", plural(with_events, "CPU"));
+    }
+    let vcpus: usize = file.vms.iter().map(|vm| vm.vcpus.len()).sum();
+    if vcpus > 0 {
+        let vms = plural(file.vms.len() as u64, "VM");
+        out += &format!(", {vms} with {}", plural(vcpus as u64, "vCPU"));
+    }
+    format!("{out}; lost: {}.", line(&lost(file)))
+}
+
 fn file_text(file: &FileInfo, width: Option<usize>) -> String {
-    let mut out = format!("{}\n", line(&file.recording.path().display().to_string()));
+    let mut out = String::new();
     for (name, value) in facts(file) {
         out += &sentences::after_label(&format!("  {name:<12}"), &line(&value), width);
     }

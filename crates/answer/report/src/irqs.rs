@@ -10,11 +10,12 @@ use serde::Serialize;
 
 use self::columns::{Row, TABLE, columns};
 use crate::column::{self, Rows};
+use crate::greatest::greatest;
 use crate::losses::LossSums;
 use crate::recorder_cost::CostDocument;
 use crate::table::Table;
 use crate::units::{count, plural, share, time};
-use crate::{RecorderCost, Report, losses};
+use crate::{Legend, RecorderCost, Report, losses};
 
 /// Handlers of interrupts.
 #[derive(Debug)]
@@ -32,8 +33,12 @@ pub struct IrqsReport {
 }
 
 impl Report for IrqsReport {
-    fn text(&self, width: Option<usize>) -> String {
-        let mut out = format!("{}: {}\n", line(&self.sources.join(", ")), self.head());
+    fn headline(&self) -> String {
+        format!("{}: {}.", line(&self.sources.join(", ")), self.result())
+    }
+
+    fn tables(&self, width: Option<usize>) -> String {
+        let mut out = String::new();
         let shown = self.first(self.top);
         if !shown.is_empty() {
             let mut table = Table::default();
@@ -58,6 +63,15 @@ impl Report for IrqsReport {
             shown.iter().filter(|row| self.histogram && row.handler.sums.durations.count() > 0);
         timed.for_each(|row| out += &self.histogram(row.handler));
         out
+    }
+
+    fn legend(&self) -> Legend {
+        vec![
+            ("own time", "time without the handlers that interrupted it"),
+            ("host's", "part of own time in which the vCPU was not in the guest"),
+            ("due p50", "median time from softirq_raise to the handler"),
+            ("due p99", "time from softirq_raise to the handler"),
+        ]
     }
 
     fn document(&self) -> impl Serialize {
@@ -178,7 +192,7 @@ impl IrqsReport {
         .collect()
     }
 
-    fn head(&self) -> String {
+    fn result(&self) -> String {
         let runs = self.irqs.rows.iter().map(|row| row.sums.run_count);
         let runs = runs.fold(0, u64::saturating_add);
         match (runs, self.irqs.is_recorded.iter().any(|flag| *flag)) {
@@ -186,8 +200,26 @@ impl IrqsReport {
                            irq_vectors"
                 .to_owned(),
             (0, true) => "no interrupt handler ran".to_owned(),
-            (runs, _) => format!("{} of interrupt handlers", plural(runs, "run")),
+            (runs, _) => format!("{} of interrupt handlers {}", plural(runs, "run"), self.took()),
         }
+    }
+
+    /// What all runs took, and which handler took most.
+    fn took(&self) -> String {
+        let timed = || self.irqs.rows.iter().filter(|row| row.sums.durations.count() > 0);
+        let Some((own_ns, most)) = greatest(timed().map(|row| (row.sums.own_ns, row))) else {
+            return "have no recorded end, and so no time".to_owned();
+        };
+        let sum_ns = timed().map(|row| row.sums.own_ns).fold(0, u64::saturating_add);
+        let ns = |time_ns| time(time_ns, self.irqs.nanoseconds);
+        format!("took {}, {} most ({})", ns(sum_ns), self.name(most), ns(own_ns))
+    }
+
+    fn name(&self, row: &HandlerRow) -> String {
+        let machine = self.irqs.machines.get(row.recording).map_or("", String::as_str);
+        let name = row.name.clone().or_else(|| row.number.map(|number| number.to_string()));
+        let name = format!("{} {}", row.kind.name(), name.unwrap_or_default());
+        line(&format!("{} of {machine}", name.trim_end())).into_owned()
     }
 
     fn notes(&self) -> Vec<String> {

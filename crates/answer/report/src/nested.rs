@@ -1,5 +1,6 @@
 //! The report of `hyperscope nested`: each reason of level 2 with the level-1 exits under it.
 
+mod headline;
 mod json;
 mod lines;
 
@@ -12,7 +13,7 @@ use self::lines::{Line, TABLE, columns, lines};
 use crate::column;
 use crate::table::Table;
 use crate::units::{count, plural};
-use crate::{Report, losses};
+use crate::{Legend, Report, losses};
 
 /// The nested exits of all given recordings.
 #[derive(Debug)]
@@ -22,10 +23,25 @@ pub struct NestedReport {
 }
 
 impl Report for NestedReport {
-    fn text(&self, width: Option<usize>) -> String {
-        let texts: Vec<String> =
-            self.sources.iter().map(|(path, nested)| source_text(path, nested, width)).collect();
-        texts.join("\n")
+    fn headline(&self) -> String {
+        headline::headline(&self.sources)
+    }
+
+    fn tables(&self, width: Option<usize>) -> String {
+        let is_alone = self.sources.len() == 1;
+        let text = |(path, nested): &(String, Nested)| {
+            let result = headline::of_source(path, nested);
+            let result = if is_alone { String::new() } else { format!("{result}\n") };
+            result + &source_text(path, nested, width)
+        };
+        self.sources.iter().map(text).collect::<Vec<_>>().join("\n")
+    }
+
+    fn legend(&self) -> Legend {
+        vec![
+            ("per exit", "exits of L1 per reflected exit of L2, until L2 runs again"),
+            ("factor", "exits that the host handled per exit of L2, including that exit"),
+        ]
     }
 
     fn document(&self) -> impl Serialize {
@@ -62,10 +78,8 @@ fn source_text(path: &str, nested: &Nested, width: Option<usize>) -> String {
         );
     }
     if nested.rows.is_empty() {
-        out += &format!(
-            "{path}: no exits of nested guests. Record kvm:kvm_nested_vmexit, \
-             kvm:kvm_nested_vmexit_inject and kvm:kvm_nested_vmenter to see them.\n"
-        );
+        out += "Record kvm:kvm_nested_vmexit, kvm:kvm_nested_vmexit_inject and kvm:kvm_nested_vmenter to see exits of nested \
+                guests.\n";
         return out + &losses_text(nested);
     }
     let mut table = Table::default();
@@ -73,9 +87,7 @@ fn source_text(path: &str, nested: &Nested, width: Option<usize>) -> String {
     column::draw(&columns(nested.levels.len() > 1), &mut table, TABLE, &lines);
     let (text, left_out) = table.draw(width);
     out += "\n";
-    out += &text;
-    out += "\nper exit: level-1 exits per level-2 exit reflected to level 1, until level 2 runs again\nfactor: exits that the \
-            host handled per level-2 exit, including that exit\n";
+    out += &format!("{text}\n");
     let waiting: Vec<_> =
         nested.rows.iter().filter(|row| row.waiting).map(|row| line(&row.reason)).collect();
     if !waiting.is_empty() {

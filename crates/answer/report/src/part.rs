@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::json::times;
-use crate::{Report, Table};
+use crate::{Legend, Report, Table};
 
 /// The part of the recordings that was read, if `--from`, `--to`, `--vm` or `--vcpu` left something out; otherwise
 /// everything was read.
@@ -116,8 +116,16 @@ pub(crate) struct Document<'p, D> {
 }
 
 impl<R: Report> Report for SelectedReport<'_, R> {
-    fn text(&self, width: Option<usize>) -> String {
-        self.report.text(width)
+    fn headline(&self) -> String {
+        self.report.headline()
+    }
+
+    fn tables(&self, width: Option<usize>) -> String {
+        self.report.tables(width)
+    }
+
+    fn legend(&self) -> Legend {
+        self.report.legend()
     }
 
     fn document(&self) -> impl Serialize {

@@ -11,9 +11,10 @@ use serde::Serialize;
 pub(crate) use self::json::Document;
 use self::lines::{HOPS, Line, columns, lines};
 use crate::column;
+use crate::greatest::greatest;
 use crate::table::Table;
 use crate::units::{plural, share, them, time};
-use crate::{Report, losses};
+use crate::{Legend, Report, losses};
 
 /// Paths through all given recordings, on one clock.
 #[derive(Debug)]
@@ -29,12 +30,37 @@ pub struct PathReport {
 }
 
 impl Report for PathReport {
-    fn text(&self, width: Option<usize>) -> String {
+    fn headline(&self) -> String {
+        let (ns, mut total) = (self.paths.nanoseconds, Distribution::default());
+        self.paths.paths.iter().for_each(|path| total.merge(&path.total));
+        if total.count() == 0 {
+            return "No complete request was found.".to_owned();
+        }
+        let [p50, _, p99] = quantiles(&total, ns);
+        let requests = plural(total.count(), "request");
+        let mut out = format!("{requests} took {p50} at p50 and {p99} at p99");
+        if let Some((took_ns, actor)) = self.longest_on() {
+            let share = share(took_ns, total.sum());
+            out += &format!("; the largest part of that time, {share}, passed on {}", actor.name());
+        }
+        out + "."
+    }
+
+    fn tables(&self, width: Option<usize>) -> String {
         let mut out = self.heading();
         for path in self.shown() {
             out += &self.path_text(path, width);
         }
         out + &self.notes()
+    }
+
+    fn legend(&self) -> Legend {
+        vec![
+            ("to", "what a hop ends with (in which share of requests, if not in all)"),
+            ("on", "what runs during it"),
+            ("share", "of the path's time"),
+            ("one of them", "when a typical request was in each hop"),
+        ]
     }
 
     fn document(&self) -> impl Serialize {
@@ -55,6 +81,16 @@ impl PathReport {
     /// The document with the first `max` paths.
     pub(crate) fn document_of(&self, max: usize) -> Document<'_> {
         Document::new(self, max)
+    }
+
+    /// What hops took most time on, all requests together.
+    fn longest_on(&self) -> Option<(u64, Actor)> {
+        let hops = || self.paths.paths.iter().flat_map(|path| &path.hops);
+        let took_ns = |actor: Actor| {
+            let on_actor = hops().filter(|hop| hop.on == actor).map(|hop| hop.times.sum());
+            (on_actor.fold(0, u64::saturating_add), actor)
+        };
+        greatest(Actor::ALL.map(took_ns)).filter(|(ns, _)| *ns > 0)
     }
 
     fn heading(&self) -> String {
@@ -156,8 +192,7 @@ impl PathReport {
         paths.losses.iter().for_each(|loss| notes.extend(losses::notes(loss, 0)));
         if paths.paths.is_empty() {
             notes.push(
-                "no complete request was found: record at least kvm, sched_switch and sched_waking; hyperscope info shows the \
-                 recorded events"
+                "record at least kvm, sched_switch and sched_waking; hyperscope info shows the recorded events"
                     .to_owned(),
             );
         }

@@ -4,6 +4,7 @@ mod columns;
 mod document;
 mod evidence;
 mod flame;
+mod headline;
 mod lines;
 mod notes;
 mod pprof;
@@ -14,7 +15,6 @@ use std::io;
 use std::path::Path;
 
 use analyses::profile::{Profile, SampledMachine, SampledThread};
-use printable::line;
 use serde::Serialize;
 
 use self::columns::{TABLE, columns, of_instructions, of_threads};
@@ -23,8 +23,8 @@ use self::lines::Line;
 pub(crate) use self::notes::notes as profile_notes;
 use crate::column::{self, Column};
 use crate::table::Table;
-use crate::units::{count, plural, time};
-use crate::{RecorderCost, Report, losses};
+use crate::units::plural;
+use crate::{Legend, RecorderCost, Report, losses};
 
 /// The subject of rows in tables and CSV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,16 +82,16 @@ pub struct ProfileReport {
 }
 
 impl Report for ProfileReport {
-    fn text(&self, width: Option<usize>) -> String {
-        let profile = &self.profile;
-        let mut out = format!("{}: ", line(&self.sources.join(", ")));
-        if profile.vcpus.is_empty() && profile.machines.is_empty() {
-            let none =
-                "no vCPUs and no samples: record kvm_entry and kvm_exit, or use record --sample\n";
-            return out + none + &self.losses();
+    fn headline(&self) -> String {
+        headline::headline(self)
+    }
+
+    fn tables(&self, width: Option<usize>) -> String {
+        if self.is_empty() {
+            return self.losses();
         }
-        out += &if profile.vcpus.is_empty() { self.head_without_vcpus() } else { self.head() };
         let all = lines::shown(self);
+        let mut out = headline::of_shares(self, &all);
         let shown = all.get(..self.top.min(all.len())).unwrap_or(&all);
         let mut table = Table::default();
         column::draw(&self.columns(), &mut table, TABLE, shown);
@@ -114,6 +114,16 @@ impl Report for ProfileReport {
         out + &self.losses()
     }
 
+    fn legend(&self) -> Legend {
+        vec![
+            ("from", "lower end of the share's 95% interval"),
+            ("to", "upper end"),
+            ("samples", "evidence for the code; 0: the time is known without"),
+            ("sys%", "host kernel"),
+            ("usr%", "VMM"),
+        ]
+    }
+
     fn document(&self) -> impl Serialize {
         Document::new(self)
     }
@@ -124,66 +134,9 @@ impl Report for ProfileReport {
 }
 
 impl ProfileReport {
-    /// The heading: the vCPU time that the table covers.
-    fn head(&self) -> String {
-        let profile = &self.profile;
-        let vcpus = plural(profile.vcpus.len() as u64, "vCPU");
-        let ns = |time_ns| time(time_ns, profile.nanoseconds);
-        let busy_ns = self.busy_ns();
-        let mut out = if busy_ns == self.time_ns() {
-            format!("{} of {vcpus}", ns(self.time_ns()))
-        } else {
-            format!("{} of {vcpus}, {} without idling", ns(self.time_ns()), ns(busy_ns))
-        };
-        out += &if self.symbol.is_some() {
-            format!("; {}\n\n", self.of_symbol(&ns))
-        } else if self.threads {
-            format!(
-                ", and {} of {} that work for VMs; shares are of the sum of both\n\n",
-                ns(self.threads_ns()),
-                plural(profile.threads.len() as u64, "other thread")
-            )
-        } else if busy_ns == self.time_ns() {
-            "\n\n".to_owned()
-        } else {
-            ", of which shares are\n\n".to_owned()
-        };
-        out
-    }
-
-    /// The heading if only samples show how long code ran.
-    fn head_without_vcpus(&self) -> String {
-        let machines = &self.profile.machines;
-        let is_time =
-            self.profile.nanoseconds && machines.iter().all(|machine| machine.unit.nanoseconds);
-        let ns = |amount: u64| {
-            if is_time {
-                format!("{} of CPU time", time(amount, true))
-            } else {
-                format!("{} events", count(amount))
-            }
-        };
-        let threads: usize = machines.iter().map(|machine| machine.threads.len()).sum();
-        let samples = |machine: &SampledMachine| {
-            let stacks = machine.threads.iter().flat_map(|thread| &thread.stacks);
-            stacks.map(|(_, time)| time.samples).fold(0, u64::saturating_add)
-        };
-        let by: Vec<String> = machines
-            .iter()
-            .map(|machine| {
-                format!("{} of {}", plural(samples(machine), "sample"), line(&machine.unit.event))
-            })
-            .collect();
-        let mut out = format!(
-            "{} of {}, by {}; no vCPU exits were recorded",
-            ns(self.shown_ns()),
-            plural(threads as u64, "thread"),
-            by.join(" and ")
-        );
-        if self.symbol.is_some() {
-            out += &format!("; {}", self.of_symbol(&|amount| ns(amount)));
-        }
-        out + "\n\n"
+    /// Whether neither exits nor samples show what ran.
+    fn is_empty(&self) -> bool {
+        self.profile.vcpus.is_empty() && self.profile.machines.is_empty()
     }
 
     fn machine_name(&self, machine: &SampledMachine) -> &str {
@@ -211,13 +164,6 @@ impl ProfileReport {
             ProfileBy::Instruction => of_instructions(),
             _ => columns(),
         }
-    }
-
-    /// The time of the requested function, which is then the total of shares.
-    fn of_symbol(&self, ns: &dyn Fn(u64) -> String) -> String {
-        let sum_ns = lines::shown(self).first().map_or(0, |line| line.whole_ns);
-        let name = self.symbol.as_deref().unwrap_or_default();
-        format!("{} in {}, of which shares are", ns(sum_ns), line(name))
     }
 
     /// The shown part of vCPU time and of the threads' time.

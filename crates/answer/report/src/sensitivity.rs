@@ -109,19 +109,34 @@ fn columns<'r>() -> Vec<Column<Row<'r>>> {
 }
 
 impl Report for SensitivityReport {
-    fn text(&self, width: Option<usize>) -> String {
+    fn headline(&self) -> String {
+        let vm = line(&self.vm).into_owned();
+        let pairs = || self.reasons.iter().zip(&self.sensitivity.reasons);
+        let paid = |(_, sensitivity): &(&String, &ReasonSensitivity)| {
+            sensitivity.slope.map_or(f64::NEG_INFINITY, |slope| slope.mean)
+        };
+        // Of equal ones the first.
+        let most = pairs().reduce(|most, next| if paid(&next) > paid(&most) { next } else { most });
+        most.map_or_else(
+            || format!("{vm}: no exits were delayed."),
+            |(reason, sensitivity)| format!("{vm}: {}.", sentence(&line(reason), sensitivity)),
+        )
+    }
+
+    fn tables(&self, width: Option<usize>) -> String {
         let Sensitivity { blocks, foreign, without_progress, .. } = self.sensitivity;
         let mut out = format!(
-            "{}: {} of {} slices; progress: {}\n\n",
-            line(&self.vm),
+            "{} of {} slices; progress: {}\n\n",
             plural(blocks as u64, "block"),
             time(self.slice_ns, true),
             line(self.progress.as_deref().unwrap_or("the delayed exits themselves")),
         );
-        for (reason, sensitivity) in self.reasons.iter().zip(&self.sensitivity.reasons) {
-            out += &format!("{}\n", sentence(&line(reason), sensitivity));
+        if self.reasons.len() > 1 {
+            for (reason, sensitivity) in self.reasons.iter().zip(&self.sensitivity.reasons) {
+                out += &format!("{}\n", sentence(&line(reason), sensitivity));
+            }
+            out.push('\n');
         }
-        out.push('\n');
         let mut table = Table::default();
         column::draw(&columns(), &mut table, TABLE, &self.rows());
         out += &table.draw(width).0;

@@ -3,18 +3,19 @@
 
 mod queues;
 
-use analyses::virtio::Virtio;
+use analyses::virtio::{VirtQueue, Virtio};
 use printable::line;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use self::queues::{Row, TABLE, columns};
 use crate::column::{self, Rows};
+use crate::greatest::greatest;
 use crate::losses::LossSums;
 use crate::recorder_cost::CostDocument;
 use crate::table::Table;
 use crate::units::{count, plural, time};
-use crate::{RecorderCost, Report, losses};
+use crate::{Legend, RecorderCost, Report, losses};
 
 /// The queues of guests.
 #[derive(Debug)]
@@ -28,22 +29,15 @@ pub struct VirtioReport {
 }
 
 impl Report for VirtioReport {
-    fn text(&self, width: Option<usize>) -> String {
-        let mut out = format!("{}: ", line(&self.sources.join(", ")));
-        let queues = &self.virtio.queues;
-        if queues.is_empty() {
-            out += if self.virtio.is_recorded {
-                "no virtio queue was active\n"
-            } else {
-                "no virtio queue events: record them in the guest with record --guest NAME --guest-kprobe @virtio\n"
-            };
-            return out + &self.losses();
+    fn headline(&self) -> String {
+        format!("{}: {}.", line(&self.sources.join(", ")), self.result())
+    }
+
+    fn tables(&self, width: Option<usize>) -> String {
+        if self.virtio.queues.is_empty() {
+            return self.losses();
         }
-        let span = self
-            .span_ns()
-            .map_or_else(String::new, |ns| format!(" in {}", time(ns, self.virtio.nanoseconds)));
-        let queues = plural(queues.len() as u64, "queue");
-        out += &format!("{queues} of virtio{span}{}\n\n", self.disks());
+        let mut out = format!("{}\n", self.disks());
         let mut table = Table::default();
         column::draw(&columns(), &mut table, TABLE, &self.rows());
         let (drawn, left_out) = table.draw(width);
@@ -59,6 +53,15 @@ impl Report for VirtioReport {
             );
         }
         out + &self.losses()
+    }
+
+    fn legend(&self) -> Legend {
+        vec![
+            ("avoided", "new buffers that needed no kick"),
+            ("vq", "address of the queue in the guest"),
+            ("p50", "from handing a buffer over to taking it back"),
+            ("depth", "buffers that the device held on average"),
+        ]
     }
 
     fn document(&self) -> impl Serialize {
@@ -98,7 +101,38 @@ pub(crate) struct Document<'r> {
 const MAX_DISKS: usize = 8;
 
 impl VirtioReport {
-    /// The disks, each with its device: `; disks: vda (virtio3)`.
+    /// How many buffers queues carried, and how long these were away.
+    fn result(&self) -> String {
+        let queues = &self.virtio.queues;
+        if queues.is_empty() {
+            return if self.virtio.is_recorded {
+                "no virtio queue was active".to_owned()
+            } else {
+                "no virtio queue events: record them in the guest with record --guest NAME --guest-kprobe @virtio"
+                    .to_owned()
+            };
+        }
+        let ns = |time_ns| time(time_ns, self.virtio.nanoseconds);
+        let buffers = queues.iter().map(|queue| queue.added).fold(0, u64::saturating_add);
+        let mut out = format!(
+            "{} of virtio carried {}",
+            plural(queues.len() as u64, "queue"),
+            plural(buffers, "buffer")
+        );
+        out += &self.span_ns().map_or_else(String::new, |span_ns| format!(" in {}", ns(span_ns)));
+        let p99 = |queue: &VirtQueue| queue.latencies.percentiles([990])[0];
+        let timed = queues.iter().filter_map(|queue| Some((p99(queue)?, queue)));
+        out + &greatest(timed).map_or_else(
+            || "; how long buffers were away is unknown".to_owned(),
+            |(p99_ns, queue)| {
+                let [device, name] =
+                    [&queue.device, &queue.name].map(|name| name.as_deref().unwrap_or("?"));
+                format!("; {} took longest (p99 {})", line(&format!("{device} {name}")), ns(p99_ns))
+            },
+        )
+    }
+
+    /// The disks, each with its device, in a line: `disks: vda (virtio3)`.
     fn disks(&self) -> String {
         let mut named: Vec<String> = Vec::new();
         for queue in &self.virtio.queues {
@@ -114,8 +148,8 @@ impl VirtioReport {
         named.truncate(MAX_DISKS);
         match named.len() {
             0 => String::new(),
-            1 => format!("; disk: {}", named.concat()),
-            _ => format!("; disks: {}{more}", named.join(", ")),
+            1 => format!("disk: {}\n", named.concat()),
+            _ => format!("disks: {}{more}\n", named.join(", ")),
         }
     }
 

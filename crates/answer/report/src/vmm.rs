@@ -21,7 +21,7 @@ use crate::losses::LossSums;
 use crate::recorder_cost::CostDocument;
 use crate::table::Table;
 use crate::units::{count, plural, share, time};
-use crate::{RecorderCost, Report, losses};
+use crate::{Legend, RecorderCost, Report, losses};
 
 /// Titles of the tables after the first one.
 const CODE_TITLE: &str = "Code that VMMs ran while they handled exits, by samples";
@@ -50,7 +50,19 @@ pub struct VmmReport {
 }
 
 impl Report for VmmReport {
-    fn text(&self, width: Option<usize>) -> String {
+    fn headline(&self) -> String {
+        match self.sources.as_slice() {
+            [source] => of_source(source),
+            sources => {
+                let groups = sources.iter().flat_map(|source| &source.vmm.exits);
+                let exits = groups.map(|group| group.exits).fold(0, u64::saturating_add);
+                let recordings = plural(sources.len() as u64, "recording");
+                format!("{recordings}: VMMs handled {}.", plural(exits, "exit"))
+            }
+        }
+    }
+
+    fn tables(&self, width: Option<usize>) -> String {
         let mut out = String::new();
         for (at, source) in self.sources.iter().enumerate() {
             if at > 0 {
@@ -60,6 +72,15 @@ impl Report for VmmReport {
         }
         let cost = self.recorder_cost.as_ref().map(RecorderCost::note);
         out + &cost.map_or_else(String::new, |note| format!("\n{note}\n"))
+    }
+
+    fn legend(&self) -> Legend {
+        vec![
+            ("ran", "on CPUs in the VMM"),
+            ("return", "from the exit to the first instruction of the VMM"),
+            ("way back", "from the last one to the kernel"),
+            ("?", "not recorded"),
+        ]
     }
 
     fn document(&self) -> impl Serialize {
@@ -132,7 +153,10 @@ impl VmmReport {
 
     fn source(&self, source: &VmmSource, width: Option<usize>) -> String {
         let vmm = &source.vmm;
-        let mut out = format!("{}: {}\n", line(&source.path), head(source));
+        let mut out = String::new();
+        if self.sources.len() > 1 {
+            out += &format!("{}\n", of_source(source));
+        }
         let (top, exits) = (self.top, exits::columns());
         out += &table(source, &vmm.exits, (&exits, exits::TABLE), top, width);
         let code = code::columns();
@@ -194,6 +218,11 @@ fn without_exits(source: &VmmSource) -> String {
     "no VMM handled an exit".to_owned()
 }
 
+/// The result of one recording in a sentence.
+fn of_source(source: &VmmSource) -> String {
+    format!("{}: {}.", line(&source.path), head(source))
+}
+
 /// The sums of all exits.
 fn head(source: &VmmSource) -> String {
     let vmm = &source.vmm;
@@ -203,7 +232,7 @@ fn head(source: &VmmSource) -> String {
     }
     let exits = plural(exits, "exit");
     if !vmm.is_split {
-        return format!("VMMs handled {exits}");
+        return format!("VMMs handled {exits}; how long they ran for them was not recorded");
     }
     let mut all = analyses::vmm::ExitSplit::default();
     vmm.exits.iter().for_each(|group| all += group.split);

@@ -61,9 +61,13 @@ struct DumpedSession {
 }
 
 impl Report for DumpedSession {
-    /// Only its folder, as an argument for other commands.
-    fn text(&self, _width: Option<usize>) -> String {
-        format!("{}\n", self.session)
+    /// Only its folder, no sentence: an argument for other commands.
+    fn headline(&self) -> String {
+        self.session.clone()
+    }
+
+    fn tables(&self, _width: Option<usize>) -> String {
+        String::new()
     }
 
     fn document(&self) -> impl Serialize {

@@ -8,12 +8,14 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod column;
+mod legend;
 pub mod sentences;
 pub mod table;
 pub mod units;
 
 use serde::Serialize;
 
+pub use legend::{Legend, legend_text};
 pub use table::Table;
 
 /// The output format of a report.
@@ -32,12 +34,26 @@ pub enum Format {
 
 /// A result that can be written in every format.
 pub trait Report {
-    /// The tables people read.
-    fn text(&self, width: Option<usize>) -> String;
+    /// The result in one sentence with its numbers, which people read first. It ends with a period, also where there
+    /// is no data, and says nothing that the recording cannot show.
+    fn headline(&self) -> String;
+    /// What people read below it: tables, and what to know about them.
+    fn tables(&self, width: Option<usize>) -> String;
+    /// What titles of columns mean that do not say it themselves. People read this last.
+    fn legend(&self) -> Legend {
+        Legend::new()
+    }
     /// The document scripts read.
     fn document(&self) -> impl Serialize;
     /// The rows spreadsheets read.
     fn csv(&self) -> Table;
+
+    /// All that people read.
+    fn text(&self, width: Option<usize>) -> String {
+        let tables = self.tables(width);
+        let legend = legend_text(&self.legend(), &tables);
+        format!("{}\n{tables}{legend}", self.headline())
+    }
 
     /// The report in a format, with a line break at its end.
     fn render(&self, format: Format) -> String {

@@ -148,7 +148,7 @@ fn change<'r>(title: &'static str) -> Vec<Column<Row<'r>>> {
     ]
 }
 
-fn chance(p: Option<f64>) -> String {
+pub(super) fn chance(p: Option<f64>) -> String {
     p.map_or("-".to_owned(), |p| match p {
         // Smaller values come from the range of doubles.
         p if p < 1e-99 => "<1e-99".to_owned(),

@@ -4,20 +4,54 @@ use analyses::boot::{BootedMachine, EventCost, Phase, PhaseKind};
 use printable::line;
 
 use super::columns::{INITCALLS, PHASES, columns};
-use super::lines::{Line, initcalls, phases};
+use super::lines::{Line, initcalls, label, phases};
 use super::{BootReport, begin_ns, goes_down, slowest};
 use crate::column;
+use crate::greatest::greatest;
 use crate::losses;
 use crate::table::Table;
 use crate::units::{counted, plural, time};
 
-pub(super) fn text(report: &BootReport, width: Option<usize>) -> String {
+/// The machine that took longest, with its longest phase.
+pub(super) fn headline(report: &BootReport) -> String {
+    let machines = &report.boot.machines;
+    let lasted = |machine: &BootedMachine| {
+        let end_ns = machine.phases.last().map_or(0, |phase| phase.to_ns);
+        end_ns.saturating_sub(begin_ns(machine))
+    };
+    let slowest = greatest(machines.iter().map(|machine| (lasted(machine), machine)));
+    let Some((_, machine)) = slowest else {
+        return "No machine boots or shuts down in this recording.".to_owned();
+    };
+    let name = line(report.name(machine)).into_owned();
+    let result = line(&summary(machine)).into_owned();
+    let result = match machines.len() {
+        1 => format!("{name}: {result}"),
+        number => {
+            format!("{}, {name} longest: {result}", plural(number as u64, "machine"))
+        }
+    };
+    format!("{result}{}.", longest_phase(machine))
+}
+
+/// The longest phase of a boot, or of a shutdown if that is all there is.
+fn longest_phase(machine: &BootedMachine) -> String {
+    let counts = |phase: &&Phase| !matches!(phase.kind, PhaseKind::Running | PhaseKind::After);
+    let phases = machine.phases.iter().filter(counts);
+    let longest = greatest(phases.map(|phase| (phase.duration_ns(), phase)));
+    longest.filter(|(ns, _)| *ns > 0).map_or_else(String::new, |(_, phase)| {
+        let lasts = time(phase.duration_ns(), machine.nanoseconds);
+        format!("; the longest phase is {} ({lasts})", line(&label(phase)))
+    })
+}
+
+/// The tables of all machines.
+pub(super) fn tables(report: &BootReport, width: Option<usize>) -> String {
     let mut out: String =
         report.sources.iter().map(|source| format!("{}\n", line(source))).collect();
     report.alignment.iter().for_each(|text| out += &format!("{}\n", line(text)));
     if report.boot.machines.is_empty() {
-        out += "\nno machine boots or shuts down in this recording: record the guest's kernel from its command line on \
-                (trace_event=initcall:*), or its exits on the host\n";
+        out += "Record the guest's kernel from its command line on (trace_event=initcall:*), or its exits on the host.\n";
     }
     for machine in &report.boot.machines {
         out += &machine_text(report, machine, width);
@@ -100,11 +134,6 @@ fn notes(machine: &BootedMachine) -> Vec<String> {
     }
     if machine.damaged > 0 {
         notes.push(format!("{} of the guest cannot be read", plural(machine.damaged, "page")));
-    }
-    if machine.phases.iter().any(|phase| phase.host.is_some()) {
-        notes.push(
-            "exit time: all vCPUs, without waiting exits; kernel, user, off CPU: all exits".into(),
-        );
     }
     notes.extend(machine.event_cost.as_ref().map(|cost| tracing_note(machine, cost)));
     if machine.initcalls.is_empty() && machine.guest.is_none() {

@@ -4,7 +4,7 @@ use analyses::calls::{CallTracer, Function, RecordedCalls, ThreadCalls};
 use printable::line;
 
 use super::stacks::Stacks;
-use super::{CallsReport, CallsSource, TreeLimits, functions, threads};
+use super::{CallsReport, CallsSource, TreeLimits, functions, headline, threads};
 use crate::column;
 use crate::losses;
 use crate::table::Table;
@@ -13,10 +13,13 @@ use crate::units::{count, plural, share, time};
 impl CallsReport {
     pub(super) fn source_text(&self, source: &CallsSource, width: Option<usize>) -> String {
         let calls = &source.calls;
-        let mut out = heading(source);
+        let mut out = String::new();
+        if self.sources.len() > 1 {
+            out += &format!("{}\n", headline::of_source(self, source));
+        }
+        out += &heading(source);
         let Some(tracer) = calls.tracer else {
-            out +=
-                "no calls were recorded: use trace-cmd record -p function_graph, or -p function\n";
+            out += "Use trace-cmd record -p function_graph, or -p function.\n";
             let lost = losses::notes(&calls.losses, 0);
             return out + &lost.iter().map(|note| format!("{note}\n")).collect::<String>();
         };
@@ -65,14 +68,10 @@ impl CallsReport {
 fn heading(source: &CallsSource) -> String {
     let calls = &source.calls;
     let tracer = calls.tracer.map_or("no function tracer", CallTracer::name);
-    let functions = calls.functions.iter().filter(|function| function.events > 0).count();
     let threads = calls.calling_threads().count();
     format!(
-        "{}: {} ({tracer})\n{} of {} by {}, {}\n",
-        line(&source.path),
+        "{} ({tracer}): {}, {}\n",
         line(&source.machine),
-        plural(calls.sum(|function| function.count), "call"),
-        plural(functions as u64, "function"),
         plural(threads as u64, "thread"),
         plural(calls.sum(|function| function.events), "event"),
     )

@@ -12,19 +12,12 @@ use crate::losses;
 use crate::table::Table;
 use crate::units::{count, plural, share, time};
 
-pub(super) fn text(report: &CpuReport, width: Option<usize>) -> String {
-    let cpu = &report.cpu;
-    let vcpus = cpu.vcpus.len();
-    let mut out = format!("{}: ", line(&report.sources.join(", ")));
-    if vcpus == 0 && cpu.tasks.is_empty() && cpu.threads.is_empty() {
-        out += "no events show which threads used the CPUs: record sched_switch, and kvm_entry and kvm_exit for vCPUs\n";
-        return out + &notes(report, &[]);
+pub(super) fn tables(report: &CpuReport, width: Option<usize>) -> String {
+    if report.is_empty() {
+        let help = "Record sched_switch, and kvm_entry and kvm_exit for vCPUs.\n";
+        return help.to_owned() + &notes(report, &[]);
     }
-    let span = time(cpu.span_ns, cpu.nanoseconds);
-    out += &match vcpus {
-        0 => format!("{span}, no vCPUs\n\n"),
-        _ => format!("{span}, {}\n\n", plural(vcpus as u64, "vCPU")),
-    };
+    let mut out = "\n".to_owned();
     let mut left_out = Vec::new();
     for by in &report.by {
         let Some((title, table)) = table(report, *by) else { continue };

@@ -9,7 +9,7 @@ use super::document::{BusiestThread, Document, Waited};
 use crate::column::Rows;
 use crate::losses::LossSums;
 use crate::table::Table;
-use crate::units::count;
+use crate::units::{count, plural};
 use crate::{RecorderCost, Report, losses};
 
 /// The threads of some recordings, the busiest first.
@@ -42,11 +42,23 @@ impl BusiestReport {
 }
 
 impl Report for BusiestReport {
-    fn text(&self, width: Option<usize>) -> String {
+    fn headline(&self) -> String {
+        let Some(first) = self.busiest.threads.first() else {
+            return "No thread switches were recorded.".to_owned();
+        };
+        format!(
+            "The busiest thread is {} of {}, with {}; no --task or --request was given.",
+            line(&first.thread),
+            line(&first.machine),
+            plural(first.switches, "switch")
+        )
+    }
+
+    fn tables(&self, width: Option<usize>) -> String {
         let mut out: String =
             self.sources.iter().map(|source| format!("{}\n", line(source))).collect();
         let shown: Vec<&BusyThread> = self.busiest.threads.iter().take(self.top).collect();
-        out += "\nNo --task or --request was given. The busiest threads:\n";
+        out += "\nThe busiest threads:\n";
         out += &self.table(&shown, count).draw(width).0;
         if let Some(first) = shown.first() {
             let name = line(&format!("{}/{}", first.machine, first.thread)).into_owned();

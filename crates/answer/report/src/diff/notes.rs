@@ -33,14 +33,14 @@ pub(super) fn notes(report: &DiffReport) -> Vec<String> {
     }
     if report.is_within_runs() {
         notes.push(
-            "one run per side: intervals cover the variation within a run, but not from run to\nrun; give several runs of each \
+            "one run per side: intervals cover the variation within a run, but not from run to run; give several runs of each \
              side (A1 A2 A3 -- B1 B2 B3)"
                 .to_owned(),
         );
     }
     if let Some(min) = diff.least_p.filter(|min| *min > diff.options.alpha) {
         notes.push(format!(
-            "with so few runs, a permutation test cannot give a p below {min:.2}: p is from\nWelch's test, which assumes that \
+            "with so few runs, a permutation test cannot give a p below {min:.2}: p is from Welch's test, which assumes that \
              runs are normally distributed"
         ));
     }

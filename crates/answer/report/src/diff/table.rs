@@ -4,12 +4,13 @@ use analyses::diff::DiffRow;
 use printable::line;
 
 use super::columns::{self, Row};
-use super::{DiffReport, notes};
+use super::{DiffReport, notes, words};
 use crate::column;
 use crate::table::Table;
-use crate::units::{count, time};
+use crate::units::{count, plural, time};
 
-pub(super) fn text(report: &DiffReport, width: Option<usize>) -> String {
+/// The table of rows, with both sides above it and notes below.
+pub(super) fn tables(report: &DiffReport, width: Option<usize>) -> String {
     let diff = &report.diff;
     let sides = [("A", &report.a, &diff.seconds.0), ("B", &report.b, &diff.seconds.1)];
     let mut out = String::new();
@@ -19,7 +20,7 @@ pub(super) fn text(report: &DiffReport, width: Option<usize>) -> String {
         out += &format!("{name}: {} ({})\n", line(&paths.join(", ")), lasted.join(", "));
     }
     let shown: Vec<&DiffRow> = diff.rows.iter().filter(|row| is_shown(report, row)).collect();
-    out += &format!("{}\n", headline(report, shown.len()));
+    out += &left_out_rows(report, shown.len());
     let mut left_out = Vec::new();
     if !shown.is_empty() {
         let rows: Vec<Row<'_>> = shown.iter().map(|row| Row { diff, row }).collect();
@@ -47,21 +48,35 @@ fn is_shown(report: &DiffReport, row: &DiffRow) -> bool {
     !small && (report.all || row.significant)
 }
 
-fn headline(report: &DiffReport, shown: usize) -> String {
-    let rows = &report.diff.rows;
+/// How many rows differ surely, and the one whose time changed most.
+pub(super) fn headline(report: &DiffReport) -> String {
+    let (diff, rows) = (&report.diff, &report.diff.rows);
     let compared = rows.iter().filter(|row| row.p.is_some()).count();
-    let differ = rows.iter().filter(|row| row.significant).count();
-    let format_count = |number: usize| count(number as u64);
-    let mut line = format!(
-        "{} of {} comparisons of {}: significant",
-        format_count(differ),
-        format_count(compared),
-        report.diff.question.name
-    );
-    if report.all {
-        line += &format!("; all {} rows", format_count(shown));
-    } else if shown < differ {
-        line += &format!("; {} too small to show", format_count(differ - shown));
+    let name = diff.question.name;
+    let differ: Vec<&DiffRow> = rows.iter().filter(|row| row.significant).collect();
+    let of_all = |verb: &str| {
+        let comparisons = plural(compared as u64, "comparison");
+        format!("{} of {comparisons} of {name} {verb} significant", count(differ.len() as u64))
+    };
+    match differ.as_slice() {
+        [] if compared == 0 => format!("Nothing of {name} could be compared."),
+        [] => format!(
+            "No difference is significant, in {} of {name}.",
+            plural(compared as u64, "comparison")
+        ),
+        [first] => format!("{}: {}.", of_all("is"), line(&words::went(diff, first))),
+        [first, ..] => format!("{}; first, {}.", of_all("are"), line(&words::went(diff, first))),
     }
-    line
+}
+
+/// How many rows the table has that don't differ, or leaves out.
+fn left_out_rows(report: &DiffReport, shown: usize) -> String {
+    let differ = report.diff.rows.iter().filter(|row| row.significant).count();
+    if report.all {
+        format!("all {}\n", plural(shown as u64, "row"))
+    } else if shown < differ {
+        format!("{} too small to show\n", plural((differ - shown) as u64, "significant row"))
+    } else {
+        String::new()
+    }
 }

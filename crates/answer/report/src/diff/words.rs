@@ -31,16 +31,19 @@ pub(super) fn group_name(diff: &Diff, row: &DiffRow) -> String {
 /// The result of a condition, in a line: the row, both values, the change and its significance.
 #[must_use]
 pub fn verdict(diff: &Diff, condition: &Condition, found: &MatchingRow<'_>) -> String {
-    let row = found.row;
+    let p = found.p.map_or_else(String::new, |p| format!(", p {}", p_value(p)));
+    format!("{}: {}{p}", condition.text, went(diff, found.row))
+}
+
+/// What a metric was on both sides, in words.
+pub(super) fn went(diff: &Diff, row: &DiffRow) -> String {
     let unit = metric_of(diff, row).map_or(Unit::Times, |metric| metric.unit);
     let name = metric_of(diff, row).map_or_else(String::new, |metric| metric_name(diff, metric));
     let shown = |value: Option<f64>| {
         value.map_or_else(|| "-".into(), |v| number(v, unit, diff.nanoseconds))
     };
-    let p = found.p.map_or_else(String::new, |p| format!(", p {}", p_value(p)));
     format!(
-        "{}: {} {name} went from {} to {}{}{p}",
-        condition.text,
+        "{} {name} went from {} to {}{}",
         group_name(diff, row),
         shown(row.a.value),
         shown(row.b.value),

@@ -103,6 +103,11 @@ impl<'r> Row<'r> {
         self.waiting && !self.exits().recorded.off_cpu
     }
 
+    /// Its exits are of a guest inside the VM.
+    pub(super) fn is_nested(&self) -> bool {
+        self.group.and_then(|group| group.level).is_some_and(|level| level > 1)
+    }
+
     /// Exits that were handled, if the handler was recorded.
     fn handled(&self, number: u64) -> Option<u64> {
         self.exits().recorded.user.then_some(number)
@@ -293,7 +298,7 @@ fn counts<'r>() -> Vec<Column<Row<'r>>> {
             |row: &Row<'r>| column::ratio(row.tally.count, row.totals.count),
         )
         .only_in_tables()
-        .shown(HOW_LONG, 2),
+        .shown(HOW_LONG, 7),
         Column::number(
             ("paired", "timed"),
             Unit::Count,

@@ -8,19 +8,23 @@ use printable::line;
 use super::columns::{self, HOW_LONG, Row, WHO_PAYS, Whole};
 use super::lines::{Kind, Line, Lines};
 use super::notes::{not_split, notes};
-use super::{ExitsReport, Source, name_of};
+use super::{ExitsReport, Source, headline, name_of};
 use crate::column::{self, Column};
 use crate::losses;
 use crate::table::Table;
 use crate::units::{plural, time};
 
+/// The tables of one recording. Where there are several, its result stands above them.
 pub(super) fn source_text(source: &Source, report: &ExitsReport, width: Option<usize>) -> String {
     let exits = &source.exits;
-    let total: u64 = exits.rows.iter().map(|row| row.tally.count).sum();
-    if total == 0 {
-        return without_exits(source);
+    let mut out = String::new();
+    if report.sources.len() > 1 {
+        out += &format!("{}\n", headline::of_source(source));
     }
-    let mut out = heading(source, total);
+    if headline::exits(&[source]) == 0 {
+        return out + &without_exits(source);
+    }
+    out += "\n";
     let (cost, waiting): (Vec<_>, Vec<_>) = exits.rows.iter().partition(|row| !row.waiting);
     let mut left_out = Vec::new();
     for (title, rows) in [("Exits", cost), ("Waiting exits", waiting)] {
@@ -37,35 +41,13 @@ pub(super) fn source_text(source: &Source, report: &ExitsReport, width: Option<u
     out
 }
 
-fn heading(source: &Source, total: u64) -> String {
-    let exits = &source.exits;
-    let vcpus: usize = exits.vms.iter().map(|vm| vm.vcpus.len()).sum();
-    format!(
-        "{}: {} in {}, {} with {}\n\n",
-        line(&source.path),
-        plural(total, "exit"),
-        time(exits.span_ns, exits.nanoseconds),
-        plural(exits.vms.len() as u64, "VM"),
-        plural(vcpus as u64, "vCPU"),
-    )
-}
-
 /// Explains why there are no tables.
 fn without_exits(source: &Source) -> String {
-    let (path, losses) = (line(&source.path), &source.exits.losses);
-    let lost = losses::notes(losses, 0);
-    if !lost.is_empty() {
-        let lines: String = lost.iter().map(|note| format!("{note}\n")).collect();
-        return format!("{path}: no VM exits could be read\n{lines}");
+    let lost = losses::notes(&source.exits.losses, 0);
+    if lost.is_empty() && !source.of_guest {
+        return "Record the host with\n  hyperscope record\n".to_owned();
     }
-    if source.of_guest {
-        return format!(
-            "{path}: recorded in a guest; the recording of its host contains its exits\n"
-        );
-    }
-    format!(
-        "{path}: no VM exits, because there are no kvm_exit events. Record the host with\n  hyperscope record\n"
-    )
+    lost.iter().map(|note| format!("{note}\n")).collect()
 }
 
 /// Two tables over the same rows: how long, and who pays.

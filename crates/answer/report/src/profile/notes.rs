@@ -100,8 +100,7 @@ fn evidence_notes(report: &ProfileReport) -> Vec<String> {
     notes.extend(difference_notes(report));
     if sampled + exits + agent_samples > 0 {
         notes.push(
-            "from, to: 95% interval, assuming independent samples. If timers of guest and host are in step, the true interval is \
-             wider"
+            "intervals assume independent samples: if timers of guest and host are in step, the true interval is wider"
                 .to_owned(),
         );
     }

@@ -21,20 +21,20 @@ pub(super) fn durations<'r>() -> Vec<Column<Row<'r>>> {
             |row: &Row<'r>| column::ratio(row.tally.durations.sum(), row.totals.time_ns),
         )
         .only_in_tables()
-        .shown(HOW_LONG, 2),
+        .shown(HOW_LONG, 6),
         time(("time", "time"), "Sum of the times from exit to entry.", |tally| {
             Some(tally.durations.sum())
         })
-        .shown(HOW_LONG, 4),
+        .shown(HOW_LONG, 1),
         time(("min", "min"), "Shortest; null if no exit is paired.", |tally| tally.durations.min())
-            .shown(HOW_LONG, 7),
+            .shown(HOW_LONG, 4),
         time(("max", "max"), "Longest; null if no exit is paired.", |tally| tally.durations.max())
-            .shown(HOW_LONG, 3)
+            .shown(HOW_LONG, 2)
             .after("p999"),
         time(("mean", "mean"), "Mean, rounded; null if no exit is paired.", |tally| {
             tally.durations.mean().map(rounded)
         })
-        .shown(HOW_LONG, 2),
+        .shown(HOW_LONG, 5),
         time(
             ("sd", "sd"),
             "Sample standard deviation, rounded; null if fewer than two exits are paired.",
@@ -47,16 +47,16 @@ pub(super) fn durations<'r>() -> Vec<Column<Row<'r>>> {
             "Standard error of the mean divided by the mean; null if fewer than two exits are paired.",
             |row: &Row<'r>| row.tally.durations.relative_error(),
         )
-        .shown(HOW_LONG, 6),
+        .shown(HOW_LONG, 8),
         percentile(
             ("p50", "p50"),
             "Median. Exact up to 4096 exits, otherwise at most 1/256 too large.",
             0,
         )
-        .shown(HOW_LONG, 5),
-        percentile(("p90", "p90"), "90th percentile, as exact as p50_ns.", 1).shown(HOW_LONG, 8),
-        percentile(("p99", "p99"), "99th percentile, as exact as p50_ns.", 2).shown(HOW_LONG, 4),
-        percentile(("p999", "p99.9"), "99.9th percentile, as exact as p50_ns.", 3).shown(HOW_LONG, 10),
+        .shown(HOW_LONG, 1),
+        percentile(("p90", "p90"), "90th percentile, as exact as p50_ns.", 1).shown(HOW_LONG, 2),
+        percentile(("p99", "p99"), "99th percentile, as exact as p50_ns.", 2).shown(HOW_LONG, 1),
+        percentile(("p999", "p99.9"), "99.9th percentile, as exact as p50_ns.", 3).shown(HOW_LONG, 3),
     ]
 }
 
@@ -73,15 +73,15 @@ pub(super) fn parts<'r>() -> Vec<Column<Row<'r>>> {
             |parts| parts.kernel_ns,
         )
         .null("it cannot be distinguished from user space or from waiting; not_split_ns contains the time")
-        .shown_if_known(WHO_PAYS, 1),
+        .shown_if_known(WHO_PAYS, 0),
         known(("user", "user space"), "The thread ran in the VMM.", |parts| parts.user_ns)
-            .shown_if_known(WHO_PAYS, 1),
+            .shown_if_known(WHO_PAYS, 0),
         known(
             ("user_and_return", "user space + return"),
             "Replaces user_ns if the event for the return to the kernel is missing: time in the VMM and on the way back.",
             |parts| parts.user_and_return_ns,
         )
-        .shown_if_known(WHO_PAYS, 1),
+        .shown_if_known(WHO_PAYS, 0),
         known(("off_cpu", "off CPU"), "The thread was off the CPU.", |parts| parts.off_cpu_ns),
         known(
             ("off_cpu_runnable", "run queue"),
@@ -92,13 +92,13 @@ pub(super) fn parts<'r>() -> Vec<Column<Row<'r>>> {
         known(("off_cpu_blocked", "blocked"), "Part of off_cpu_ns: the thread was blocked.", |parts| {
             parts.blocked_ns
         })
-        .shown_if_known(WHO_PAYS, 2),
+        .shown_if_known(WHO_PAYS, 1),
         // If the parts are known separately, their sum adds no information.
         part(("off_cpu_whole", "off CPU"), "The thread was off the CPU.", |parts| {
             parts.off_cpu_ns.filter(|_| parts.runnable_ns.is_none())
         })
         .only_in_tables()
-        .shown_if_known(WHO_PAYS, 3),
+        .shown_if_known(WHO_PAYS, 1),
         known(
             ("halt_poll", "halt poll"),
             "The kernel polled for work before it gave up the CPU.",
@@ -128,7 +128,7 @@ pub(super) fn parts<'r>() -> Vec<Column<Row<'r>>> {
             Some(row.tally.durations.sum())
         })
         .only_in_tables()
-        .shown(WHO_PAYS, 0),
+        .shown(WHO_PAYS, 6),
         Column::text(("handled_by", "exits handled by"), "Number of exits by handler.", |row: &Row<'r>| {
             Some(handled_by(row))
         })
@@ -155,7 +155,7 @@ pub(super) fn costs<'r>() -> Vec<Column<Row<'r>>> {
         )
         .null(unknown)
         .shown_if(HOW_LONG, 1, |row| row.parts.cost_ns.is_some() && !row.waiting)
-        .shown_if_known(WHO_PAYS, 0)
+        .shown_if_known(WHO_PAYS, 5)
         .after("time"),
         Column::ratio(
             ("cost_share", "cost%"),
@@ -166,7 +166,7 @@ pub(super) fn costs<'r>() -> Vec<Column<Row<'r>>> {
             },
         )
         .null("the cost is unknown, or these are waiting exits")
-        .shown_if_known(HOW_LONG, 1)
+        .shown_if_known(HOW_LONG, 4)
         .after("cost"),
         percentile(("cost_p50", "cost p50"), "Median of the exits' costs, as exact as p50_ns.", 0),
         percentile(("cost_p99", "cost p99"), "99th percentile of the exits' costs, as exact as p50_ns.", 1),

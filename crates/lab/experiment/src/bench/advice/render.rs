@@ -7,16 +7,19 @@ use super::switches::Switch;
 use crate::bench::render::{NONE, draw, plain};
 
 impl Report for Outcome {
-    fn text(&self, width: Option<usize>) -> String {
-        let mut text = draw(&self.table(), width);
-        for (speaks, what) in [(true, "savings are as predicted"), (false, "silences are right")] {
-            let (held, total) = self.held(speaks);
-            if total > 0 {
-                text.push_str(&format!("{held} of {total} {what}.\n"));
-            }
-        }
-        text.push_str(&self.notes());
-        text
+    fn headline(&self) -> String {
+        let kinds = [(true, "savings are as predicted"), (false, "silences are right")];
+        let parts: Vec<String> = kinds
+            .into_iter()
+            .map(|(speaks, what)| (self.held(speaks), what))
+            .filter(|((_, total), _)| *total > 0)
+            .map(|((held, total), what)| format!("{held} of {total} {what}"))
+            .collect();
+        if parts.is_empty() { "Nothing was measured.".to_owned() } else { parts.join("; ") + "." }
+    }
+
+    fn tables(&self, width: Option<usize>) -> String {
+        draw(&self.table(), width) + &self.notes()
     }
 
     fn document(&self) -> impl serde::Serialize {

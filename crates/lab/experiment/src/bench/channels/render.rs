@@ -1,7 +1,7 @@
 //! The outcome as a table, JSON and CSV.
 
 use lab::Accelerator;
-use report::{Report, Table, plural};
+use report::{Report, Table, counted, plural};
 
 use crate::bench::channels::float;
 use crate::bench::channels::outcome::{Outcome, Row, Sustained};
@@ -12,7 +12,12 @@ use stats::Estimate;
 type Columns<T, const N: usize> = [(&'static str, fn(&Row) -> Option<T>); N];
 
 impl Report for Outcome {
-    fn text(&self, width: Option<usize>) -> String {
+    fn headline(&self) -> String {
+        let ways = counted(self.variants.len() as u64, "way", "ways");
+        format!("Cost of {ways} to carry a guest's events.")
+    }
+
+    fn tables(&self, width: Option<usize>) -> String {
         draw(&self.table(), width) + &self.notes()
     }
 

@@ -10,7 +10,15 @@ use crate::bench::exits::outcome::{MeasuredSystem, Outcome, Row, Spread};
 use crate::bench::render::{NONE, draw, number, plain};
 
 impl Report for Outcome {
-    fn text(&self, width: Option<usize>) -> String {
+    fn headline(&self) -> String {
+        match (self.places.len(), self.ablations.len()) {
+            (0, 0) => "Nothing was measured.".to_owned(),
+            (0, machines) => format!("Exits on {}.", plural(machines as u64, "machine")),
+            (systems, _) => format!("Exits on {}.", plural(systems as u64, "system")),
+        }
+    }
+
+    fn tables(&self, width: Option<usize>) -> String {
         let tables = match self.places.as_slice() {
             [] => self.ablations.iter().flat_map(ladders::tables).collect(),
             [place] => vec![(String::new(), place_table(place))],

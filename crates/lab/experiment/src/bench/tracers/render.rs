@@ -1,7 +1,7 @@
 //! The outcome as tables, JSON and CSV.
 
 use lab::Accelerator;
-use report::{Report, Table, count, plural};
+use report::{Report, Table, count, counted, plural};
 use stats::Estimate;
 
 use super::Outcome;
@@ -11,7 +11,15 @@ use crate::bench::channels::float;
 use crate::bench::render::{NONE, draw, estimate, number, plain};
 
 impl Report for Outcome {
-    fn text(&self, width: Option<usize>) -> String {
+    fn headline(&self) -> String {
+        format!(
+            "Cost of {} and of {} to record on the host.",
+            plural(self.tracers.len() as u64, "tracer"),
+            counted(self.volumes.len() as u64, "way", "ways"),
+        )
+    }
+
+    fn tables(&self, width: Option<usize>) -> String {
         let mut text = String::new();
         if !self.tracers.is_empty() {
             text.push_str(&draw(&self.tracers_table(), width));
