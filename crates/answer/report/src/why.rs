@@ -37,14 +37,18 @@ pub struct WhyReport {
 }
 
 impl Report for WhyReport {
-    fn text(&self, width: Option<usize>) -> String {
-        let mut lines = vec![self.verdict()];
+    fn headline(&self) -> String {
+        self.verdict()
+    }
+
+    fn tables(&self, width: Option<usize>) -> String {
+        let mut lines = Vec::new();
         let causes: Vec<&Cause> = self.causes().collect();
         let notes: Vec<String> =
             self.why.losses.iter().flat_map(|lost| losses::notes(lost, 0)).collect();
-        // One line for causes that are not shown, and one for losses.
+        // The verdict, one line for causes that are not shown, and one for losses.
         let reserved = 1 + usize::from(!notes.is_empty());
-        let room = MAX_LINES.saturating_sub(lines.len() + reserved) / LINES_OF_CAUSE;
+        let room = MAX_LINES.saturating_sub(1 + reserved) / LINES_OF_CAUSE;
         for (at, cause) in causes.iter().take(room).enumerate() {
             lines.extend(self.lines_of(at, cause));
         }
