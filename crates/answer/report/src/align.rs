@@ -50,7 +50,7 @@ impl Report for AlignReport {
         vec![
             ("offset, ns", "host's time minus guest's time"),
             ("bound", "the largest possible error"),
-            ("violations", "events outside all windows of their vCPU by more than the bound"),
+            ("violations", "events outside the windows by more than that"),
         ]
     }
 

@@ -84,17 +84,15 @@ impl Report for CallsReport {
     }
 
     fn tables(&self, width: Option<usize>) -> String {
-        let texts: Vec<String> =
-            self.sources.iter().map(|source| self.source_text(source, width)).collect();
-        texts.join("\n")
+        self.sources.iter().map(|source| self.source_text(source, width)).collect()
     }
 
     fn legend(&self) -> Legend {
         vec![
-            ("self", "CPU time in the function itself, without its callees"),
+            ("self", "CPU time without callees"),
             ("total", "from call to return"),
-            ("unaccounted", "time outside traced calls"),
-            ("spares", "share of all events that would not be written"),
+            ("unaccounted", "outside traced calls"),
+            ("spares", "share of events that are not written then"),
         ]
     }
 

@@ -91,11 +91,9 @@ impl Report for CpuReport {
     fn legend(&self) -> Legend {
         vec![
             ("run queue", "woken, without a CPU"),
-            ("preempted", "switched out while it could have continued"),
-            ("halted", "the guest had nothing to do, and its vCPU slept"),
+            ("preempted", "switched out while runnable"),
+            ("halted", "asleep, as the guest has nothing to do"),
             ("blocked", "asleep for another reason"),
-            ("true use", "CPU time without guest idle and halt polling"),
-            ("vCPUs, true use", "CPU time without guest idle and halt polling"),
         ]
     }
 

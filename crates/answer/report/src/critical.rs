@@ -131,6 +131,13 @@ impl CriticalReport {
         let what =
             format!("{} of {} ({}{reason})", marked(&part.thread), part.machine, words(part.state));
         let share = share(part.time_ns, self.critical.waited_ns());
+        let is_own = |thread: &CriticalThread| {
+            thread.thread == part.thread && thread.machine == part.machine
+        };
+        if self.critical.threads.iter().all(is_own) {
+            let state = line(&format!("{}{reason}", words(part.state))).into_owned();
+            return format!(", {share} of it {state}");
+        }
         format!(", {share} of it for {}", line(&what))
     }
 

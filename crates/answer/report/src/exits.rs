@@ -87,9 +87,9 @@ impl Report for ExitsReport {
     }
 
     fn tables(&self, width: Option<usize>) -> String {
-        let texts: Vec<String> =
-            self.sources.iter().map(|source| source_text(source, self, width)).collect();
-        texts.join("\n")
+        let headline = self.headline();
+        let text = |source| source_text(source, self, (&headline, width));
+        self.sources.iter().map(text).collect()
     }
 
     fn legend(&self) -> Legend {

@@ -53,10 +53,10 @@ impl Report for InfoReport {
     fn tables(&self, width: Option<usize>) -> String {
         let is_alone = self.files.len() == 1;
         let text = |file: &FileInfo| {
-            let result = if is_alone { String::new() } else { format!("{}\n", of_file(file)) };
+            let result = if is_alone { String::new() } else { format!("\n{}\n", of_file(file)) };
             result + &file_text(file, width)
         };
-        self.files.iter().map(text).collect::<Vec<_>>().join("\n")
+        self.files.iter().map(text).collect()
     }
 
     fn document(&self) -> impl Serialize {

@@ -31,10 +31,10 @@ impl Report for NestedReport {
         let is_alone = self.sources.len() == 1;
         let text = |(path, nested): &(String, Nested)| {
             let result = headline::of_source(path, nested);
-            let result = if is_alone { String::new() } else { format!("{result}\n") };
+            let result = if is_alone { String::new() } else { format!("\n{result}\n") };
             result + &source_text(path, nested, width)
         };
-        self.sources.iter().map(text).collect::<Vec<_>>().join("\n")
+        self.sources.iter().map(text).collect()
     }
 
     fn legend(&self) -> Legend {

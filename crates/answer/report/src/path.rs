@@ -41,7 +41,7 @@ impl Report for PathReport {
         let mut out = format!("{requests} took {p50} at p50 and {p99} at p99");
         if let Some((took_ns, actor)) = self.longest_on() {
             let share = share(took_ns, total.sum());
-            out += &format!("; the largest part of that time, {share}, passed on {}", actor.name());
+            out += &format!("; {} had the largest part of their time ({share})", actor.name());
         }
         out + "."
     }

@@ -118,7 +118,7 @@ impl Report for ProfileReport {
         vec![
             ("from", "lower end of the share's 95% interval"),
             ("to", "upper end"),
-            ("samples", "evidence for the code; 0: the time is known without"),
+            ("samples", "evidence for the code; 0: its time is known without"),
             ("sys%", "host kernel"),
             ("usr%", "VMM"),
         ]

@@ -346,8 +346,8 @@ mod tests {
     fn sentences_say_what_is_paid_and_what_could_be_gained() {
         let text = report().render(Format::Table { width: None });
         let sentence = "cpuid: each added ns costs 1.00 ns [1.00, 1.00]; exits without any time would save at most \
-             20.0% of the time [20.0%, 20.0%]; one takes 2.00 us\n";
-        assert!(text.contains(sentence), "{text}");
+             20.0% of the time [20.0%, 20.0%]; one takes 2.00 us.\n";
+        assert!(text.starts_with(&format!("web: {sentence}")), "{text}");
         assert!(text.contains("8 exits of other threads in that time; none was delayed"), "{text}");
         let narrow = report().render(Format::Table { width: Some(60) });
         assert!(narrow.lines().all(|line| line.len() <= 60), "{narrow}");

@@ -64,10 +64,7 @@ impl Report for VmmReport {
 
     fn tables(&self, width: Option<usize>) -> String {
         let mut out = String::new();
-        for (at, source) in self.sources.iter().enumerate() {
-            if at > 0 {
-                out += "\n";
-            }
+        for source in &self.sources {
             out += &self.source(source, width);
         }
         let cost = self.recorder_cost.as_ref().map(RecorderCost::note);
@@ -155,7 +152,7 @@ impl VmmReport {
         let vmm = &source.vmm;
         let mut out = String::new();
         if self.sources.len() > 1 {
-            out += &format!("{}\n", of_source(source));
+            out += &format!("\n{}\n", of_source(source));
         }
         let (top, exits) = (self.top, exits::columns());
         out += &table(source, &vmm.exits, (&exits, exits::TABLE), top, width);

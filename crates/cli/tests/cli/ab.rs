@@ -160,7 +160,7 @@ fn blocks_before_a_run_that_fails_are_kept_and_the_run_is_named() {
     );
     std::fs::remove_file(folder.path().join("count")).unwrap();
     let table = hyperscope(&[&args[..6], &["6", "--"], &[&flaky(folder.path())]].concat());
-    assert!(table.out.contains("3 blocks, each with one run per configuration"), "{}", table.out);
+    assert!(table.out.contains("in 3 blocks with one run per configuration, "), "{}", table.out);
     assert!(table.out.contains("only the blocks completed before are shown"), "{}", table.out);
 }
 

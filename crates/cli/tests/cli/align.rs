@@ -173,7 +173,7 @@ fn reports_are_as_expected() {
 #[test]
 fn without_a_guest_there_is_nothing_to_align() {
     let text = output_of(&["align", "fixtures/arm64/D.dat"]);
-    let expected = "no pair of a guest's recording and its host's recording\n\
+    let expected = "No pair of a guest's recording and its host's recording.\n\
                     78 events that the kernel counted but the recording does not contain\n";
     assert_eq!(text, expected);
     let report = align(&["fixtures/arm64/D.dat"]);

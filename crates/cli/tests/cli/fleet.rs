@@ -106,7 +106,7 @@ fn where_nothing_differs_nothing_is_found() {
     let found = document(&at, &days);
     let rows = found["rows"].as_array().unwrap();
     assert!(rows.len() > 30 && rows.iter().all(|row| row["finding"] == false));
-    assert!(diff(&at, &days).out.contains("differs\n"));
+    assert!(diff(&at, &days).out.contains("differs.\n"));
     // Different hosts on the sides, with half of each model.
     let hosts = ["--a", "host_id <= 'simulated-009'", "--b", "host_id > 'simulated-009'"];
     let found = document(&at, &hosts);
@@ -233,7 +233,10 @@ fn where_nothing_changes_no_day_is_found() {
     let found = since_document(&at, &[]);
     assert!(found["changes"].as_array().unwrap().is_empty() && found["series"].as_u64() > Some(30));
     let text = since(&at, &[]).out;
-    assert!(text.contains("\nNone of ") && text.ends_with("numbers over time changes\n"), "{text}");
+    assert!(
+        text.starts_with("None of ") && text.contains("numbers over time changes.\n"),
+        "{text}"
+    );
     for (args, code, words) in [
         (&["--where", "day = 1"][..], 2, "sessions have no column day"),
         (&["--strata", "rack"], 2, "sessions have no column rack"),

@@ -148,7 +148,7 @@ fn what_is_no_recording_is_rejected_and_names_stay_in_their_line() {
     assert!(of_missing.contains("missing: rejected: cannot be read: No such file"), "{of_missing}");
     assert!(lines[1].contains("a\\nb\\x1b[31m.dat: added"), "{}", run.err);
     let table = output_of(&["lake", "list", at.to_str().unwrap()]);
-    assert_eq!(table.lines().count(), 2, "{table}");
+    assert_eq!(table.lines().count(), 3, "{table}");
     assert!(!table.contains('\x1b') && table.contains("h\\ni"), "{table}");
     assert_eq!(sessions(&at)[0]["host_id"], "h\ni");
 }

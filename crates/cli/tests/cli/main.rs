@@ -18,6 +18,7 @@ mod errors;
 mod events;
 mod export;
 mod fleet;
+mod headlines;
 mod hypertrace;
 mod inputs;
 mod irqs;

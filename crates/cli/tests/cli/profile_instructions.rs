@@ -67,7 +67,7 @@ fn one_function_is_shown_in_the_order_of_its_code() {
     assert!(!rows.is_empty() && rows.iter().all(|row| row[function].contains("idle")));
     assert!(rows.iter().all(|row| row[offset].parse::<u64>().is_ok()));
     let table = hyperscope(&[&arguments[..5], &["--idle"], &files].concat());
-    assert!(table.out.contains("in *idle*, of which shares are"), "{}", table.out);
+    assert!(table.out.contains(" in *idle*\n"), "{}", table.out);
     assert!(table.out.contains("have no instruction: record --sample saves"), "{}", table.out);
     let unknown = hyperscope(&[&arguments[..4], &["no_such_function"], &files].concat());
     assert_eq!((unknown.code, unknown.out.as_str()), (1, ""));

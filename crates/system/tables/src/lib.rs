@@ -74,3 +74,39 @@ pub fn json(document: &impl Serialize) -> String {
     let text = serde_json::to_string_pretty(document).unwrap_or_default();
     printable::json(&(text + "\n")).into_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Result;
+
+    impl Report for Result {
+        fn headline(&self) -> String {
+            "1 exit took 2 ns.".to_owned()
+        }
+
+        fn tables(&self, _width: Option<usize>) -> String {
+            "reason   ±\nhlt     1%\n".to_owned()
+        }
+
+        fn legend(&self) -> Legend {
+            vec![("±", "standard error"), ("p50", "median")]
+        }
+
+        fn document(&self) -> impl Serialize {
+            0
+        }
+
+        fn csv(&self) -> Table {
+            Table::default()
+        }
+    }
+
+    #[test]
+    fn people_read_the_result_first_and_the_legend_last() {
+        let text = "1 exit took 2 ns.\nreason   ±\nhlt     1%\n\n± = standard error\n";
+        assert_eq!(Result.render(Format::Table { width: None }), text);
+        assert_eq!(Result.render(Format::Json), "0\n", "programs read neither");
+    }
+}

@@ -86,23 +86,24 @@ impl Table {
         (lines.join("\n") + "\n", left_out)
     }
 
-    /// The columns that fit, and the titles of the omitted ones.
+    /// The columns that fit, and the titles of the others, of which the lowest rank comes first. Columns of a higher
+    /// rank fill room that is too little for wider ones of a lower.
     fn fitting(&self, width: Option<usize>) -> (Vec<&Column>, Vec<String>) {
-        let mut shown: Vec<&Column> = self.columns.iter().collect();
-        let mut left_out = Vec::new();
-        let Some(width) = width else { return (shown, left_out) };
-        while shown.iter().map(|column| width_of(column)).sum::<usize>() > width + GAP {
-            let worst =
-                shown.iter().enumerate().rev().max_by_key(|(at, column)| (column.rank, *at));
-            match worst {
-                Some((at, column)) if column.rank > 0 => {
-                    left_out.insert(0, column.title.clone());
-                    shown.remove(at);
-                }
-                _ => break,
+        let Some(width) = width else { return (self.columns.iter().collect(), Vec::new()) };
+        let mut by_rank: Vec<(usize, &Column)> = self.columns.iter().enumerate().collect();
+        by_rank.sort_by_key(|(_, column)| column.rank);
+        let (mut shown, mut left_out, mut used) = (Vec::new(), Vec::new(), 0);
+        for (at, column) in by_rank {
+            let needed = used + width_of(column);
+            if column.rank == 0 || needed <= width + GAP {
+                used = needed;
+                shown.push((at, column));
+            } else {
+                left_out.push(column.title.clone());
             }
         }
-        (shown, left_out)
+        shown.sort_by_key(|(at, _)| *at);
+        (shown.into_iter().map(|(_, column)| column).collect(), left_out)
     }
 
     /// The titles, then the cells of each row.
@@ -211,6 +212,15 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 13), "{text}");
         let (_, left_out) = sample().draw(Some(1));
         assert_eq!(left_out, ["exits", "p99"]);
+    }
+
+    #[test]
+    fn a_narrow_column_of_a_high_rank_fills_the_room_that_a_wide_one_leaves() {
+        let mut table = sample();
+        table.names("handled by", 1, vec!["kernel 99%, user space 1%".into(), "kernel".into()]);
+        let (text, left_out) = table.draw(Some(22));
+        assert!(text.starts_with("reason  exits   p99\n"), "{text}");
+        assert_eq!(left_out, ["handled by"]);
     }
 
     #[test]

@@ -113,7 +113,7 @@ fn of_guest<'b>() -> Vec<Column<Line<'b>>> {
     vec![
         known(
             number(("initcalls", "initcalls"), Unit::Count, "Initcalls.", |guest| guest.initcalls),
-            1,
+            2,
         ),
         known(
             number(("initcalls", "in them"), Unit::Time, "Time in initcalls.", |guest| {
@@ -215,7 +215,7 @@ fn of_host<'b>() -> Vec<Column<Line<'b>>> {
             host_time(("off_cpu", "off CPU"), "Part of the exits' time off the CPU.", |host| {
                 host.off_cpu_ns
             }),
-            2,
+            1,
         ),
         host_time(
             ("halt_poll", "halt poll"),

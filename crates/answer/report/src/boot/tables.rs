@@ -39,10 +39,13 @@ fn longest_phase(machine: &BootedMachine) -> String {
     let counts = |phase: &&Phase| !matches!(phase.kind, PhaseKind::Running | PhaseKind::After);
     let phases = machine.phases.iter().filter(counts);
     let longest = greatest(phases.map(|phase| (phase.duration_ns(), phase)));
-    longest.filter(|(ns, _)| *ns > 0).map_or_else(String::new, |(_, phase)| {
-        let lasts = time(phase.duration_ns(), machine.nanoseconds);
-        format!("; the longest phase is {} ({lasts})", line(&label(phase)))
-    })
+    longest.map_or_else(
+        || "; no phase of a boot or shutdown was seen".to_owned(),
+        |(ns, phase)| {
+            let lasts = time(ns, machine.nanoseconds);
+            format!("; the longest phase is {} ({lasts})", line(&label(phase)))
+        },
+    )
 }
 
 /// The tables of all machines.
@@ -61,7 +64,10 @@ pub(super) fn tables(report: &BootReport, width: Option<usize>) -> String {
 }
 
 fn machine_text(report: &BootReport, machine: &BootedMachine, width: Option<usize>) -> String {
-    let mut out = format!("\n{}: {}\n\n", line(report.name(machine)), line(&summary(machine)));
+    let mut out = "\n".to_owned();
+    if report.boot.machines.len() > 1 {
+        out += &format!("{}: {}\n\n", line(report.name(machine)), line(&summary(machine)));
+    }
     let (drawn, mut left_out) = table(PHASES, &phases(report, machine)).draw(width);
     out += &drawn;
     let all = slowest(machine);

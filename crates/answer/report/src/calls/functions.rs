@@ -117,7 +117,7 @@ fn times<'r>() -> Vec<Column<Row<'r>>> {
         .shown_if_known(TIMED, 2)
         .after("tracer"),
         timed(("max", "max"), "The longest call. Null if the tracer records no times, or if times are cycles.", |row: &Row<'_>| row.subject.max_ns)
-            .shown(TIMED, 3)
+            .shown(TIMED, 2)
             .after("mean"),
     ]
 }
@@ -130,13 +130,13 @@ fn shares<'r>() -> Vec<Column<Row<'r>>> {
             |row: &Row<'_>| column::ratio(self_ns(row), row.totals.self_ns),
         )
         .only_in_tables()
-        .shown(TIMED, 1)
+        .shown(TIMED, 4)
         .after("self"),
         Column::time(("mean", "mean"), "Mean time from call to return.", |row: &Row<'_>| {
             row.subject.total_ns.checked_div(row.subject.count)
         })
         .only_in_tables()
-        .shown(TIMED, 2)
+        .shown(TIMED, 5)
         .after("total"),
     ]
 }

@@ -15,14 +15,14 @@ impl CallsReport {
         let calls = &source.calls;
         let mut out = String::new();
         if self.sources.len() > 1 {
-            out += &format!("{}\n", headline::of_source(self, source));
+            out += &format!("\n{}\n", headline::of_source(self, source));
         }
-        out += &heading(source);
         let Some(tracer) = calls.tracer else {
             out += "Use trace-cmd record -p function_graph, or -p function.\n";
             let lost = losses::notes(&calls.losses, 0);
             return out + &lost.iter().map(|note| format!("{note}\n")).collect::<String>();
         };
+        out += &heading(source, tracer);
         let functions = self.sorted(calls);
         let shown = functions.get(..self.top.min(functions.len())).unwrap_or(&[]);
         let timed = tracer.records_returns();
@@ -65,9 +65,8 @@ impl CallsReport {
     }
 }
 
-fn heading(source: &CallsSource) -> String {
-    let calls = &source.calls;
-    let tracer = calls.tracer.map_or("no function tracer", CallTracer::name);
+fn heading(source: &CallsSource, tracer: CallTracer) -> String {
+    let (calls, tracer) = (&source.calls, tracer.name());
     let threads = calls.calling_threads().count();
     format!(
         "{} ({tracer}): {}, {}\n",

@@ -57,14 +57,14 @@ fn of_vcpus(report: &CpuReport, vcpus: &[VcpuUse]) -> String {
         None => out += "; run-queue wait was not recorded",
         Some((0, _)) => out += ", and none waited in the run queue",
         Some((waited_ns, vcpu)) => {
-            let name = name(report, vcpu);
-            out += &format!(", and {name} waited longest in the run queue ({})", ns(waited_ns));
+            let is_same = busiest.is_some_and(|(_, busiest)| std::ptr::eq(busiest, vcpu));
+            let who =
+                if is_same { " and".to_owned() } else { format!(", and {}", name(report, vcpu)) };
+            out += &format!("{who} waited longest in the run queue ({})", ns(waited_ns));
             if let Some(taker) = greatest_taker(report) {
                 let (thread, vm) = (taker_name(taker), line(&taker.vm).into_owned());
-                out += &format!(
-                    "; {thread} ran longest meanwhile ({} while {vm} waited)",
-                    ns(taker.ns)
-                );
+                let ran = ns(taker.ns);
+                out += &format!("; {thread} ran longest meanwhile ({ran} while {vm} waited)");
             }
         }
     }

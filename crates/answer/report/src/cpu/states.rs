@@ -14,20 +14,20 @@ pub(super) const ABOUT: &str = "Time by state. All states add up to the row's ti
 
 /// The columns for vCPUs.
 const SHARES: [Together; 14] = [
-    ("user", &[S::GuestUser], 1),
-    ("kernel", &[S::GuestKernel], 1),
-    ("irq", &[S::GuestIrq], 2),
+    ("user", &[S::GuestUser], 3),
+    ("kernel", &[S::GuestKernel], 3),
+    ("irq", &[S::GuestIrq], 5),
     ("guest", &[S::Guest], 0),
-    ("guest idle", &[S::GuestIdle], 1),
+    ("guest idle", &[S::GuestIdle], 2),
     ("exit kernel", &[S::BeforeExit, S::ExitKernel], 0),
     ("exit user", &[S::ExitUser], 0),
     ("not split", &[S::NotSplit], 0),
     ("run queue", &[S::Waiting], 1),
     ("preempted", &[S::Preempted], 1),
-    ("halt poll", &[S::HaltPoll], 2),
-    ("halted", &[S::Halted], 1),
-    ("blocked", &[S::Blocked], 2),
-    ("unknown", &[S::Unknown], 1),
+    ("halt poll", &[S::HaltPoll], 4),
+    ("halted", &[S::Halted], 3),
+    ("blocked", &[S::Blocked], 1),
+    ("unknown", &[S::Unknown], 2),
 ];
 
 /// Position of the share of nested guests: after that of the guest itself.

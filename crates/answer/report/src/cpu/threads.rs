@@ -83,6 +83,6 @@ fn uses<'r>() -> Vec<Column<Row<'r>>> {
             column::ratio(row.subject.busy_ns(), row.report.cpu.span_ns)
         })
         .only_in_tables()
-        .shown(TABLE, 0),
+        .shown(TABLE, 2),
     ]
 }

@@ -27,7 +27,7 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
         Column::time(("time", "time"), "From the first event to the last.", |row: &Row<'_>| {
             Some(row.subject.times.total())
         })
-        .shown(TABLE, 0),
+        .shown(TABLE, 3),
     );
     columns.extend(states::shares(TABLE));
     columns.extend(uses());

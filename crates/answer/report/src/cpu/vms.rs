@@ -30,7 +30,7 @@ pub(super) fn columns<'r>(several_recordings: bool) -> Vec<Column<Row<'r>>> {
         Column::number(("vcpus", "vCPUs"), Unit::Count, "Number of vCPUs.", |row: &Row<'_>| {
             Some(row.subject.vcpus as u64)
         })
-        .shown(TABLE, 1),
+        .shown(TABLE, 3),
         Column::time(
             ("time", "time"),
             "Time of the VM's vCPUs, each from its first event to its last.",

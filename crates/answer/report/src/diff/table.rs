@@ -54,18 +54,27 @@ pub(super) fn headline(report: &DiffReport) -> String {
     let compared = rows.iter().filter(|row| row.p.is_some()).count();
     let name = diff.question.name;
     let differ: Vec<&DiffRow> = rows.iter().filter(|row| row.significant).collect();
+    // Rows whose time changed most come first.
+    let of_metric = |name: &str| {
+        let is_metric =
+            |row: &&&DiffRow| words::metric_of(diff, row).is_some_and(|metric| metric.name == name);
+        differ.iter().find(is_metric)
+    };
+    let most = of_metric("cost_ns_per_s").or_else(|| of_metric("time_ns_per_s")).or(differ.first());
     let of_all = |verb: &str| {
         let comparisons = plural(compared as u64, "comparison");
         format!("{} of {comparisons} of {name} {verb} significant", count(differ.len() as u64))
     };
-    match differ.as_slice() {
-        [] if compared == 0 => format!("Nothing of {name} could be compared."),
-        [] => format!(
-            "No difference is significant, in {} of {name}.",
-            plural(compared as u64, "comparison")
-        ),
-        [first] => format!("{}: {}.", of_all("is"), line(&words::went(diff, first))),
-        [first, ..] => format!("{}; first, {}.", of_all("are"), line(&words::went(diff, first))),
+    match (most, differ.len()) {
+        (None, _) if compared == 0 => format!("Nothing of {name} could be compared."),
+        (None, _) => {
+            let comparisons = plural(compared as u64, "comparison");
+            format!("No difference is significant, in {comparisons} of {name}.")
+        }
+        (Some(row), 1) => format!("{}: {}.", of_all("is"), line(&words::went(diff, row))),
+        (Some(row), _) => {
+            format!("{}: {}, among others.", of_all("are"), line(&words::went(diff, row)))
+        }
     }
 }
 

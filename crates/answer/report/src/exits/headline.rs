@@ -16,9 +16,14 @@ pub(super) fn headline(sources: &[Source]) -> String {
     match sources {
         [source] => of_source(source),
         sources => {
-            let all: Vec<&Source> = sources.iter().collect();
-            let result = if exits(&all) == 0 { "no VM exits".to_owned() } else { result(&all) };
-            format!("{}: {result}.", plural(sources.len() as u64, "recording"))
+            let recordings = plural(sources.len() as u64, "recording");
+            let with_exits: Vec<&Source> =
+                sources.iter().filter(|source| exits(&[source]) > 0).collect();
+            match with_exits.as_slice() {
+                [] => format!("{recordings}: no VM exits."),
+                [source] => of_source(source),
+                some => format!("{recordings}: {}.", result(some)),
+            }
         }
     }
 }
@@ -56,16 +61,21 @@ fn result(sources: &[&Source]) -> String {
     if let [source] = sources {
         out += &format!(" in {}", time(source.exits.span_ns, source.exits.nanoseconds));
     }
-    let others = match waiting {
-        0 => "they",
-        waiting if waiting == count => return out + ", all of them waiting exits",
-        waiting => {
-            out += &format!("; {}", counted(waiting, "is a waiting exit", "are waiting exits"));
-            "the others"
-        }
+    let (rest, separator) = (count.saturating_sub(waiting), if waiting > 0 { ", " } else { "; " });
+    if waiting > 0 {
+        out += &match (rest, waiting) {
+            (0, 1) => return out + ", a waiting exit",
+            (0, _) => return out + ", all of them waiting exits",
+            _ => format!("; {}", counted(waiting, "is a waiting exit", "are waiting exits")),
+        };
+    }
+    let subject = match (waiting, rest) {
+        (0, 1) => "it",
+        (0, _) => "they",
+        (_, 1) => "the other",
+        _ => "the others",
     };
-    let separator = if waiting > 0 { ", " } else { "; " };
-    out + separator + &handling(sources, if count == 1 { "it" } else { others })
+    out + separator + &handling(sources, (subject, rest == 1))
 }
 
 /// Exits by which guests wait.
@@ -85,7 +95,7 @@ fn who(sources: &[&Source]) -> String {
 }
 
 /// What handling the exits took that don't wait, and which of them took most.
-fn handling(sources: &[&Source], subject: &str) -> String {
+fn handling(sources: &[&Source], (subject, is_singular): (&str, bool)) -> String {
     let ns = sources.iter().all(|source| source.exits.nanoseconds);
     let all: Vec<(&Source, Whole)> =
         sources.iter().map(|&source| (source, Whole::working(&source.exits))).collect();
@@ -96,8 +106,11 @@ fn handling(sources: &[&Source], subject: &str) -> String {
     let is_cost = all.iter().all(|(_, totals)| totals.cost_ns.is_some());
     let weight = |totals: &Whole| if is_cost { totals.weight_ns() } else { totals.time_ns };
     let sum_ns = all.iter().map(|(_, totals)| weight(totals)).fold(0, u64::saturating_add);
-    let verb = if is_cost { "cost" } else { "took" };
-    let verb = if subject == "it" && is_cost { "costs" } else { verb };
+    let verb = match (is_cost, is_singular) {
+        (true, true) => "costs",
+        (true, false) => "cost",
+        (false, _) => "took",
+    };
     let unit = if is_cost { " of CPU time" } else { "" };
     let mut out = format!(
         "{subject} {verb} {}{unit} ({} of vCPU time)",

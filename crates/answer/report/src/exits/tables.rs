@@ -14,22 +14,23 @@ use crate::losses;
 use crate::table::Table;
 use crate::units::{plural, time};
 
-/// The tables of one recording. Where there are several, its result stands above them.
-pub(super) fn source_text(source: &Source, report: &ExitsReport, width: Option<usize>) -> String {
-    let exits = &source.exits;
-    let mut out = String::new();
-    if report.sources.len() > 1 {
-        out += &format!("{}\n", headline::of_source(source));
-    }
+/// The tables of one recording, below its result where that is not `headline`, which the report begins with.
+pub(super) fn source_text(
+    source: &Source,
+    report: &ExitsReport,
+    (headline, width): (&str, Option<usize>),
+) -> String {
+    let (exits, result) = (&source.exits, headline::of_source(source));
+    let mut out = if result == headline { String::new() } else { format!("\n{result}\n") };
     if headline::exits(&[source]) == 0 {
         return out + &without_exits(source);
     }
     out += "\n";
     let (cost, waiting): (Vec<_>, Vec<_>) = exits.rows.iter().partition(|row| !row.waiting);
-    let mut left_out = Vec::new();
+    let (mut left_out, mut explained) = (Vec::new(), String::new());
     for (title, rows) in [("Exits", cost), ("Waiting exits", waiting)] {
         if !rows.is_empty() {
-            let (text, narrow) = section(title, source, &rows, report, width);
+            let (text, narrow) = section(title, source, &rows, report, (width, &mut explained));
             out += &text;
             left_out.extend(narrow);
         }
@@ -56,7 +57,7 @@ fn section(
     source: &Source,
     rows: &[&ExitRow],
     report: &ExitsReport,
-    width: Option<usize>,
+    (width, explained): (Option<usize>, &mut String),
 ) -> (String, Vec<String>) {
     let (exits, by) = (&source.exits, &source.exits.by);
     let shown = report.top.unwrap_or(rows.len()).min(rows.len());
@@ -77,8 +78,8 @@ fn section(
     let (lasting, mut left_out) = draw_table(HOW_LONG).draw(width);
     let payers = draw_table(WHO_PAYS);
     let (paying, narrow) = payers.draw(width);
+    let (how_long, who_pays) = (head.how_long(&left_out), head.who_pays(&payers, explained));
     left_out.extend(narrow);
-    let (how_long, who_pays) = (head.how_long(), head.who_pays(&payers));
     let text =
         format!("{title}: how long{how_long}\n{lasting}\n{title}: who pays{who_pays}\n{paying}\n");
     (text, left_out)
@@ -97,30 +98,41 @@ impl Head<'_> {
         time(value, self.source.exits.nanoseconds)
     }
 
-    fn how_long(&self) -> String {
+    /// `left_out`: titles of columns that the terminal is too narrow for.
+    fn how_long(&self, left_out: &[String]) -> String {
         let all = self.time(self.totals.time_ns);
         let cost_ns = self.totals.cost_ns.filter(|_| !self.waiting);
         let sorted_by = self.sorted_by.unwrap_or(if cost_ns.is_some() { "cost" } else { "time" });
+        let is_shown = |title: &str| !left_out.iter().any(|hidden| hidden == title);
+        let of_cost = cost_ns.filter(|_| is_shown("cost%"));
+        let of_cost = of_cost.map(|cost_ns| format!("cost% of {} on CPUs", self.time(cost_ns)));
+        let of_time = is_shown("time%").then(|| format!("time% of {all}"));
+        let parts: Vec<String> =
+            of_cost.into_iter().chain(of_time).chain([OF_TIME.to_owned()]).collect();
+        let parts = parts.join("; ");
         match cost_ns {
-            Some(cost_ns) => format!(
-                ", by {sorted_by}\ncost% of {} on CPUs; time% of {all}; {OF_TIME}",
-                self.time(cost_ns)
-            ),
-            None if self.waiting => format!(", by {sorted_by}; time% of {all}; {OF_TIME}"),
+            Some(_) => format!(", by {sorted_by}\n{parts}"),
+            None if self.waiting => format!(", by {sorted_by}; {parts}"),
             None => format!(
-                ", by {sorted_by}; time% of {all}; {OF_TIME}\ncost on CPUs is unknown: record sched:sched_switch"
+                ", by {sorted_by}; {parts}\ncost on CPUs is unknown: record sched:sched_switch"
             ),
         }
     }
 
-    fn who_pays(&self, table: &Table) -> String {
+    /// `explained`: which columns add up, as far as a table above says it.
+    fn who_pays(&self, table: &Table, explained: &mut String) -> String {
         let recorded = &self.source.exits.recorded;
         if self.waiting && !recorded.off_cpu {
             return "; halted: according to the exit reason".to_owned();
         }
         let note = not_split(recorded);
         let note = note.map_or_else(String::new, |note| format!("\n{}", note.replace("; ", "\n")));
-        sums(table) + &note
+        let text = sums(table) + &note;
+        if *explained == text {
+            return String::new();
+        }
+        explained.clone_from(&text);
+        text
     }
 }
 

@@ -137,7 +137,7 @@ fn sums<'r>() -> Vec<Column<Row<'r>>> {
             Some(rate) => crate::count(rate.round() as u64),
             None => "-".to_owned(),
         })
-        .shown(TABLE, 5),
+        .shown(TABLE, 9),
         Column::time(
             ("own", "own time"),
             "Time without the handlers that interrupted it, so that own times add up.",
@@ -152,7 +152,7 @@ fn sums<'r>() -> Vec<Column<Row<'r>>> {
             |row: &Row<'_>| column::ratio(row.timed(row.handler.sums.own_ns)?, row.span_ns()?),
         )
         .null("The recording has no length, or no end of a run was recorded.")
-        .shown(TABLE, 1),
+        .shown(TABLE, 7),
         Column::time(
             ("total", "with nested"),
             "From beginning to end of all runs, including the handlers that interrupted them.",
@@ -207,19 +207,19 @@ fn durations<'r>() -> Vec<Column<Row<'r>>> {
         time(
             ("duration_mean", "mean"),
             "Mean time from beginning to end, including the handlers that interrupted it. Null: no end of a run was recorded.",
-            3,
+            8,
             |sums| sums.durations.mean().map(|mean| mean.round() as u64),
         ),
         time(
             ("duration_p50", "p50"),
             "Median of the same time. Null: no end of a run was recorded.",
-            2,
+            1,
             |sums| percentile(&sums.durations, 0),
         ),
         time(
             ("duration_p90", "p90"),
             "90th percentile of the same time. Null: no end of a run was recorded.",
-            7,
+            2,
             |sums| percentile(&sums.durations, 1),
         ),
         time(
@@ -231,7 +231,7 @@ fn durations<'r>() -> Vec<Column<Row<'r>>> {
         time(
             ("duration_max", "longest"),
             "Longest such time. Null: no end of a run was recorded.",
-            1,
+            2,
             |sums| sums.durations.max(),
         ),
     ]
@@ -261,7 +261,7 @@ fn delays<'r>() -> Vec<Column<Row<'r>>> {
         time(
             ("delay_p99", "due p99"),
             "99th percentile of the same time. Null: not a softirq, or softirq_raise was not recorded.",
-            2,
+            3,
             |delays| percentile(delays, 2),
         ),
         time(

@@ -34,15 +34,18 @@ fn result(rows: &[&NestedRow]) -> String {
     let mut out = format!("nested guests (L2) made {}", plural(exits, "exit"));
     // While L2 waits, exits come of whatever else L1 does.
     let working: Vec<&NestedRow> = rows.iter().copied().filter(|row| !row.waiting).collect();
+    let working_exits = sum(&working, |row| row.count);
+    let without = if working_exits < exits { "without waiting exits, " } else { "" };
     let reflected = sum(&working, |row| row.reflected);
     if reflected == 0 {
-        return out + "; none that L1 works on was reflected to it";
+        return out + &format!("; {without}none was reflected to L1");
     }
     let caused = sum(&working, NestedRow::ancillary_count);
     out += &format!(
-        "; {} ({}) were work for L1, and each of these took {:.2} exits of L1 on average",
+        "; {without}{} ({}) {} reflected to L1, with {:.2} exits of L1 each on average",
         count(reflected),
-        share(reflected, exits),
+        share(reflected, working_exits),
+        if reflected == 1 { "was" } else { "were" },
         caused as f64 / reflected as f64,
     );
     let most = greatest(working.iter().map(|row| (row.ancillary_count(), row)));

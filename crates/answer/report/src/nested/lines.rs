@@ -161,7 +161,7 @@ fn times<'n>() -> Vec<Column<Line<'n>>> {
             durations.mean().map(|mean| mean.round() as u64)
         })
         .only_in_tables()
-        .shown(TABLE, 2)
+        .shown(TABLE, 4)
         .missing(""),
         Column::time(
             ("until L2 runs", "until L2 runs"),
@@ -201,14 +201,14 @@ fn details<'n>() -> Vec<Column<Line<'n>>> {
             |line: &Line<'_>| Some(line.level2_row().map_or_else(String::new, injected)),
         )
         .only_in_tables()
-        .shown(TABLE, 4),
+        .shown(TABLE, 5),
         Column::text(
             ("touches", "touches"),
             "Registers that were read and written, and changes by level 1 to its guest's control block.",
             move |line: &Line<'_>| Some(touched(line)),
         )
         .only_in_tables()
-        .shown_if(TABLE, 5, move |line| !touched(line).is_empty()),
+        .shown_if(TABLE, 6, move |line| !touched(line).is_empty()),
     ]
 }
 

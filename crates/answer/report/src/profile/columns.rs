@@ -207,7 +207,7 @@ fn times<'r>() -> Vec<Column<Line<'r>>> {
             "Samples behind the row; 0: its time is known without samples.",
             |line: &Line<'_>| Some(line.time.samples),
         )
-        .shown(TABLE, 1),
+        .shown(TABLE, 3),
         Column::time(
             ("ci_low", "from"),
             "Lower end of a 95% interval of the time, assuming independent samples. Equals the time if no samples are needed.",

@@ -3,8 +3,8 @@
 use analyses::profile::{CodeFrame, SampledMachine};
 use printable::line;
 
-use super::ProfileReport;
 use super::lines::{self, Line};
+use super::{ProfileBy, ProfileReport};
 use crate::greatest::greatest;
 use crate::units::{count, plural, share, time};
 
@@ -19,10 +19,11 @@ pub(super) fn headline(report: &ProfileReport) -> String {
         if report.profile.vcpus.is_empty() { of_machines(report) } else { of_vcpus(report) };
     let lines = lines::shown(report);
     let most = greatest(lines.iter().map(|row| (row.time.ns, row)));
-    let most = most.filter(|(ns, _)| *ns > 0).map_or_else(String::new, |(_, row)| {
-        let part = share(row.time.ns, row.whole_ns);
-        format!("; {} had most ({part})", name(report, row))
-    });
+    let most =
+        most.filter(|(ns, _)| *ns > 0 && lines.len() > 1).map_or_else(String::new, |(_, row)| {
+            let part = share(row.time.ns, row.whole_ns);
+            format!("; {} had most ({part})", name(report, row))
+        });
     format!("{sources}: {shown_time}{most}.")
 }
 
@@ -96,8 +97,7 @@ pub(super) fn of_shares(report: &ProfileReport, shown: &[Line<'_>]) -> String {
 fn name(report: &ProfileReport, row: &Line<'_>) -> String {
     let vms = &report.profile.vcpus;
     let has_several = vms.iter().any(|vcpu| vcpu.vm != row.key.vm);
-    let is_of_vms = row.key.state.is_none() && row.key.comm.is_none() && row.function().is_none();
-    let vm = (has_several || is_of_vms).then(|| row.key.vm.to_owned());
+    let vm = (has_several || report.by == ProfileBy::Vm).then(|| row.key.vm.to_owned());
     let state = row.key.state.map(|state| state.name().to_owned());
     let state = state.or_else(|| row.key.part.map(|_| "host".to_owned()));
     let words = [
@@ -108,5 +108,6 @@ fn name(report: &ProfileReport, row: &Line<'_>) -> String {
         row.function().map(CodeFrame::name),
     ];
     let words: Vec<String> = words.into_iter().flatten().collect();
-    if words.is_empty() { "unknown code".to_owned() } else { line(&words.join(" ")).into_owned() }
+    let unknown = if report.by == ProfileBy::Comm { "unknown threads" } else { "unknown code" };
+    if words.is_empty() { unknown.to_owned() } else { line(&words.join(" ")).into_owned() }
 }

@@ -68,7 +68,7 @@ fn names<'r>() -> Vec<Column<Row<'r>>> {
             "Lower half of the queue's address in the guest, to distinguish queues without names.",
             |row: &Row<'_>| Some(row.queue.vq),
         )
-        .shown_if(TABLE, 1, |row| row.queue.name.is_none()),
+        .shown_if(TABLE, 3, |row| row.queue.name.is_none()),
     ]
 }
 
@@ -101,12 +101,12 @@ fn buffers<'r>() -> Vec<Column<Row<'r>>> {
             queue.bytes.map(|bytes| bytes[0])
         })
         .null(no_sizes)
-        .shown(TABLE, 2),
+        .shown(TABLE, 4),
         number(("in_bytes", "bytes in"), "Bytes that the device may write.", |queue| {
             queue.bytes.map(|bytes| bytes[1])
         })
         .null(no_sizes)
-        .shown(TABLE, 2),
+        .shown(TABLE, 4),
         number(
             ("written_bytes", "written"),
             "Bytes that the device reported as written in buffers taken back. Null: not recorded (kernels before 6.9), or no \
@@ -138,7 +138,7 @@ fn notifications<'r>() -> Vec<Column<Row<'r>>> {
             "Times that new buffers needed no notification: the host still worked on others, or polls.",
             |queue| Some(queue.kicks_avoided),
         )
-        .shown(TABLE, 1),
+        .shown(TABLE, 3),
         Column::ratio(
             ("buffers_per_kick", "per kick"),
             "Buffers handed over for each notification.",
@@ -149,13 +149,13 @@ fn notifications<'r>() -> Vec<Column<Row<'r>>> {
             Some(ratio) => mean(ratio),
             None => "-".to_owned(),
         })
-        .shown(TABLE, 3),
+        .shown(TABLE, 7),
         number(
             ("interrupts", "interrupts"),
             "Interrupts by which the device reported finished buffers.",
             |queue| Some(queue.interrupts),
         )
-        .shown(TABLE, 1),
+        .shown(TABLE, 3),
     ]
 }
 
@@ -196,7 +196,7 @@ fn latencies<'r>() -> Vec<Column<Row<'r>>> {
         time(
             ("latency_mean", "mean"),
             "Mean time from handing a buffer over to taking it back. Null: no buffer was seen both handed over and taken back.",
-            5,
+            8,
             mean,
         ),
         time(
@@ -208,7 +208,7 @@ fn latencies<'r>() -> Vec<Column<Row<'r>>> {
         time(
             ("latency_p90", "p90"),
             "90th percentile of the same time. Null: no buffer was seen both handed over and taken back.",
-            7,
+            1,
             |distribution| distribution.percentiles(PER_MILLE)[1],
         ),
         time(
@@ -220,7 +220,7 @@ fn latencies<'r>() -> Vec<Column<Row<'r>>> {
         time(
             ("latency_max", "longest"),
             "Longest such time. Null: no buffer was seen both handed over and taken back.",
-            3,
+            2,
             Distribution::max,
         ),
     ]

@@ -145,7 +145,7 @@ fn running<'r>() -> Vec<Column<Of<'r>>> {
             ("back", "way back"),
             "From the KVM_RUN ioctl until KVM loads the guest's state, or until the entry if no event shows that. Null: system \
              calls, kvm_userspace_exit or sched_switch were not recorded.",
-            2,
+            1,
             |split| split.back_ns,
         ),
         Column::time(

@@ -100,8 +100,8 @@ fn waiting<'r>() -> Vec<Column<Of<'r>>> {
         time(("call_wait", "in calls"), "Asleep in other system calls.", 4, |split| {
             split.call_wait_ns
         }),
-        time(("blocked", "blocked"), "Asleep elsewhere.", 6, |split| split.blocked_ns),
-        time(("run_queue", "run queue"), "Run-queue wait.", 3, |split| split.run_queue_ns),
+        time(("blocked", "blocked"), "Asleep elsewhere.", 3, |split| split.blocked_ns),
+        time(("run_queue", "run queue"), "Run-queue wait.", 2, |split| split.run_queue_ns),
         time(
             ("unknown", "unknown"),
             "Unknown: no event of the thread was seen yet, or events were lost.",
