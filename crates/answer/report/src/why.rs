@@ -16,9 +16,11 @@ use crate::{Report, losses};
 /// Lines of a report on a terminal.
 const MAX_LINES: usize = 12;
 /// Lines that a cause takes.
-const LINES_OF_CAUSE: usize = 3;
-/// Evidence that is shown of a cause: all is in JSON.
+const LINES_OF_CAUSE: usize = 4;
+/// Evidence that is shown of a cause, if it fits into a line: JSON has all.
 const MAX_EVIDENCE: usize = 3;
+/// Columns before the lines below a cause.
+const INDENT: &str = "   ";
 
 /// What was asked.
 #[derive(Clone, Debug, Default)]
@@ -42,35 +44,22 @@ impl Report for WhyReport {
     }
 
     fn tables(&self, width: Option<usize>) -> String {
-        let mut lines = Vec::new();
-        let causes: Vec<&Cause> = self.causes().collect();
         let notes: Vec<String> =
             self.why.losses.iter().flat_map(|lost| losses::notes(lost, 0)).collect();
-        // The verdict, one line for causes that are not shown, and one for losses.
-        let reserved = 1 + usize::from(!notes.is_empty());
-        let room = MAX_LINES.saturating_sub(1 + reserved) / LINES_OF_CAUSE;
-        for (at, cause) in causes.iter().take(room).enumerate() {
-            lines.extend(self.lines_of(at, cause));
+        // The verdict, a line for what is not shown, and one for losses.
+        let reserved = 2 + usize::from(!notes.is_empty());
+        let room = MAX_LINES.saturating_sub(reserved) / LINES_OF_CAUSE;
+        let causes: Vec<&Cause> = self.causes().collect();
+        let (shown, hidden) = causes.split_at(room.min(causes.len()));
+        let mut lines: Vec<String> = Vec::new();
+        for (at, cause) in shown.iter().enumerate() {
+            lines.extend(self.lines_of(at, cause, width));
         }
-        let hidden = causes.len().saturating_sub(room);
-        if hidden > 0 {
-            let costs = causes.iter().skip(room).take(3);
-            let costs: Vec<_> = costs
-                .map(|cause| format!("{} {}", cause.id.name(), percent(cause.share)))
-                .collect();
-            lines.push(format!(
-                "{} more: {}; --format json lists all",
-                plural(hidden as u64, "cause"),
-                costs.join(", ")
-            ));
-        } else if let Some(unseen) = self.unseen() {
-            lines.push(unseen);
-        }
+        lines.extend(hidden_causes(hidden).or_else(|| self.unseen()));
         if !notes.is_empty() {
             lines.push(line(&notes.join("; ")).into_owned());
         }
-        let fitted = lines.iter().map(|text| fit(text, width));
-        fitted.map(|text| text + "\n").collect()
+        lines.iter().map(|text| fit(text, width) + "\n").collect()
     }
 
     fn document(&self) -> impl Serialize {
@@ -138,9 +127,8 @@ impl WhyReport {
         Some(format!("Not recorded: {}; it shows {}.", unseen.events, unseen.shows))
     }
 
-    fn lines_of(&self, at: usize, cause: &Cause) -> [String; LINES_OF_CAUSE] {
+    fn lines_of(&self, at: usize, cause: &Cause, width: Option<usize>) -> [String; LINES_OF_CAUSE] {
         let vcpu = cause.vcpu.map(|vcpu| format!(" vCPU {vcpu}")).unwrap_or_default();
-        let facts: Vec<String> = cause.evidence.iter().take(MAX_EVIDENCE).map(evidence).collect();
         let head = format!(
             "{}. {}  {}{vcpu}  {} ({}), {:.0}% sure",
             at + 1,
@@ -153,8 +141,9 @@ impl WhyReport {
         let help = cause.id.helps().first().copied().unwrap_or_default();
         [
             head,
-            format!("   {}", line(&facts.join("; "))),
-            format!("   Remedy: {help}. Next: {}", self.next(cause.id)),
+            format!("{INDENT}{}", shown_evidence(cause, width)),
+            format!("{INDENT}Remedy: {help}"),
+            format!("{INDENT}Next: {}", self.next(cause.id)),
         ]
     }
 
@@ -164,6 +153,29 @@ impl WhyReport {
         let more = if self.sources.len() > 1 { " …" } else { "" };
         format!("hyperscope {} {first}{more}", id.next().0)
     }
+}
+
+/// The strongest evidence, as much as fits into a line.
+fn shown_evidence(cause: &Cause, width: Option<usize>) -> String {
+    let mut text = String::new();
+    for fact in cause.evidence.iter().take(MAX_EVIDENCE).map(evidence) {
+        let longer = if text.is_empty() { fact } else { format!("{text}; {fact}") };
+        if !text.is_empty()
+            && width.is_some_and(|width| longer.chars().count() + INDENT.len() > width)
+        {
+            break;
+        }
+        text = longer;
+    }
+    line(&text).into_owned()
+}
+
+/// Causes that have no room.
+fn hidden_causes(hidden: &[&Cause]) -> Option<String> {
+    let named = |cause: &&Cause| format!("{} {}", cause.id.name(), percent(cause.share));
+    let names: Vec<String> = hidden.iter().take(MAX_EVIDENCE).map(named).collect();
+    let count = plural(hidden.len() as u64, "more cause");
+    (!hidden.is_empty()).then(|| format!("{count}: {}; --format json lists all", names.join(", ")))
 }
 
 /// A line that a terminal shows without a break.

@@ -54,4 +54,5 @@ mod unreadable;
 mod virtio;
 mod vm_names;
 mod vmm;
+mod why;
 mod without_vcpus;
