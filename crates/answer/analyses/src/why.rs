@@ -25,7 +25,6 @@ mod threshold;
 use std::collections::HashMap;
 
 use rustc_hash::FxHashMap;
-use sources::Recording;
 use timeline::reading::{Reading, Task};
 use timeline::{Losses, Vm};
 
@@ -92,14 +91,7 @@ pub(crate) struct Observed<'o> {
     exits: Option<&'o VmEvidence>,
     all_exits: &'o ExitEvidence,
     nested: &'o Nested,
-    cpu: &'o CpuUse,
-    longest: &'o Longest,
-    saturation: &'o Saturation,
-    /// By recording, its VMs.
-    vms: &'o [Vec<Vm>],
-    delays: &'o ThreadDelays,
-    disks: &'o DiskWaits,
-    ipis: &'o Ipis,
+    timed: &'o Timed,
     budget: Budget,
 }
 
@@ -199,34 +191,42 @@ impl Timed {
             .map(|(exits, _)| exits.vms.iter().map(|vm| (vm.vm.as_str(), vm)).collect())
             .collect();
         let index = Index::new(&self.cpu);
-        let mut next_at: FxHashMap<usize, usize> = FxHashMap::default();
-        let mut answers = Vec::new();
-        for vm in &self.cpu.vms {
-            let next_at = next_at.entry(vm.recording).or_default();
-            let vm_at = *next_at;
-            *next_at += 1;
-            let Some((all_exits, nested)) = exits.get(vm.recording) else { continue };
-            let named = by_name.get(vm.recording).and_then(|vms| vms.get(vm.name.as_str()));
-            let observed = Observed {
+        let observed = |numbered: &NumberedVm<'_>| {
+            let vm = numbered.vm;
+            let (all_exits, nested) = exits.get(vm.recording)?;
+            let exits = by_name.get(vm.recording)?.get(vm.name.as_str()).copied();
+            let budget = Budget::new(&vm.times);
+            let vm_at = numbered.at;
+            let answer = Observed {
                 vm,
                 vm_at,
                 index: &index,
-                exits: named.copied(),
+                exits,
                 all_exits,
                 nested,
-                cpu: &self.cpu,
-                longest: &self.longest,
-                saturation: &self.saturation,
-                vms: &self.vms,
-                delays: &self.delays,
-                disks: &self.disks,
-                ipis: &self.ipis,
-                budget: Budget::new(&vm.times),
+                timed: self,
+                budget,
             };
-            answers.push(observed.answer());
-        }
-        answers
+            Some(answer.answer())
+        };
+        numbered(&self.cpu.vms).iter().filter_map(observed).collect()
     }
+}
+
+/// A VM with its index among those of its recording.
+struct NumberedVm<'c> {
+    vm: &'c VmUse,
+    at: usize,
+}
+
+fn numbered<'c>(vms: &'c [VmUse]) -> Vec<NumberedVm<'c>> {
+    let mut counts: FxHashMap<usize, usize> = FxHashMap::default();
+    let number = |vm: &'c VmUse| {
+        let count: &mut usize = counts.entry(vm.recording).or_default();
+        *count += 1;
+        NumberedVm { vm, at: *count - 1 }
+    };
+    vms.iter().map(number).collect()
 }
 
 impl Observed<'_> {
@@ -236,7 +236,7 @@ impl Observed<'_> {
             vm: self.vm.name.clone(),
             vcpus: self.vm.vcpus,
             budget: self.budget,
-            causes: if self.cpu.nanoseconds { self.causes() } else { Vec::new() },
+            causes: if self.timed.cpu.nanoseconds { self.causes() } else { Vec::new() },
             unseen: self.unseen(),
         }
     }
@@ -278,10 +278,4 @@ impl Observed<'_> {
         .flatten()
         .collect()
     }
-}
-
-/// Whether a recording can answer at all: it has exits of VMs.
-#[must_use]
-pub fn can_answer(recordings: &[Recording]) -> bool {
-    recordings.iter().any(|recording| recording.peer().is_none())
 }

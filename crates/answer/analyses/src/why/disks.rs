@@ -15,8 +15,8 @@ pub(super) fn cause(observed: &Observed<'_>) -> Option<Cause> {
 
 fn of_guest(observed: &Observed<'_>) -> Option<Cause> {
     let guest = observed.guest_recording()?;
-    let wait = observed.disks.of_recording(guest);
-    let is_cause = wait.waited_ns as f64 >= observed.cpu.span_ns as f64 * MIN_WAITING;
+    let wait = observed.timed.disks.of_recording(guest);
+    let is_cause = wait.waited_ns as f64 >= observed.timed.cpu.span_ns as f64 * MIN_WAITING;
     // A guest that computes meanwhile does not wait for its disk.
     let waited_ns = wait.waited_ns.min(observed.budget.idle_ns);
     if !is_cause || !observed.matters(CauseId::BackendSlow, waited_ns) {
@@ -31,14 +31,14 @@ fn of_threads(observed: &Observed<'_>) -> Option<Cause> {
     let mut asleep_ns: u64 = 0;
     let mut longest_ns: Option<(u64, u64)> = None;
     for thread in observed.threads_of(Part::Vmm) {
-        let delay = observed.delays.of_thread(observed.vm.recording, thread.thread);
+        let delay = observed.timed.delays.of_thread(observed.vm.recording, thread.thread);
         asleep_ns = asleep_ns.saturating_add(delay.storage_ns);
         let length = |(from_ns, to_ns): (u64, u64)| to_ns.saturating_sub(from_ns);
         longest_ns =
             longest_ns.into_iter().chain(delay.longest_storage_ns).max_by_key(|span| length(*span));
     }
     let waited_ns = asleep_ns.min(observed.budget.idle_ns);
-    if (asleep_ns as f64) < observed.cpu.span_ns as f64 * MIN_WAITING
+    if (asleep_ns as f64) < observed.timed.cpu.span_ns as f64 * MIN_WAITING
         || !observed.matters(CauseId::BackendSlow, waited_ns)
     {
         return None;

@@ -48,9 +48,24 @@ fn of_class(
     class: &Class<'_>,
     received_ns: u64,
 ) -> Option<Cause> {
+    let cost_ns = cost_ns(observed, id, class, received_ns);
+    if class.sums.count < MIN_EXITS || !observed.matters(id, cost_ns) {
+        return None;
+    }
+    let id = if id == CauseId::IpiStorm { ipis_of(observed, &class.sums) } else { id };
+    let mut cause = with_evidence(observed, class, observed.cause(id, cost_ns, 0.9));
+    if id == CauseId::NestedExits {
+        cause = with_factor(observed, cause);
+    }
+    let has_details = observed.all_exits.has_details();
+    let open = "which register, port or device exits were about";
+    Some(if has_details { cause } else { cause.open(open) })
+}
+
+fn cost_ns(observed: &Observed<'_>, id: CauseId, class: &Class<'_>, received_ns: u64) -> u64 {
     let recorded = &observed.all_exits.recorded;
     let taken_ns = class.sums.taken_ns(recorded);
-    let cost_ns = match id {
+    match id {
         CauseId::PageFault if recorded.off_cpu => {
             taken_ns.saturating_add(class.sums.parts.blocked_ns)
         }
@@ -58,12 +73,12 @@ fn of_class(
         CauseId::IpiStorm => taken_ns.saturating_add(received_ns),
         CauseId::HostIrq => taken_ns.saturating_sub(received_ns),
         _ => taken_ns,
-    };
-    if class.sums.count < MIN_EXITS || !observed.matters(id, cost_ns) {
-        return None;
     }
-    let id = if id == CauseId::IpiStorm { ipis_of(observed, &class.sums) } else { id };
-    let mut cause = observed.cause(id, cost_ns, 0.9);
+}
+
+/// Adds the exits at the costliest place, the longest exit, and the VMM's part.
+fn with_evidence(observed: &Observed<'_>, class: &Class<'_>, mut cause: Cause) -> Cause {
+    let recorded = &observed.all_exits.recorded;
     let costliest = class.places.iter().max_by_key(|place| place.sums.taken_ns(recorded));
     if let Some(place) = costliest {
         cause = cause.fact(about(place), Amount::Count(place.sums.count));
@@ -72,21 +87,12 @@ fn of_class(
     if class.places.len() > 1 {
         cause = cause.fact("exits in all", Amount::Count(class.sums.count));
     }
-    if id == CauseId::NestedExits {
-        cause = with_factor(observed, cause);
-    }
     let user_ns = class.sums.user_ns(recorded);
     if recorded.user && user_ns > 0 {
-        cause = cause.fact(
-            "part of the cost in the VMM",
-            Amount::Share(user_ns as f64 / cost_ns.max(1) as f64),
-        );
+        let part = user_ns as f64 / cause.cost_ns.max(1) as f64;
+        cause = cause.fact("part of the cost in the VMM", Amount::Share(part));
     }
-    Some(if observed.all_exits.has_details() {
-        cause
-    } else {
-        cause.open("which register, port or device exits were about")
-    })
+    cause
 }
 
 /// Adds how many exits of the VM one exit of its own guests takes, for the reason that takes most.
@@ -122,7 +128,7 @@ fn about(place: &Place) -> String {
 /// Whether vCPUs interrupt one another to flush TLBs, or to wake threads. Linux makes functions run on other CPUs for both, but
 /// a CPU that is woken was idle before.
 fn ipis_of(observed: &Observed<'_>, ipis: &ExitSums) -> CauseId {
-    let sent = observed.ipis.sent(observed.vm_vcpus());
+    let sent = observed.timed.ipis.sent(observed.vm_vcpus());
     let halts = observed.exits.map_or(0, |exits| exits.idles.count);
     let wakes = halts.saturating_mul(2) >= ipis.count;
     if sent.calls > sent.reschedules && !wakes { CauseId::TlbShootdown } else { CauseId::IpiStorm }

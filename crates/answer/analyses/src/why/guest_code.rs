@@ -1,7 +1,5 @@
 //! The guest's own code: the cause if nothing else is, and a vCPU has no time left.
 
-use timeline::Vm;
-
 use super::Observed;
 use super::cause::{Cause, CauseId};
 use super::saturation::Saturated;
@@ -18,10 +16,8 @@ pub(super) fn cause(observed: &Observed<'_>, others: &[Cause]) -> Option<Cause> 
     if !others.is_empty() {
         return None;
     }
-    let saturated = |vcpu| Some(observed.saturation.of_vcpu(reference(observed, vcpu)?));
-    let all = observed.vcpus().filter_map(|vcpu| Some((vcpu, saturated(vcpu)?)));
     let full: Vec<(&VcpuUse, Saturated)> =
-        all.filter(|(vcpu, saturated)| is_full(vcpu, *saturated)).collect();
+        saturated(observed).filter(|(vcpu, saturated)| is_full(vcpu, *saturated)).collect();
     let (first, saturated) = full.iter().max_by_key(|(_, saturated)| saturated.guest_ns)?;
     let cost_ns = full.iter().map(|(_, saturated)| saturated.guest_ns).fold(0, u64::saturating_add);
     let mut cause = observed.cause(CauseId::GuestCode, cost_ns, 0.85);
@@ -48,10 +44,13 @@ fn is_full(vcpu: &VcpuUse, saturated: Saturated) -> bool {
         && saturated.ns > 0
 }
 
-/// How the states name a vCPU.
-fn reference(observed: &Observed<'_>, vcpu: &VcpuUse) -> Option<VcpuRef> {
-    let of_recording = observed.vms.get(vcpu.recording)?;
-    let vm: &Vm = of_recording.get(vcpu.vm)?;
-    let found = vm.vcpus.iter().find(|candidate| candidate.thread == vcpu.thread)?;
-    Some(VcpuRef::new(vcpu.recording, found))
+/// The VM's vCPUs, which both lists have in the same order.
+fn saturated<'o>(observed: &Observed<'o>) -> impl Iterator<Item = (&'o VcpuUse, Saturated)> {
+    let (timed, recording) = (observed.timed, observed.vm.recording);
+    let vm = timed.vms.get(recording).and_then(|vms| vms.get(observed.vm_at));
+    let places = vm.into_iter().flat_map(|vm| &vm.vcpus);
+    observed
+        .vcpus()
+        .zip(places)
+        .map(move |(vcpu, place)| (vcpu, timed.saturation.of_vcpu(VcpuRef::new(recording, place))))
 }

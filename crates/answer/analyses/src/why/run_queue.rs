@@ -73,7 +73,8 @@ fn cause(observed: &Observed<'_>, waits: &Waits<'_>) -> Option<Cause> {
                 cause.fact(format!("CPU taken by {name}-{}", taker.thread), Amount::Time(taker.ns));
         }
     }
-    let longest_ns = observed.longest.span_ns((observed.vm.recording, observed.vm_at), &WAITS);
+    let longest_ns =
+        observed.timed.longest.span_ns((observed.vm.recording, observed.vm_at), &WAITS);
     let cause = cause.instance("longest wait for a CPU", longest_ns);
     Some(if observed.all_exits.recorded.wake {
         cause

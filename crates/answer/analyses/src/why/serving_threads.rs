@@ -15,7 +15,7 @@ pub(super) fn causes(observed: &Observed<'_>) -> Vec<Cause> {
 }
 
 fn cause(observed: &Observed<'_>, part: Part, id: CauseId) -> Option<Cause> {
-    let delay = |thread| observed.delays.of_thread(observed.vm.recording, thread);
+    let delay = |thread| observed.timed.delays.of_thread(observed.vm.recording, thread);
     let threads = observed.threads_of(part);
     let (thread, delay) = threads
         .map(|thread| (thread, delay(thread.thread)))
