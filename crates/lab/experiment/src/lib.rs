@@ -6,6 +6,7 @@
 
 pub mod bench;
 mod command;
+pub mod corpus;
 mod experiment;
 mod metric;
 mod watch;

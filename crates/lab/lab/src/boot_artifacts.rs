@@ -41,20 +41,20 @@ impl BootArtifacts {
         let labguest = machine_programs::find(wanted.arch)?;
         let (host, root) = roots(cache, wanted, options, &progress)?;
         let (kernel, guest_kernel) = kernels(wanted, &root)?;
-        let mut tools = Vec::new();
-        for &tool in &wanted.guest.tools {
-            tools.extend(tool_files(
-                tool,
-                cache,
-                wanted,
-                options,
-                (&root, &guest_kernel),
-                &progress,
-            )?);
-        }
+        let files = |tools: &[Tool], kernel: &Kernel| -> Result<Vec<ToolFile>> {
+            let mut files = Vec::new();
+            for &tool in tools {
+                let root_and_kernel = (&root, kernel);
+                files.extend(tool_files(tool, cache, wanted, options, root_and_kernel, &progress)?);
+            }
+            Ok(files)
+        };
+        let host_tools = files(&wanted.host_tools, &kernel)?;
+        let tools = files(&wanted.guest.tools, &guest_kernel)?;
         progress("making images");
+        let arch = wanted.arch;
         let ingredients =
-            Ingredients { arch: wanted.arch, root, kernel, guest_kernel, labguest, tools };
+            Ingredients { arch, root, kernel, guest_kernel, labguest, host_tools, tools };
         let image = ingredients.image(cache, wanted.levels)?;
         let qemu = host.program(wanted.arch.qemu())?;
         Ok(Self { host, qemu, image, arch: wanted.arch })

@@ -37,6 +37,9 @@ pub struct Description {
     /// for emulation.
     #[serde(default)]
     pub processor: String,
+    /// Additional programs of the first machine.
+    #[serde(default)]
+    pub host_tools: Vec<Tool>,
     /// The first machine's guest; nested ones are like it, without its devices.
     pub guest: Guest,
     /// A folder of this system that the first machine can mount.
@@ -97,6 +100,7 @@ impl Description {
             memory_mib,
             append: String::new(),
             processor: String::new(),
+            host_tools: Vec::new(),
             guest: Guest {
                 board,
                 cpus: 1,
@@ -129,11 +133,13 @@ impl Description {
         let same_time =
             wanted.instruction_ns.is_none() || self.instruction_ns == wanted.instruction_ns;
         let has = |tool| self.guest.tools.contains(tool);
+        let host_has = |tool| self.host_tools.contains(tool);
         shape(self) == shape(wanted)
             && devices(self) == devices(wanted)
             && same_lines
             && same_time
             && wanted.guest.tools.iter().all(has)
+            && wanted.host_tools.iter().all(host_has)
     }
 
     /// The guests' board: shared memory needs a board with PCI.

@@ -42,6 +42,8 @@ pub(crate) struct Ingredients {
     pub(crate) guest_kernel: Kernel,
     /// The init process and command server.
     pub(crate) labguest: PathBuf,
+    /// Additional programs of the first machine.
+    pub(crate) host_tools: Vec<ToolFile>,
     /// Guests' additional programs.
     pub(crate) tools: Vec<ToolFile>,
 }
@@ -91,7 +93,7 @@ impl Ingredients {
         for name in PROGRAMS {
             self.add_program(&mut content, name)?;
         }
-        for tool in self.tools.iter().filter(|_| level > 1) {
+        for tool in if level == 1 { &self.host_tools } else { &self.tools } {
             content.copy(&tool.place, &tool.file, tool.libraries.is_some());
             if let Some(root) = &tool.libraries {
                 add_libraries(&mut content, root, &tool.file)?;

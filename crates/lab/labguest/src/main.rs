@@ -5,6 +5,7 @@
 use std::process::ExitCode;
 
 mod compile;
+mod counters;
 mod drain;
 mod exec;
 mod exit_costs;
@@ -19,7 +20,9 @@ mod measure;
 mod modules;
 mod number_argument;
 mod ping_pong;
+mod plant;
 mod ports;
+mod qmp;
 mod relay;
 mod score;
 mod serve;
@@ -50,6 +53,9 @@ fn main() -> ExitCode {
         Some("ping-pong") => ping_pong::run(std::env::args().skip(2)),
         Some("wakeups") => wakeups::run(std::env::args().skip(2)),
         Some("usage") => usage::run(),
+        Some("counters") => counters::run(),
+        Some("plant") => plant::run(std::env::args().skip(2)),
+        Some("qmp") => qmp::run(std::env::args().skip(2)),
         Some("vmm") => vmm::run(std::env::args().nth(2)),
         _ => {
             eprintln!(

@@ -61,17 +61,17 @@ fn thread(path: &Path, tid: u32, process: &str) -> Option<ThreadUsage> {
 }
 
 /// Entries of a folder that are numbers.
-fn numbered(folder: &Path) -> io::Result<Vec<u32>> {
+pub(crate) fn numbered(folder: &Path) -> io::Result<Vec<u32>> {
     let entries = fs::read_dir(folder)?;
     Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
 }
 
-fn text(path: &Path) -> String {
+pub(crate) fn text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default().trim_end().to_owned()
 }
 
 /// Sums over CPUs, by the last word of each line: the device, or the type of interrupt.
-fn interrupts(table: &str) -> BTreeMap<String, u64> {
+pub(crate) fn interrupts(table: &str) -> BTreeMap<String, u64> {
     let mut lines = table.lines();
     let processors = lines.next().map_or(0, |head| head.split_whitespace().count());
     let mut sums = BTreeMap::new();

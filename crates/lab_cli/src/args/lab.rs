@@ -7,6 +7,8 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use command::args::time::some_time;
 
+use super::lab_corpus::LabCorpusArgs;
+
 /// Arguments of `lab`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -44,6 +46,8 @@ pub(crate) enum LabVerb {
     Status,
     /// Run a scenario and record it; without a name, list them
     Run(LabRunArgs),
+    /// Record a corpus: recordings with planted causes of slowness, and healthy ones
+    Corpus(LabCorpusArgs),
     /// Stop the lab's machines and clean up
     Down,
     /// Download all packages now, to start labs without a network later

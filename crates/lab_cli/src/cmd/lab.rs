@@ -22,6 +22,7 @@ use command::output;
 use command::verb::{Memory, Range, VerbArgs};
 
 mod boot_events;
+mod corpus;
 pub(crate) mod interrupted;
 mod run;
 mod truth;
@@ -65,6 +66,7 @@ fn run(args: &LabArgs) -> anyhow::Result<ExitCode> {
         LabVerb::Down => lab.down()?,
         LabVerb::Fetch(shape) => fetch(&cache, shape)?,
         LabVerb::Run(run_args) => run::run(&cache, &lab, run_args)?,
+        LabVerb::Corpus(corpus_args) => return corpus::run(&cache, corpus_args),
         LabVerb::Clean => lab::clean(&cache)?,
     }
     Ok(ExitCode::SUCCESS)

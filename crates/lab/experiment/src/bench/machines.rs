@@ -91,12 +91,12 @@ impl BootedMachines {
 }
 
 /// The program that records hosts.
-fn hyperscope() -> Result<PathBuf> {
+pub(crate) fn hyperscope() -> Result<PathBuf> {
     os::programs::find("hyperscope").ok_or(BenchError::NoHyperscope)
 }
 
 /// The agent's program: from the variable, or next to hyperscope.
-fn agent(program: &Path) -> Result<PathBuf> {
+pub(crate) fn agent(program: &Path) -> Result<PathBuf> {
     if let Some(named) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         return Ok(named.into());
     }
@@ -193,8 +193,7 @@ impl BootedMachine {
     }
 
     fn put(&mut self, from: &Path, path: &str) -> Result<()> {
-        let mut file = File::open(from).map_err(BenchError::io("cannot read", from))?;
-        Ok(self.0.put(&Put { path: path.to_owned(), mode: 0o755 }, &mut file)?)
+        put(&mut self.0, from, path)
     }
 
     /// Copies a file out.
@@ -202,6 +201,12 @@ impl BootedMachine {
         let mut file = File::create(to).map_err(BenchError::io("cannot write", to))?;
         Ok(self.0.get(path, &mut file)?)
     }
+}
+
+/// Copies a program into a machine.
+pub(crate) fn put(session: &mut Session, from: &Path, path: &str) -> Result<()> {
+    let mut file = File::open(from).map_err(BenchError::io("cannot read", from))?;
+    Ok(session.put(&Put { path: path.to_owned(), mode: 0o755 }, &mut file)?)
 }
 
 fn shell(script: &str, timeout: Option<Duration>) -> Exec {
