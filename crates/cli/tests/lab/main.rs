@@ -14,6 +14,7 @@ mod bench_tracers;
 mod boot;
 mod churn;
 mod collector;
+mod corpus;
 mod critical;
 mod delays_seen;
 mod every_scenario;

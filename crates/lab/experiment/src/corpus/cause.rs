@@ -42,6 +42,9 @@ pub const CAUSE_IDS: [&str; 26] = [
     "none",
 ];
 
+/// Processors of level 1 where nothing else is asked for: enough that VMM, vCPUs and recorder need not wait for each other.
+const HOST_CPUS: u32 = 4;
+
 macro_rules! bundled {
     ($($name:literal),* $(,)?) => {
         &[$(($name, include_str!(concat!("../../causes/", $name, ".toml")))),*]
@@ -49,8 +52,36 @@ macro_rules! bundled {
 }
 
 /// The files that come with the program.
-const BUNDLED: &[(&str, &str)] =
-    bundled!["cpu_quota", "exit_storm", "guest_code", "none", "serial_console", "vcpu_preempted",];
+const BUNDLED: &[(&str, &str)] = bundled![
+    "backend_slow",
+    "clock_source",
+    "cpu_quota",
+    "exit_storm",
+    "guest_code",
+    "guest_lock",
+    "halt_poll_burn",
+    "halt_wakeup",
+    "host_irq",
+    "ipi_storm",
+    "legacy_device",
+    "nested_exits",
+    "none",
+    "page_fault",
+    "preempted_exit_storm",
+    "quota_serial_console",
+    "recorder",
+    "serial_console",
+    "shared_cpu_timer_ticks",
+    "slow_backend_legacy_device",
+    "timer_ticks",
+    "tlb_shootdown",
+    "vcpu_preempted",
+    "vcpus_share_cpu",
+    "vhost_late",
+    "vmm_device",
+    "vmm_lock",
+    "vmm_thread_late",
+];
 
 /// A cause, or several that are planted together.
 #[derive(Clone, Debug, Deserialize)]
@@ -109,7 +140,8 @@ pub(super) struct Variant {
 }
 
 /// What is done, as shells have it. In the host's scripts `$QEMU` is the process of the guest's QEMU, `$VCPU0` and so on are the
-/// threads of its vCPUs, and `$VHOST` are those of vhost.
+/// threads of its vCPUs, `$VHOST` are those of vhost, and `$ALL` is the
+/// mask of all CPUs.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Scripts {
     /// In the host, before the recording begins.
@@ -127,6 +159,9 @@ pub(super) struct Scripts {
     /// The workload, in the host.
     #[serde(default)]
     pub(super) host: String,
+    /// The workload, in the guest's guest.
+    #[serde(default)]
+    pub(super) nested: String,
     /// In the guest, after the recording.
     #[serde(default)]
     pub(super) guest_after: String,
@@ -136,6 +171,9 @@ pub(super) struct Scripts {
     /// Options of the recorder beyond the usual.
     #[serde(default)]
     pub(super) record: String,
+    /// A program that starts the recorder: `taskset 1`.
+    #[serde(default)]
+    pub(super) record_with: String,
 }
 
 /// The machines beyond the usual.
@@ -225,8 +263,9 @@ impl CauseFile {
             return Err("a file needs causes and variants".to_owned());
         }
         for variant in &self.variants {
-            if !variant.scripts.guest.is_empty() && !variant.scripts.host.is_empty() {
-                return Err(format!("the variant {} has two workloads", variant.name));
+            let Scripts { guest, host, nested, .. } = &variant.scripts;
+            if [guest, host, nested].into_iter().filter(|script| !script.is_empty()).count() != 1 {
+                return Err(format!("the variant {} has not one workload", variant.name));
             }
             if self.is_healthy() != self.causes.contains(&"none".to_owned()) {
                 return Err("none is no cause among others".to_owned());
@@ -276,7 +315,7 @@ impl CauseFile {
     pub(super) fn machines_of(&self, variant: &Variant, perf: bool) -> Description {
         let shape = variant.machine.as_ref().unwrap_or(&self.machine);
         let mut lab = Description::new(Arch::X86_64, shape.levels.unwrap_or(2));
-        lab.cpus = shape.host_cpus.unwrap_or(lab.cpus);
+        lab.cpus = shape.host_cpus.unwrap_or(HOST_CPUS);
         lab.guest.cpus = shape.cpus.unwrap_or(lab.guest.cpus);
         lab.guest.board = shape.board.unwrap_or(lab.guest.board);
         lab.guest.net = shape.net;

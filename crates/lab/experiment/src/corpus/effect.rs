@@ -1,6 +1,7 @@
 //! Whether a planted cause took effect, by counters that are read apart from the recording.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,19 @@ pub struct MeasuredEffect {
     pub max: Option<u64>,
     /// Whether it did so.
     pub holds: bool,
+}
+
+impl fmt::Display for MeasuredEffect {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.value {
+            Some(value) => write!(to, "{} rose by {value}", self.counter),
+            None => write!(to, "there is no counter {}", self.counter),
+        }?;
+        if let Some(min) = self.min {
+            write!(to, ", at least {min} expected")?;
+        }
+        self.max.map_or(Ok(()), |max| write!(to, ", at most {max} expected"))
+    }
 }
 
 impl Effect {
@@ -104,6 +118,7 @@ mod tests {
         let measured =
             effect("counter = 'b'\nmax_per_second = 5").measured(&counters(&[("a", 1)]), 1);
         assert!(!measured.holds && measured.value.is_none());
+        assert_eq!(measured.to_string(), "there is no counter b, at most 0 expected");
         assert!(effect("counter = 'a'").check().is_err());
     }
 }

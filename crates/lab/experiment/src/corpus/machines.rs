@@ -29,6 +29,7 @@ const CONNECT: &str = "if [ -e /sys/class/net/eth0 ]; then ip address add 10.77.
     ip link set eth0 up; ping -c 1 10.77.2.1 >/dev/null; fi";
 /// Names that scripts of the host can use.
 const NAMES: &str = "QEMU=$(pidof qemu-system-x86_64 | cut -d' ' -f1); VHOST=
+ALL=$(printf %x $(((1 << $(nproc)) - 1)))
 for task in /proc/$QEMU/task/*; do read -r name < $task/comm; case \"$name\" in
 \"CPU 0/KVM\") VCPU0=${task##*/};; \"CPU 1/KVM\") VCPU1=${task##*/};; esac; done
 for file in /proc/[0-9]*/comm; do read -r name < $file 2>/dev/null; case \"$name\" in
@@ -40,6 +41,7 @@ pub(super) struct CorpusMachines {
     lab: Lab,
     host: Session,
     guest: Session,
+    nested: Option<Session>,
     pub(super) kernel_release: String,
     /// The process on this system that executes them.
     executor: Option<i32>,
@@ -53,8 +55,9 @@ impl CorpusMachines {
         shell(&mut host, &prepare())?;
         let kernel_release = shell(&mut host, "uname -r")?.trim().to_owned();
         let guest = prepared_guest(lab)?;
+        let nested = (lab.description()?.levels > 2).then(|| prepared_nested(lab)).transpose()?;
         let executor = lab.status()?.pid;
-        Ok(Self { lab: lab.clone(), host, guest, kernel_release, executor })
+        Ok(Self { lab: lab.clone(), host, guest, nested, kernel_release, executor })
     }
 
     /// Boots another guest in place of this one.
@@ -76,6 +79,16 @@ impl CorpusMachines {
     /// The same in the guest.
     pub(super) fn in_guest(&mut self, script: &str) -> Result<String> {
         if script.is_empty() { Ok(String::new()) } else { shell(&mut self.guest, script) }
+    }
+
+    /// The same in the guest's guest.
+    pub(super) fn in_nested_guest(&mut self, script: &str) -> Result<String> {
+        match &mut self.nested {
+            Some(nested) => shell(nested, script),
+            None => {
+                Err(BenchError::Malformed { what: "a cause", text: "it needs 3 levels".into() })
+            }
+        }
     }
 
     /// Starts a script in the host; its process, which leads a group of its own.
@@ -151,6 +164,12 @@ fn prepared_guest(lab: &Lab) -> Result<Session> {
     guest.output(&exec)?;
     guest.check(&["timeout", "30", "sh", "-c", WAITING], PATIENCE)?;
     Ok(guest)
+}
+
+fn prepared_nested(lab: &Lab) -> Result<Session> {
+    let mut nested = lab.session(3)?;
+    shell(&mut nested, &prepare())?;
+    Ok(nested)
 }
 
 fn shell(session: &mut Session, script: &str) -> Result<String> {

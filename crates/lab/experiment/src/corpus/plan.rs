@@ -133,9 +133,11 @@ impl Scripts {
             host_beside: with(&self.host_beside),
             guest: with(&self.guest),
             host: with(&self.host),
+            nested: with(&self.nested),
             guest_after: with(&self.guest_after),
             host_after: with(&self.host_after),
             record: with(&self.record),
+            record_with: with(&self.record_with),
         }
     }
 
@@ -147,9 +149,11 @@ impl Scripts {
             ("host_beside", &self.host_beside),
             ("guest", &self.guest),
             ("host", &self.host),
+            ("nested", &self.nested),
             ("guest_after", &self.guest_after),
             ("host_after", &self.host_after),
             ("record", &self.record),
+            ("record_with", &self.record_with),
         ];
         let there = all.into_iter().filter(|(_, script)| !script.is_empty());
         there.map(|(name, script)| (name.to_owned(), script.clone())).collect()

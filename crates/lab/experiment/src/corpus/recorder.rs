@@ -31,15 +31,20 @@ struct Readings {
     disturbed_ns: u64,
 }
 
+/// A recording that was made.
+pub(super) enum Made {
+    /// What is known of it.
+    Recording(Box<Label>),
+    /// Its cause took no effect, so it is removed; why.
+    NoEffect(String),
+}
+
 /// Makes a recording in the corpus' folder, and says what is known of it.
 pub(super) fn record(
     machines: &mut CorpusMachines,
     item: &CorpusItem,
     corpus: &Path,
-) -> Result<Label> {
-    if item.fresh_guest {
-        machines.renew_guest()?;
-    }
+) -> Result<Made> {
     let readings = recorded(machines, item);
     // Settings go back whatever failed, for the next recording is in the same machines.
     let restored = machines
@@ -48,17 +53,23 @@ pub(super) fn record(
     let readings = readings?;
     restored?;
     let path = bring_out(machines, item, corpus)?;
-    let made = labelled(item, readings, corpus, &path);
-    if made.is_err() {
-        // One whose cause took no effect is of no use.
-        let _ = fs::remove_dir_all(corpus.join(&path));
-    }
-    made
+    let label = labelled(item, readings, corpus, &path)?;
+    let Some(missing) = label.effects.iter().find(|effect| !effect.holds) else {
+        return Ok(Made::Recording(Box::new(label)));
+    };
+    let why = format!("{missing} in {} ms", label.window.length_ns() / 1_000_000);
+    let folder = corpus.join("recordings").join(&item.name);
+    fs::remove_dir_all(&folder).map_err(BenchError::io("cannot remove", &folder))?;
+    Ok(Made::NoEffect(why))
 }
 
 fn recorded(machines: &mut CorpusMachines, item: &CorpusItem) -> Result<Readings> {
     let scripts = &item.scripts;
     machines.in_host(&scripts.host_before)?;
+    // It boots with these settings of the host.
+    if item.fresh_guest {
+        machines.renew_guest()?;
+    }
     machines.in_guest(&scripts.guest_before)?;
     machines.in_host(&format!("rm -rf {FOLDER}; mkdir {FOLDER}"))?;
     let recorder = begin(machines, item)?;
@@ -70,11 +81,11 @@ fn recorded(machines: &mut CorpusMachines, item: &CorpusItem) -> Result<Readings
 /// Starts the recorder, and waits until it records.
 fn begin(machines: &mut CorpusMachines, item: &CorpusItem) -> Result<u32> {
     let log = format!("{FOLDER}/log");
-    let options = &item.scripts.record;
+    let (options, with) = (&item.scripts.record, &item.scripts.record_with);
     let (command, has_begun) = match item.kind {
         RecordingKind::Perf => {
             let command = format!(
-                "exec perf record -a -k CLOCK_MONOTONIC -m 1024 -e '{PERF_EVENTS}' -o {FOLDER}/perf.data"
+                "exec {with} perf record -a -k CLOCK_MONOTONIC -m 1024 -e '{PERF_EVENTS}' -o {FOLDER}/perf.data"
             );
             (command, format!("[ -s {FOLDER}/perf.data ] && sleep 0.5"))
         }
@@ -85,7 +96,7 @@ fn begin(machines: &mut CorpusMachines, item: &CorpusItem) -> Result<u32> {
                 ""
             };
             let command = format!(
-                "exec hyperscope record --buffer {BUFFER_KIB} {guest} {options} -o {FOLDER}/session"
+                "exec {with} hyperscope record --buffer {BUFFER_KIB} {guest} {options} -o {FOLDER}/session"
             );
             (command, format!("grep -q 'hyperscope: recording' {log}"))
         }
@@ -109,10 +120,10 @@ fn planted(machines: &mut CorpusMachines, item: &CorpusItem) -> Result<Readings>
     };
     let disturbed = machines.disturbed_ns();
     let before = machines.host_counters();
-    let worked = if scripts.host.is_empty() {
-        machines.in_guest(&scripts.guest)
-    } else {
-        machines.in_host(&scripts.host)
+    let worked = match (&*scripts.host, &*scripts.nested) {
+        ("", "") => machines.in_guest(&scripts.guest),
+        ("", nested) => machines.in_nested_guest(nested),
+        (host, _) => machines.in_host(host),
     };
     let after = machines.host_counters();
     let disturbed_ns = machines.disturbed_ns().saturating_sub(disturbed);
@@ -189,20 +200,6 @@ fn labelled(item: &CorpusItem, readings: Readings, corpus: &Path, path: &Path) -
     counters.extend(of_recorder(&folder));
     let effects: Vec<_> =
         item.effects.iter().map(|effect| effect.measured(&counters, window_ns)).collect();
-    if let Some(missing) = effects.iter().find(|effect| !effect.holds) {
-        let bound = |bound: Option<u64>| bound.map_or("-".to_owned(), |bound| bound.to_string());
-        return Err(BenchError::Malformed {
-            what: "the workload, so the cause took no effect",
-            text: format!(
-                "{} rose by {} in {} ms, and has to by {} to {}",
-                missing.counter,
-                bound(missing.value),
-                window_ns / 1_000_000,
-                bound(missing.min),
-                bound(missing.max)
-            ),
-        });
-    }
     counters.retain(|_, value| *value > 0);
     Ok(Label {
         name: item.name.clone(),

@@ -8,9 +8,12 @@ use lab::{Description, Lab};
 use super::label::{Corpus, Failure};
 use super::machines::CorpusMachines;
 use super::plan::CorpusItem;
-use super::recorder;
+use super::recorder::{self, Made};
 use crate::bench::restarting_lab::{ProgressFn, RestartingLab};
 use crate::bench::{BenchError, Result};
+
+/// How often a recording is made whose cause takes no effect: other programs of this system disturb some.
+const ATTEMPTS: u32 = 3;
 
 /// The machines that have to be up when a corpus begins.
 #[must_use]
@@ -41,17 +44,38 @@ pub fn run(
         let made = machines.change(item.machines.clone()).and_then(|()| {
             machines.run(&title, &mut |machines| {
                 corpus.kernel_release.get_or_insert_with(|| machines.kernel_release.clone());
-                recorder::record(machines, item, to)
+                attempts(machines, item, to, report)
             })
         });
-        match made {
-            Ok(label) => corpus.recordings.push(label),
-            Err(error) => {
-                report(format!("{}: {error}", item.title));
-                corpus.failed.push(Failure { item: item.title.clone(), why: error.to_string() });
+        let failure = match made {
+            Ok(Made::Recording(label)) => {
+                corpus.recordings.push(*label);
+                None
             }
+            Ok(Made::NoEffect(why)) => Some(format!("the cause took no effect: {why}")),
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(why) = failure {
+            report(format!("{}: {why}", item.title));
+            corpus.failed.push(Failure { item: item.title.clone(), why });
         }
         corpus.write(to)?;
     }
     Ok(corpus)
+}
+
+/// Makes a recording, again if its cause took no effect.
+fn attempts(
+    machines: &mut CorpusMachines,
+    item: &CorpusItem,
+    to: &Path,
+    report: ProgressFn<'_>,
+) -> Result<Made> {
+    let mut made = recorder::record(machines, item, to)?;
+    for _ in 1..ATTEMPTS {
+        let Made::NoEffect(why) = &made else { break };
+        report(format!("{}: {why}; trying again", item.title));
+        made = recorder::record(machines, item, to)?;
+    }
+    Ok(made)
 }

@@ -1,4 +1,4 @@
-//! Workloads that send interrupts from one processor to another, which is busy, so that nothing has to wake up.
+//! Workloads that send interrupts from one processor to another.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -22,8 +22,11 @@ fn stay_on(cpu: u64) -> io::Result<()> {
     Ok(sched_setaffinity(None, &cpus)?)
 }
 
-/// Runs `work` on processor 0 while another thread keeps processor 1 busy.
-fn beside_busy(work: impl FnOnce() -> io::Result<Value>) -> io::Result<Value> {
+/// Runs `work` on processor 0, while another thread keeps processor 1 busy if that is asked for.
+fn beside(is_busy: bool, work: impl FnOnce() -> io::Result<Value>) -> io::Result<Value> {
+    if !is_busy {
+        return stay_on(0).and_then(|()| work());
+    }
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let busy = scope.spawn(|| {
@@ -45,15 +48,16 @@ pub(super) fn remote(options: &mut PlantOptions) -> io::Result<Value> {
     let register = options.number("register", LSTAR);
     let pace = Pace::read(options)?;
     let registers = File::open("/dev/cpu/1/msr")?;
-    beside_busy(|| {
+    beside(true, || {
         pace.run(|batch| {
             (0..batch).try_for_each(|_| registers.read_exact_at(&mut [0; 8], register))
         })
     })
 }
 
-/// Processor 0 wakes a thread of processor 1, which has another thread to run.
+/// Processor 0 wakes a thread of processor 1, which has another thread to run, or with `busy=0` is idle.
 pub(super) fn wake(options: &mut PlantOptions) -> io::Result<Value> {
+    let is_busy = options.number("busy", 1) > 0;
     let pace = Pace::read(options)?;
     let (mut requests, mut to_other) = io::pipe()?;
     let (mut answers, mut to_here) = io::pipe()?;
@@ -64,7 +68,7 @@ pub(super) fn wake(options: &mut PlantOptions) -> io::Result<Value> {
         }
         io::Result::Ok(())
     });
-    let counted = beside_busy(|| {
+    let counted = beside(is_busy, || {
         pace.run(|batch| {
             (0..batch).try_for_each(|_| {
                 to_other.write_all(&[0])?;
