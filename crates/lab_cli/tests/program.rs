@@ -28,7 +28,7 @@ fn help_and_version_are_its_own() {
 
 #[test]
 fn verbs_show_how_users_call_them() {
-    for verb in ["ab", "bench exits", "lab up", "sensitivity"] {
+    for verb in ["ab", "bench exits", "lab corpus", "lab up", "sensitivity"] {
         let words: Vec<&str> = verb.split(' ').chain(["--help"]).collect();
         let help = printed(&words);
         assert!(help.contains(&format!("Usage: hyperscope {verb} ")), "{verb}: {help}");
@@ -60,4 +60,29 @@ fn manual_pages_are_those_of_its_verbs() {
     let verbs = ["ab", "bench", "lab", "sensitivity"];
     assert_eq!(pages, verbs.map(|verb| format!("hyperscope-{verb}.1")));
     assert!(printed(&["man"]).contains("hyperscope\\-lab"));
+}
+
+#[test]
+fn causes_are_listed_and_unknown_ones_are_refused_with_those_that_are_known() {
+    let list = printed(&["lab", "corpus", "--list"]);
+    for line in ["vcpu_preempted ", "none "] {
+        assert!(list.lines().any(|listed| listed.starts_with(line)), "{list}");
+    }
+    let few = printed(&["lab", "corpus", "--list", "--only", "page_fault,none"]);
+    assert_eq!(few.lines().count(), 2, "{few}");
+    let refused = hyperscope_lab(&["lab", "corpus", "-o", "/nowhere", "--only", "gremlins"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let stderr = String::from_utf8(refused.stderr).unwrap();
+    assert!(stderr.contains("gremlins") && stderr.contains("page_fault"), "{stderr}");
+    assert_eq!(hyperscope_lab(&["lab", "corpus"]).status.code(), Some(2), "-o is needed");
+}
+
+#[test]
+fn a_corpus_is_not_written_over() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("labels.json"), "{}").unwrap();
+    let refused = hyperscope_lab(&["lab", "corpus", "-o", folder.path().to_str().unwrap()]);
+    assert_eq!(refused.status.code(), Some(1));
+    let stderr = String::from_utf8(refused.stderr).unwrap();
+    assert!(stderr.contains("already holds a corpus"), "{stderr}");
 }

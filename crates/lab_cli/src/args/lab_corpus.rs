@@ -31,6 +31,9 @@ pub(crate) struct LabCorpusArgs {
     /// What to record of each
     #[arg(long, value_name = "KIND", value_delimiter = ',', default_values_t = KindArg::ALL)]
     pub(crate) kinds: Vec<KindArg>,
+    /// Also record the host without the cause, for workloads whose cause can be removed
+    #[arg(long)]
+    pub(crate) counterfactuals: bool,
     /// List the causes, and record nothing
     #[arg(long)]
     pub(crate) list: bool,

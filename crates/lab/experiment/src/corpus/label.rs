@@ -74,6 +74,8 @@ pub struct Label {
     pub draw: u32,
     /// What was planted, the costliest first; one with the cause `none` in healthy recordings.
     pub causes: Vec<Planted>,
+    /// The recording of the same workload with the cause, if this one is without; then nothing was planted here.
+    pub without_cause_of: Option<String>,
     /// Drawn parameters.
     pub parameters: BTreeMap<String, String>,
     /// Shell scripts with these parameters.

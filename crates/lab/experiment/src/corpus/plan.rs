@@ -21,6 +21,8 @@ pub struct CorpusPlan {
     pub variants: u32,
     /// What is recorded of each.
     pub kinds: Vec<RecordingKind>,
+    /// Whether workloads whose cause can be removed are recorded without it, too.
+    pub counterfactuals: bool,
 }
 
 /// A recording to be made.
@@ -37,6 +39,7 @@ pub struct CorpusItem {
     pub(super) variant: String,
     pub(super) draw: u32,
     pub(super) causes: Vec<Planted>,
+    pub(super) without_cause_of: Option<String>,
     pub(super) parameters: BTreeMap<String, String>,
     pub(super) scripts: Scripts,
     pub(super) effects: Vec<Effect>,
@@ -55,6 +58,10 @@ pub fn plan(plan: &CorpusPlan) -> Vec<CorpusItem> {
         }
     }
     name(&mut items, plan.seed);
+    if plan.counterfactuals {
+        let without: Vec<CorpusItem> = items.iter().filter_map(CorpusItem::without_cause).collect();
+        items.extend(without);
+    }
     grouped(items)
 }
 
@@ -93,6 +100,7 @@ fn item(
         variant: variant.name.clone(),
         draw,
         causes: file.causes.iter().map(planted).collect(),
+        without_cause_of: None,
         scripts: variant.scripts.filled(&parameters),
         parameters,
         effects: file.effects_of(variant).cloned().collect(),
@@ -122,6 +130,29 @@ fn grouped(items: Vec<CorpusItem>) -> Vec<CorpusItem> {
         }
     }
     groups.into_iter().flatten().collect()
+}
+
+impl CorpusItem {
+    /// The same workload without the cause, in a recording of the host.
+    fn without_cause(&self) -> Option<Self> {
+        let is_removable = self.causes.iter().all(|planted| planted.removable);
+        (is_removable && self.kind == RecordingKind::Host).then(|| Self {
+            name: format!("{}-b", self.name),
+            title: format!("{} without the cause", self.title),
+            causes: Vec::new(),
+            without_cause_of: Some(self.name.clone()),
+            scripts: Scripts {
+                host_before: String::new(),
+                host_beside: String::new(),
+                host_after: String::new(),
+                record: String::new(),
+                record_with: String::new(),
+                ..self.scripts.clone()
+            },
+            effects: Vec::new(),
+            ..self.clone()
+        })
+    }
 }
 
 impl Scripts {
@@ -169,7 +200,13 @@ mod tests {
     fn of_seed(seed: u64, names: &[&str]) -> Vec<CorpusItem> {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let files = CauseFile::find(&names).unwrap();
-        plan(&CorpusPlan { files, seed, variants: 2, kinds: RecordingKind::ALL.into() })
+        plan(&CorpusPlan {
+            files,
+            seed,
+            variants: 2,
+            kinds: RecordingKind::ALL.into(),
+            counterfactuals: false,
+        })
     }
 
     fn parameters_of(items: &[CorpusItem]) -> BTreeMap<String, BTreeMap<String, String>> {
@@ -188,6 +225,23 @@ mod tests {
         let all = parameters_of(&of_seed(1, &[]));
         for (title, parameters) in parameters_of(&of_seed(1, &["exit_storm"])) {
             assert_eq!(all.get(&title), Some(&parameters), "{title}");
+        }
+    }
+
+    #[test]
+    fn workloads_are_repeated_without_causes_that_can_be_removed() {
+        let files = CauseFile::find(&["vcpu_preempted".into(), "exit_storm".into()]).unwrap();
+        let kinds = RecordingKind::ALL.into();
+        let items = plan(&CorpusPlan { files, seed: 1, variants: 2, kinds, counterfactuals: true });
+        let without: Vec<_> = items.iter().filter(|item| item.without_cause_of.is_some()).collect();
+        assert_eq!(without.len(), 2, "two variants of vcpu_preempted alone, of the host");
+        for item in without {
+            let with = items.iter().find(|with| Some(&with.name) == item.without_cause_of.as_ref());
+            let with = with.unwrap();
+            assert_eq!(item.parameters, with.parameters);
+            assert_eq!(item.scripts.guest, with.scripts.guest);
+            assert!(item.scripts.host_beside.is_empty() && !with.scripts.host_beside.is_empty());
+            assert!(item.causes.is_empty());
         }
     }
 

@@ -209,6 +209,7 @@ fn labelled(item: &CorpusItem, readings: Readings, corpus: &Path, path: &Path) -
         variant: item.variant.clone(),
         draw: item.draw,
         causes: item.causes.clone(),
+        without_cause_of: item.without_cause_of.clone(),
         parameters: item.parameters.clone(),
         scripts: item.scripts.named(),
         window,

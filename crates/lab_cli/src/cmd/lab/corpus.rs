@@ -22,7 +22,13 @@ pub(crate) fn run(cache: &Cache, args: &LabCorpusArgs) -> anyhow::Result<ExitCod
         bail!("{} already holds a corpus: name another folder with -o", folder.display());
     }
     let kinds: Vec<RecordingKind> = args.kinds.iter().map(|&kind| kind.into()).collect();
-    let plan = CorpusPlan { files, seed: args.seed, variants: args.variants, kinds };
+    let plan = CorpusPlan {
+        files,
+        seed: args.seed,
+        variants: args.variants,
+        kinds,
+        counterfactuals: args.counterfactuals,
+    };
     let items = experiment::corpus::plan(&plan);
     let Some(machines) = experiment::corpus::first_machines(&items) else {
         bail!("no recording of these causes is of these kinds")
