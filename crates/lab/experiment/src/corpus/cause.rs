@@ -378,7 +378,9 @@ mod tests {
             CauseFile::find(&words)
                 .map(|files| files.iter().map(|f| f.name.clone()).collect::<Vec<_>>())
         };
-        assert_eq!(names(&["exit_storm", "exit_storm"]).unwrap(), ["exit_storm"]);
+        let storms = ["exit_storm", "preempted_exit_storm"];
+        assert_eq!(names(&["exit_storm", "exit_storm"]).unwrap(), storms);
+        assert_eq!(names(&["preempted_exit_storm"]).unwrap(), ["preempted_exit_storm"]);
         assert!(names(&["gremlins"]).unwrap_err().to_string().contains("exit_storm"));
         assert_eq!(names(&[]).unwrap().len(), BUNDLED.len());
     }

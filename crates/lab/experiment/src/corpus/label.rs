@@ -97,7 +97,7 @@ pub struct Label {
 pub struct Planted {
     /// Its id.
     pub cause: String,
-    /// The VM that suffers, as the recording names it; null: none.
+    /// The VM that suffers, as the recording names it; null: none, or the recording names no VM.
     pub vm: Option<String>,
     /// The vCPU that suffers; null: all.
     pub vcpu: Option<u32>,

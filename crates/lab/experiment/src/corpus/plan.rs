@@ -87,7 +87,9 @@ fn item(
     let parameters = parameters(&file.draws_of(variant), plan.seed, &drawn_for);
     let planted = |cause: &String| Planted {
         cause: cause.clone(),
-        vm: (!file.is_healthy()).then(|| variant.vm.as_ref().unwrap_or(&file.vm).clone()),
+        // A perf.data names no VM.
+        vm: (!file.is_healthy() && kind != RecordingKind::Perf)
+            .then(|| variant.vm.as_ref().unwrap_or(&file.vm).clone()),
         vcpu: file.vcpu,
         removable: file.removable,
     };

@@ -18,7 +18,7 @@ const BUFFER_KIB: u32 = 8_192;
 /// The least time that counters stand still before the next event: the recorder's begin and end are no part of what it records.
 const SETTLE: &str = "sleep 0.1";
 /// How hard files are compressed (zstd).
-const LEVEL: i32 = 19;
+const LEVEL: i32 = 9;
 /// What perf records.
 const PERF_EVENTS: &str = "kvm:*,sched:*,irq:*";
 
