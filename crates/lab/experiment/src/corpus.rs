@@ -7,6 +7,7 @@
 mod cause;
 mod draw;
 mod effect;
+mod kind;
 mod label;
 mod machines;
 mod plan;
@@ -16,6 +17,7 @@ mod run;
 mod window;
 
 pub use cause::{CAUSE_IDS, CauseFile};
-pub use label::{Corpus, Failure, Label, Planted, RecordingKind};
+pub use kind::RecordingKind;
+pub use label::{Corpus, Failure, Label, Planted};
 pub use plan::{CorpusItem, CorpusPlan, plan};
 pub use run::{first_machines, run};

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::draw::Draw;
 use super::effect::Effect;
-use super::label::RecordingKind;
+use super::kind::RecordingKind;
 use crate::bench::{BenchError, Result};
 
 /// All ids of causes: a contract with the verbs that name causes.

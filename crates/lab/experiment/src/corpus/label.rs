@@ -7,40 +7,12 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::effect::{Counters, MeasuredEffect};
+use super::kind::RecordingKind;
 use super::window::Window;
 use crate::bench::{BenchError, Result};
 
 /// The schema of the file.
 const SCHEMA: &str = "hyperscope.lab.corpus/1";
-
-/// What is in a recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum RecordingKind {
-    /// A session with the host alone.
-    #[serde(rename = "host")]
-    Host,
-    /// A session with host and guest.
-    #[serde(rename = "host+guest")]
-    HostGuest,
-    /// A perf.data of the host.
-    #[serde(rename = "perf.data")]
-    Perf,
-}
-
-impl RecordingKind {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Host, Self::HostGuest, Self::Perf];
-
-    /// Its name in labels and on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Host => "host",
-            Self::HostGuest => "host+guest",
-            Self::Perf => "perf.data",
-        }
-    }
-}
 
 /// A corpus: `labels.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -137,13 +109,6 @@ impl Corpus {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn kinds_are_named_alike_everywhere() {
-        for kind in RecordingKind::ALL {
-            assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
-        }
-    }
 
     #[test]
     fn labels_are_read_as_they_were_written() {

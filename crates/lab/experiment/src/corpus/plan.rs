@@ -8,7 +8,8 @@ use stats::Chance;
 use super::cause::{CauseFile, Scripts, Variant};
 use super::draw::{filled, number_of, parameters};
 use super::effect::Effect;
-use super::label::{Planted, RecordingKind};
+use super::kind::RecordingKind;
+use super::label::Planted;
 
 /// What is asked for.
 #[derive(Clone, Debug)]

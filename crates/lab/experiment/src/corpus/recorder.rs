@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::cause::Scripts;
 use super::effect::{Counters, rises};
-use super::label::{Label, RecordingKind};
+use super::kind::RecordingKind;
+use super::label::Label;
 use super::machines::{CorpusMachines, FOLDER};
 use super::plan::CorpusItem;
 use super::window::Window;
@@ -17,6 +19,8 @@ use crate::bench::{BenchError, Result};
 const BUFFER_KIB: u32 = 8_192;
 /// The least time that counters stand still before the next event: the recorder's begin and end are no part of what it records.
 const SETTLE: &str = "sleep 0.1";
+/// What the recorder says.
+const LOG: &str = "/tmp/corpus/log";
 /// How hard files are compressed (zstd).
 const LEVEL: i32 = 9;
 /// What perf records.
@@ -80,53 +84,45 @@ fn recorded(machines: &mut CorpusMachines, item: &CorpusItem) -> Result<Readings
 
 /// Starts the recorder, and waits until it records.
 fn begin(machines: &mut CorpusMachines, item: &CorpusItem) -> Result<u32> {
-    let log = format!("{FOLDER}/log");
-    let (options, with) = (&item.scripts.record, &item.scripts.record_with);
-    let (command, has_begun) = match item.kind {
-        RecordingKind::Perf => {
-            let command = format!(
-                "exec {with} perf record -a -k CLOCK_MONOTONIC -m 1024 -e '{PERF_EVENTS}' -o {FOLDER}/perf.data"
-            );
-            (command, format!("[ -s {FOLDER}/perf.data ] && sleep 0.5"))
-        }
-        kind => {
-            let guest = if kind == RecordingKind::HostGuest {
-                "--guest l2=vsock:3 --guest-wait 60s"
-            } else {
-                ""
-            };
-            let command = format!(
-                "exec {with} hyperscope record --buffer {BUFFER_KIB} {guest} {options} -o {FOLDER}/session"
-            );
-            (command, format!("grep -q 'hyperscope: recording' {log}"))
-        }
+    let pid = machines.start(&command(item), LOG)?;
+    let has_begun = if item.kind == RecordingKind::Perf {
+        // perf says nothing, and maps its buffers after it has made its file.
+        format!("[ -s {FOLDER}/perf.data ] && sleep 0.5")
+    } else {
+        format!("grep -q 'hyperscope: recording' {LOG}")
     };
-    let pid = machines.start(&command, &log)?;
     // It fails with what the recorder said, if that ends before it records.
     machines.in_host(&format!(
-        "until {has_begun}; do kill -0 {pid} 2>/dev/null || {{ cat {log} >&2; exit 1; }}; sleep 0.05; done; {SETTLE}"
+        "until {has_begun}; do kill -0 {pid} 2>/dev/null || {{ cat {LOG} >&2; exit 1; }}; sleep 0.05; done; {SETTLE}"
     ))?;
     Ok(pid)
 }
 
+fn command(item: &CorpusItem) -> String {
+    let (options, with) = (&item.scripts.record, &item.scripts.record_with);
+    let session = format!(
+        "exec {with} hyperscope record --buffer {BUFFER_KIB} {options} -o {FOLDER}/session"
+    );
+    match item.kind {
+        RecordingKind::Host => session,
+        RecordingKind::HostGuest => format!("{session} --guest l2=vsock:3 --guest-wait 60s"),
+        RecordingKind::Perf => format!(
+            "exec {with} perf record -a -k CLOCK_MONOTONIC -m 1024 -e '{PERF_EVENTS}' -o {FOLDER}/perf.data"
+        ),
+    }
+}
+
 /// Runs the workload, with whatever slows it down.
 fn planted(machines: &mut CorpusMachines, item: &CorpusItem) -> Result<Readings> {
-    let scripts = &item.scripts;
     let guest_before = machines.guest_counters()?;
-    let beside = if scripts.host_beside.is_empty() {
-        None
-    } else {
-        Some(machines.start(&scripts.host_beside, "/tmp/beside.log")?)
-    };
-    let disturbed = machines.disturbed_ns();
+    let beside = &item.scripts.host_beside;
+    let beside = (!beside.is_empty()).then(|| machines.start(beside, "/tmp/beside.log"));
+    let beside = beside.transpose()?;
+    let disturbed_ns = machines.disturbed_ns();
     let before = machines.host_counters();
-    let worked = match (&*scripts.host, &*scripts.nested) {
-        ("", "") => machines.in_guest(&scripts.guest),
-        ("", nested) => machines.in_nested_guest(nested),
-        (host, _) => machines.in_host(host),
-    };
+    let worked = work_in(machines, &item.scripts);
     let after = machines.host_counters();
-    let disturbed_ns = machines.disturbed_ns().saturating_sub(disturbed);
+    let disturbed_ns = machines.disturbed_ns().saturating_sub(disturbed_ns);
     if let Some(pid) = beside {
         machines.end(pid, "KILL")?;
     }
@@ -138,6 +134,15 @@ fn planted(machines: &mut CorpusMachines, item: &CorpusItem) -> Result<Readings>
     all.extend(guest.into_iter().map(|(name, value)| (format!("guest.{name}"), value)));
     all.extend(work(&worked?));
     Ok(Readings { before, after, rises: all, disturbed_ns })
+}
+
+/// Runs the workload, where it is to run; what it prints.
+fn work_in(machines: &mut CorpusMachines, scripts: &Scripts) -> Result<String> {
+    match (&*scripts.host, &*scripts.nested) {
+        ("", "") => machines.in_guest(&scripts.guest),
+        ("", nested) => machines.in_nested_guest(nested),
+        (host, _) => machines.in_host(host),
+    }
 }
 
 /// What a workload says of itself: numbers in lines of JSON, added up.
@@ -162,14 +167,7 @@ fn bring_out(machines: &mut CorpusMachines, item: &CorpusItem, corpus: &Path) ->
     // One that an interrupted run left.
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(BenchError::io("cannot make", &folder))?;
-    let files: &[&str] = match item.kind {
-        RecordingKind::Host => &["session/host.dat", "session/session.json"],
-        RecordingKind::HostGuest => {
-            &["session/host.dat", "session/session.json", "session/guest-l2.dat"]
-        }
-        RecordingKind::Perf => &["perf.data"],
-    };
-    for file in files {
+    for file in item.kind.files() {
         let name = file.rsplit('/').next().unwrap_or(file);
         let to = folder.join(name);
         machines.get(&format!("{FOLDER}/{file}"), &to)?;

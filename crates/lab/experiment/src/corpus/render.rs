@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::label::{Corpus, Label, RecordingKind};
+use super::kind::RecordingKind;
+use super::label::{Corpus, Label};
 
 impl Corpus {
     /// Size of all recordings.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::effect::Counters;
-use super::label::RecordingKind;
+use super::kind::RecordingKind;
 use crate::bench::{BenchError, Result};
 
 /// A time between two readings of counters, which lie in the recording.
