@@ -12,9 +12,9 @@ use experiment::corpus::RecordingKind;
     hyperscope lab corpus -o corpus --seed 1 --only exit_storm,none --kinds host\n  \
     hyperscope lab corpus -o corpus --seed 1 --only ./mine.toml --variants 1\n  \
     hyperscope lab corpus --list\n\n\
-DIR/recordings has one folder for each recording, with a name that tells nothing; DIR/labels.json says\n\
-what was planted in which, when, and which counters show that it took effect. Recordings whose cause\n\
-took no effect are removed and listed as failed; then the exit code is 1.")]
+DIR/recordings has one folder for each recording, with a name that tells nothing; DIR/labels.json\n\
+says what was planted in which, when, and which counters show that it took effect. Recordings whose\n\
+cause took no effect are removed and listed as failed; then the exit code is 1.")]
 pub(crate) struct LabCorpusArgs {
     /// Folder for the corpus
     #[arg(short, long, value_name = "DIR", required_unless_present = "list")]

@@ -25,7 +25,7 @@ impl Corpus {
 impl fmt::Display for Corpus {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [host, guest, perf] = RecordingKind::ALL.map(RecordingKind::name);
-        writeln!(to, "{:<18} {host:>6} {guest:>11} {perf:>10} {:>9}  variants", "cause", "KiB")?;
+        writeln!(to, "{:<26} {host:>6} {guest:>11} {perf:>10} {:>9}  variants", "cause", "KiB")?;
         for (source, labels) in self.rows() {
             let count = |kind| labels.iter().filter(|label| label.kind == kind).count();
             let [host, guest, perf] = RecordingKind::ALL.map(count);
@@ -34,7 +34,7 @@ impl fmt::Display for Corpus {
             variants.sort_unstable();
             variants.dedup();
             let variants = variants.join(", ");
-            writeln!(to, "{source:<18} {host:>6} {guest:>11} {perf:>10} {kib:>9}  {variants}")?;
+            writeln!(to, "{source:<26} {host:>6} {guest:>11} {perf:>10} {kib:>9}  {variants}")?;
         }
         writeln!(to, "{} recordings, {} KiB", self.recordings.len(), self.bytes() / 1024)?;
         for failure in &self.failed {

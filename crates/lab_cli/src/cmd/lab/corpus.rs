@@ -52,8 +52,9 @@ pub(crate) fn run(cache: &Cache, args: &LabCorpusArgs) -> anyhow::Result<ExitCod
 
 fn list(files: &[CauseFile]) -> anyhow::Result<ExitCode> {
     let mut stdout = io::stdout().lock();
+    let width = files.iter().map(|file| file.name.len()).max().unwrap_or(0);
     for file in files {
-        writeln!(stdout, "{:<18} {}", file.name, file.summary)?;
+        writeln!(stdout, "{:<width$}  {}", file.name, file.summary)?;
     }
     Ok(ExitCode::SUCCESS)
 }
