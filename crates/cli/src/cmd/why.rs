@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
-use analyses::why::{PASSES, why};
+use analyses::why::{PASSES, Why, why};
+use anyhow::bail;
 use clap::Args;
 use report::{WhyQuestion, WhyReport};
-use session::{Selection, Session};
+use session::{Misuse, Selection, Session};
 
 use crate::args::ReportArgs;
 use command::output;
@@ -40,14 +41,32 @@ impl VerbArgs for WhyArgs {
 fn run(WhyArgs { report: args }: &WhyArgs) -> anyhow::Result<()> {
     let mut session = Session::open(&args.files, &args.part.vms.names.of_one_session())?;
     let out = output::open(args.output.output.as_deref(), session.recordings())?;
-    session.select_on_host_clock(&Selection::from(&args.part), None)?;
+    let vms = &args.part.vms;
+    if vms.vcpu.is_some() {
+        bail!(Misuse("why explains whole VMs: leave out --vcpu".to_owned()));
+    }
+    // Other VMs are read as well: they may be what takes a VM's CPUs.
+    session.select_on_host_clock(&Selection::from(&args.part).times_alone(), None)?;
     session.say_unaligned();
     let processes = session.processes();
-    let why = reading(&session, PASSES, |progress| why(session.view(), &processes, progress));
-    let vm = match args.part.vms.vm.as_slice() {
+    let mut why = reading(&session, PASSES, |progress| why(session.view(), &processes, progress));
+    select_vms(&mut why, &vms.vm)?;
+    let vm = match vms.vm.as_slice() {
         [vm] => Some(vm.clone()),
         _ => None,
     };
     let report = WhyReport { sources: session.paths(), question: WhyQuestion { vm }, why };
     output::write_part(&report, session.part(), &args.output, out)
+}
+
+/// Keeps the answers for these VMs; none named: all.
+fn select_vms(why: &mut Why, names: &[String]) -> anyhow::Result<()> {
+    let known: Vec<&str> = why.vms.iter().map(|answer| answer.vm.as_str()).collect();
+    if let Some(unknown) = names.iter().find(|name| !known.contains(&name.as_str())) {
+        bail!(Misuse(format!("no VM is called {unknown}; the VMs are: {}", known.join(", "))));
+    }
+    if !names.is_empty() {
+        why.vms.retain(|answer| names.contains(&answer.vm));
+    }
+    Ok(())
 }

@@ -5,7 +5,7 @@ use std::fs;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::tool::{assert_golden, command, output_of, recordings, repository};
+use crate::tool::{assert_golden, command, hyperscope, output_of, recordings, repository};
 
 const CORPUS: &str = "crates/cli/tests/cli/corpus";
 const SMP: &str = "fixtures/x86-vmx/smp.dat";
@@ -108,5 +108,14 @@ fn one_vm_can_be_asked_about() {
     let one_vm = why(&["--vm", "vm-119", SMP]);
     assert_eq!(one_vm["question"]["vm"], "vm-119");
     assert_eq!(one_vm["vms"].as_array().unwrap().len(), 1);
+    // The others are still known for what they are: vCPUs that take its CPU.
+    assert_eq!(one_vm["causes"][0]["cause"], "vcpus_share_cpu");
+    for (args, message) in
+        [(["--vm", "web"], "no VM is called web"), (["--vcpu", "0"], "whole VMs")]
+    {
+        let run = hyperscope(&["why", args[0], args[1], SMP]);
+        assert_eq!(run.code, 2, "{}", run.err);
+        assert!(run.err.contains(message), "{}", run.err);
+    }
     assert_golden("why.csv", &output_of(&["why", "--format", "csv", SMP]));
 }
