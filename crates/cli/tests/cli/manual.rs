@@ -53,7 +53,7 @@ fn manual_pages_are_written_one_per_command() {
         names.partition(|name| name.to_string_lossy().starts_with("hyperscope-lab-"));
     // Including those of `bench advice`, `channels`, `exits` and `tracers`, of five verbs of `lake`, three of `fleet`,
     // and one of `flight`.
-    assert_eq!((of_lab.len(), others.len()), (11, verbs().len() + 14));
+    assert_eq!((of_lab.len(), others.len()), (12, verbs().len() + 14));
 }
 
 #[test]
