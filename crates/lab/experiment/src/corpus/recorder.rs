@@ -22,7 +22,7 @@ const SETTLE: &str = "sleep 0.1";
 /// What the recorder says.
 const LOG: &str = "/tmp/corpus/log";
 /// How hard files are compressed (zstd).
-const LEVEL: i32 = 9;
+const LEVEL: i32 = 17;
 /// What perf records.
 const PERF_EVENTS: &str = "kvm:*,sched:*,irq:*";
 
