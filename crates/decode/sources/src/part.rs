@@ -160,7 +160,7 @@ impl<'a> StreamPart<'a> {
 /// A packet with its offset in the file, or why it cannot be read.
 type Found<'a> = (u64, Result<Packet<'a>, PageDamage>);
 
-/// The packets of a block in the selected part; all, if there is none.
+/// The packets of a block in the selected part; all packets without a selection.
 #[derive(Debug)]
 pub(crate) struct InPart<'a, I: Iterator<Item = Found<'a>>> {
     range: Option<StreamPart<'a>>,

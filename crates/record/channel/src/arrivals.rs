@@ -165,7 +165,7 @@ impl<O: Opening> Arrivals<O> {
         Some(Arrival { control, first, peer, is_privileged })
     }
 
-    /// Accepts a connection; false if there is none.
+    /// Accepts a connection; false if no connection waits.
     fn accept(&mut self) -> bool {
         match self.listener.accept() {
             Ok((stream, peer)) if (self.may_enter)(&peer) => {

@@ -28,7 +28,7 @@ pub struct SeenGuest {
     pub channel: String,
     /// Process of its VM, if known.
     pub process: Option<u32>,
-    /// Its view, or why there is none.
+    /// Its view, or why it has no view.
     pub view: Result<GuestView, String>,
 }
 

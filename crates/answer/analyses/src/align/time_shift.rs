@@ -7,7 +7,7 @@ use super::judge::{LineSegment, Relation};
 use super::mapping::CpuOnVcpu;
 use super::stamps::CpuStamps;
 
-/// The relation by TIME_SHIFT, or the reason why there is none.
+/// Relates the clocks by TIME_SHIFT; an error says why the recordings do not allow it.
 pub(super) fn relation(question: &Question<'_>, cpus: &[CpuOnVcpu]) -> Result<Relation, String> {
     let guest = question.guest_recording;
     let Some(peer) = guest.peer() else {

@@ -38,7 +38,7 @@ impl Scaling {
     }
 }
 
-/// The relation by TSC offsets, or the reason why there is none.
+/// Relates the clocks by TSC offsets; an error says why the recordings do not allow it.
 pub(super) fn relation(question: &Question<'_>, cpus: &[CpuOnVcpu]) -> Result<Relation, String> {
     for (whose, recording) in
         [("host", question.host_recording), ("guest", question.guest_recording)]

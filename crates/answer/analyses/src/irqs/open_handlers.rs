@@ -63,7 +63,7 @@ impl OpenHandlers {
     }
 
     /// Ends the innermost open handler with this source and number; handlers nested in it have lost their ends.
-    /// Returns false if there is none.
+    /// Returns false if no such handler is open.
     pub(super) fn end(
         &mut self,
         (source, number): (u8, u64),

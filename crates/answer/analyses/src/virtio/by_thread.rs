@@ -21,7 +21,7 @@ impl<T, const MOST: usize> ByThread<T, MOST> {
         self.0.get_mut(key)
     }
 
-    /// The value of a thread; inserts the default value first if there is none.
+    /// Returns the value of a thread, and inserts the default for a new thread.
     pub(super) fn get_or_default(&mut self, key: ThreadKey) -> &mut T
     where
         T: Default,

@@ -40,7 +40,7 @@ impl UnixClock {
         trace_ns.saturating_add(self.offset_ns.unwrap_or(0))
     }
 
-    /// The first trace clock time that converts to this time or a later one; `None` if there is none.
+    /// The first trace clock time that converts to this time or a later one; `None` if all are earlier.
     #[must_use]
     pub fn trace_ns(self, unix_ns: i64) -> Option<u64> {
         let ns = i128::from(unix_ns) - i128::from(self.offset_ns.unwrap_or(0));

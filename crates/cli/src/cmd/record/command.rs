@@ -37,7 +37,7 @@ fn code_of(status: ExitStatus) -> Option<u8> {
 }
 
 impl Runner {
-    /// Prepares to run a command; `None` if there is none.
+    /// Prepares to run a command; `None` without a command.
     pub(super) fn new(command: &[String]) -> anyhow::Result<Option<Self>> {
         let Some((program, arguments)) = command.split_first() else { return Ok(None) };
         let mut command = Command::new(program);

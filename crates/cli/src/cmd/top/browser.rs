@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Starts the browser, which outlives this program; `None` if there is none.
+/// Starts the browser, which outlives this program; `None` without a browser.
 pub(super) fn open(page: &Path) -> Option<Child> {
     let words = command(page, |name| env::var_os(name).filter(|value| !value.is_empty()))?;
     let (program, arguments) = words.split_first()?;

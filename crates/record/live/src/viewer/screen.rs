@@ -163,7 +163,7 @@ impl Screen {
         std::mem::take(&mut self.asks_to_record)
     }
 
-    /// The VM of the selected line; `None` if there is none, or if it is the row of the rest.
+    /// The VM of the selected line; `None` without a selection, and for the row of the rest.
     #[must_use]
     pub fn vm_under_cursor(&self) -> Option<ChosenVm> {
         let lines = self.lines();
