@@ -16,10 +16,11 @@ use analyses::states::{GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, st
 use analyses::view::View;
 use analyses::virtio::virtio;
 use analyses::vms::find_vms;
+use analyses::why::why;
 use report::events::{EventsSummary, Machine, Style, write_events};
 use report::{
     CpuBy, CpuReport, ExitsReport, FileInfo, Format, InfoReport, NestedReport, PathReport,
-    ProfileBy, ProfileReport, Report, Source, VirtioReport,
+    ProfileBy, ProfileReport, Report, Source, VirtioReport, WhyQuestion, WhyReport,
 };
 use sources::{BlockReader, OpenError, OpenFault, Recording, Samples, TimeRange};
 use timeline::event_filter::Filter;
@@ -292,7 +293,25 @@ fn check_states(recording: &Recording) {
     render(&CpuReport { sources, cpu, by, idle: true, top: None, recorder_cost: None });
     check_profile(recording, &times_ns);
     check_virtio(recording);
+    check_why(recording);
     irqs::check(recording);
+}
+
+/// A VM's time is the sum of its parts, and causes are parts of it.
+fn check_why(recording: &Recording) {
+    let why = why(View::on_own_clocks(std::slice::from_ref(recording)), &[], &|_| ());
+    for vm in &why.vms {
+        let parts = &vm.budget;
+        let known_ns = [parts.guest_ns, parts.idle_ns, parts.exits_ns, parts.run_queue_ns]
+            .into_iter()
+            .chain([parts.blocked_ns, parts.unknown_ns])
+            .fold(0, u64::saturating_add);
+        // Times of a damaged recording may exceed 64 bits: sums end there.
+        assert!(known_ns >= parts.total_ns, "{parts:?}");
+        assert!(vm.causes.iter().all(|cause| (0.0..=1.0).contains(&cause.share)), "{vm:?}");
+    }
+    let sources = vec!["bytes".to_owned()];
+    render(&WhyReport { sources, question: WhyQuestion::default(), why });
 }
 
 /// Only buffers that were both made available and used have a time.

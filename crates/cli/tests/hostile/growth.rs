@@ -164,7 +164,7 @@ const SHAPES: [Shape; 16] = [
 
 /// Verbs that read recordings, with their arguments; `{}` is the file, `{copy}` a copy of it, `{out}` and `{page}` are
 /// files to write.
-const VERBS: [&str; 16] = [
+const VERBS: [&str; 17] = [
     "info {}",
     "exits {}",
     "exits --by reason,task --format json {}",
@@ -181,6 +181,7 @@ const VERBS: [&str; 16] = [
     "virtio {}",
     "report -o {page} {}",
     "export --to perfetto -o {out} {}",
+    "why {}",
 ];
 
 fn program() -> PathBuf {
@@ -260,7 +261,7 @@ fn eight_times_as_much_takes_at_most_twelve_times_the_work() {
 /// Verbs that once looked at all VMs, threads or queues for each of them, or for each loss: a sample of these shapes.
 #[test]
 fn pages_of_many_vms_and_what_follows_many_vms_through_many_losses_grow_no_faster() {
-    const READ: [(&str, usize, &str); 7] = [
+    const READ: [(&str, usize, &str); 9] = [
         ("VMs", 400, "report -o {page} {}"),
         ("VMs and losses", 1000, "vmm {}"),
         ("VMs and losses", 1000, "path {}"),
@@ -268,6 +269,8 @@ fn pages_of_many_vms_and_what_follows_many_vms_through_many_losses_grow_no_faste
         ("queues and losses", 2000, "virtio {}"),
         ("calls of a thread that was a vCPU", 1000, "vmm {}"),
         ("calls of functions", 2000, "calls {}"),
+        ("VMs and losses", 1000, "why {}"),
+        ("threads and losses", 2000, "why {}"),
     ];
     let (little, much) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let mut faults = Vec::new();
