@@ -16,7 +16,7 @@ mod render;
 mod run;
 mod window;
 
-pub use cause::{CAUSE_IDS, CauseFile};
+pub use cause::CauseFile;
 pub use kind::RecordingKind;
 pub use label::{Corpus, Failure, Label, Planted};
 pub use plan::{CorpusItem, CorpusPlan, plan};

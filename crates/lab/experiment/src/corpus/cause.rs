@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use analyses::why::CauseId;
 use lab::{Arch, Board, Description, Net, Tool};
 use serde::Deserialize;
 
@@ -11,36 +12,6 @@ use super::draw::Draw;
 use super::effect::Effect;
 use super::kind::RecordingKind;
 use crate::bench::{BenchError, Result};
-
-/// All ids of causes: a contract with the verbs that name causes.
-pub const CAUSE_IDS: [&str; 26] = [
-    "guest_code",
-    "guest_lock",
-    "guest_irq_off",
-    "vcpu_preempted",
-    "cpu_quota",
-    "vcpus_share_cpu",
-    "vmm_lock",
-    "vmm_device",
-    "vmm_thread_late",
-    "backend_slow",
-    "vhost_late",
-    "exit_storm",
-    "legacy_device",
-    "serial_console",
-    "timer_ticks",
-    "halt_wakeup",
-    "halt_poll_burn",
-    "pause_loop",
-    "ipi_storm",
-    "tlb_shootdown",
-    "page_fault",
-    "host_irq",
-    "nested_exits",
-    "clock_source",
-    "recorder",
-    "none",
-];
 
 /// Processors of level 1 where nothing else is asked for: enough that VMM, vCPUs and recorder need not wait for each other.
 const HOST_CPUS: u32 = 4;
@@ -256,7 +227,8 @@ impl CauseFile {
     }
 
     fn check(&self) -> std::result::Result<(), String> {
-        if let Some(id) = self.causes.iter().find(|id| !CAUSE_IDS.contains(&id.as_str())) {
+        let is_known = |id: &&String| CauseId::ALL.iter().any(|known| known.name() == id.as_str());
+        if let Some(id) = self.causes.iter().find(|id| !is_known(id)) {
             return Err(format!("unknown cause {id}"));
         }
         if self.causes.is_empty() || self.variants.is_empty() {
