@@ -5,18 +5,18 @@
 
 pub(crate) mod devices;
 pub(crate) mod evidence;
-mod faults;
+pub(crate) mod faults;
 mod halt_polling;
 mod idles;
 pub(crate) mod interrupts;
 mod measured;
 mod nested_exits;
-mod pause;
+pub(crate) mod pause;
 pub(crate) mod ports;
 mod preempted;
 pub(crate) mod sums;
 pub(crate) mod thresholds;
-mod timers;
+pub(crate) mod timers;
 mod verified;
 
 use rustc_hash::FxHashMap;
@@ -116,7 +116,7 @@ pub struct Fact {
 }
 
 impl Fact {
-    fn new(what: impl Into<String>, amount: Amount) -> Self {
+    pub(crate) fn new(what: impl Into<String>, amount: Amount) -> Self {
         Self { what: what.into(), amount }
     }
 }

@@ -37,7 +37,7 @@ pub struct VcpuUse {
     pub thread: u32,
     /// Time by state, from its first event to its last.
     pub times: StateTimes,
-    /// Time that the guest's own recording covers; `None` if there is none.
+    /// Time that the guest's own recording covers; `None` without such a recording.
     pub guest_known_ns: Option<u64>,
     pub guest_events: GuestEventKinds,
 }
@@ -47,6 +47,8 @@ pub struct VcpuUse {
 pub struct VmUse {
     /// Index of the host's recording.
     pub recording: usize,
+    /// Its index among the VMs of that recording.
+    pub index: usize,
     pub name: String,
     /// Number of vCPUs.
     pub vcpus: usize,
@@ -438,8 +440,13 @@ fn host_cpus(sums: &CpuUseSink, recording: usize, roles: &Roles<'_>) -> Vec<Host
 fn vms(states: &States, vcpus: &[VcpuUse], threads: &[ThreadUse]) -> Vec<VmUse> {
     let mut all = Vec::new();
     for (recording, vms) in states.vms.iter().enumerate() {
-        let named = |vm: &Vm| VmUse { recording, name: vm.name.clone(), ..VmUse::default() };
-        let mut sums: Vec<VmUse> = vms.iter().map(named).collect();
+        let named = |(index, vm): (usize, &Vm)| VmUse {
+            recording,
+            index,
+            name: vm.name.clone(),
+            ..VmUse::default()
+        };
+        let mut sums: Vec<VmUse> = vms.iter().enumerate().map(named).collect();
         if threads.iter().any(|thread| thread.recording == recording) {
             sums.iter_mut().for_each(|sum| sum.by_part = Some(BTreeMap::new()));
         }

@@ -93,6 +93,7 @@ pub mod irqs;
 pub mod known_parts;
 pub mod lanes;
 pub mod latencies;
+mod longest_span;
 mod loss_log;
 pub mod machine_names;
 pub mod msr_names;

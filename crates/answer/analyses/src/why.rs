@@ -15,7 +15,7 @@ mod guest_code;
 mod idle;
 mod index;
 mod ipis;
-mod longest;
+mod longest_waits;
 mod run_queue;
 mod saturation;
 mod serving_threads;
@@ -25,8 +25,8 @@ mod threshold;
 use std::collections::HashMap;
 
 use rustc_hash::FxHashMap;
+use timeline::Losses;
 use timeline::reading::{Reading, Task};
-use timeline::{Losses, Vm};
 
 use crate::advice::{EvidenceOf, ExitEvidence, VmEvidence};
 use crate::cpu::{CpuUse, CpuUseSink, VmUse};
@@ -38,13 +38,13 @@ use crate::view::View;
 use self::disk_waits::{DiskWaitSink, DiskWaits};
 use self::index::Index;
 use self::ipis::{IpiSink, Ipis};
-use self::longest::{Longest, LongestSink};
-use self::saturation::Saturation;
+use self::longest_waits::{LongestWaitSink, LongestWaits};
+use self::saturation::{Saturation, SaturationSink};
 use self::thread_delays::{ThreadDelaySink, ThreadDelays};
 use self::threshold::Threshold;
 
 pub use self::budget::Budget;
-pub use self::cause::{Cause, CauseId, Evidence, Next};
+pub use self::cause::{Cause, CauseId, Evidence};
 
 /// Passes over the recordings: exits, and states with other events.
 pub const PASSES: u64 = 2;
@@ -85,8 +85,6 @@ pub struct Why {
 /// All that causes are derived from, for one VM.
 pub(crate) struct Observed<'o> {
     vm: &'o VmUse,
-    /// Index of the VM among those of its recording.
-    vm_at: usize,
     index: &'o Index<'o>,
     exits: Option<&'o VmEvidence>,
     all_exits: &'o ExitEvidence,
@@ -147,9 +145,8 @@ pub fn why(
 /// What one reading in the order of time gives.
 struct Timed {
     cpu: CpuUse,
-    longest: Longest,
+    longest_waits: LongestWaits,
     saturation: Saturation,
-    vms: Vec<Vec<Vm>>,
     delays: ThreadDelays,
     disks: DiskWaits,
     ipis: Ipis,
@@ -162,8 +159,8 @@ impl Timed {
         progress: &(dyn Fn(u64) + Sync),
     ) -> Self {
         let mut cpu = CpuUseSink::new(view.recordings);
-        let mut longest = LongestSink::default();
-        let mut saturation = Saturation::new(view.recordings);
+        let mut longest_waits = LongestWaitSink::default();
+        let mut saturation = SaturationSink::new(view.recordings);
         let mut delays = ThreadDelaySink::new(view);
         let mut disks = DiskWaitSink::new(view);
         let mut ipis = IpiSink::default();
@@ -172,12 +169,11 @@ impl Timed {
         let mut disk_task = reading.trace_events(&mut disks);
         let mut ipi_task = reading.trace_events(&mut ipis);
         let tasks: &mut [&mut dyn Task] = &mut [&mut delay_task, &mut disk_task, &mut ipi_task];
-        let sinks: Vec<&mut dyn StateSink> = vec![&mut cpu, &mut longest, &mut saturation];
+        let sinks: Vec<&mut dyn StateSink> = vec![&mut cpu, &mut longest_waits, &mut saturation];
         let states = states_for_all(view, sinks, (&reading, tasks), progress);
         Self {
-            longest: longest.answer(&states),
-            saturation,
-            vms: states.vms.clone(),
+            longest_waits: longest_waits.answer(&states),
+            saturation: saturation.answer(&states),
             cpu: cpu.answer(view, processes, &states),
             delays: delays.answer(),
             disks: disks.answer(),
@@ -191,42 +187,16 @@ impl Timed {
             .map(|(exits, _)| exits.vms.iter().map(|vm| (vm.vm.as_str(), vm)).collect())
             .collect();
         let index = Index::new(&self.cpu);
-        let observed = |numbered: &NumberedVm<'_>| {
-            let vm = numbered.vm;
+        let answer = |vm: &VmUse| {
             let (all_exits, nested) = exits.get(vm.recording)?;
             let exits = by_name.get(vm.recording)?.get(vm.name.as_str()).copied();
             let budget = Budget::new(&vm.times);
-            let vm_at = numbered.at;
-            let answer = Observed {
-                vm,
-                vm_at,
-                index: &index,
-                exits,
-                all_exits,
-                nested,
-                timed: self,
-                budget,
-            };
-            Some(answer.answer())
+            let observed =
+                Observed { vm, index: &index, exits, all_exits, nested, timed: self, budget };
+            Some(observed.answer())
         };
-        numbered(&self.cpu.vms).iter().filter_map(observed).collect()
+        self.cpu.vms.iter().filter_map(answer).collect()
     }
-}
-
-/// A VM with its index among those of its recording.
-struct NumberedVm<'c> {
-    vm: &'c VmUse,
-    at: usize,
-}
-
-fn numbered<'c>(vms: &'c [VmUse]) -> Vec<NumberedVm<'c>> {
-    let mut counts: FxHashMap<usize, usize> = FxHashMap::default();
-    let number = |vm: &'c VmUse| {
-        let count: &mut usize = counts.entry(vm.recording).or_default();
-        *count += 1;
-        NumberedVm { vm, at: *count - 1 }
-    };
-    vms.iter().map(number).collect()
 }
 
 impl Observed<'_> {

@@ -228,8 +228,12 @@ pub(crate) fn saving(advice: &Advice) -> String {
 }
 
 fn shown_facts(facts: &[Fact], between: &str) -> String {
-    let shown = |fact: &Fact| format!("{}: {}", fact.what, shown_amount(&fact.amount));
-    facts.iter().map(shown).collect::<Vec<_>>().join(between)
+    facts.iter().map(shown_fact).collect::<Vec<_>>().join(between)
+}
+
+/// A number with its unit, after what it is.
+pub(crate) fn shown_fact(fact: &Fact) -> String {
+    format!("{}: {}", fact.what, shown_amount(&fact.amount))
 }
 
 fn shown_amount(amount: &Amount) -> String {

@@ -11,6 +11,7 @@ pub(crate) use self::document::Document;
 use self::words::{budget, evidence, percent};
 use crate::table::Table;
 use crate::units::{plural, time};
+use crate::xml::shortened;
 use crate::{Report, losses};
 
 /// Lines of a report on a terminal.
@@ -39,8 +40,30 @@ pub struct WhyReport {
 }
 
 impl Report for WhyReport {
+    /// What the VM with the costliest cause did with its time, and whether anything is wrong.
     fn headline(&self) -> String {
-        self.verdict()
+        if !self.why.nanoseconds {
+            return "The clock does not count nanoseconds, so no cause can be claimed.".to_owned();
+        }
+        let Some(first) = self.why.vms.first() else {
+            return "The recording has no VM: record the KVM host, with kvm and sched events."
+                .to_owned();
+        };
+        let others = self.why.vms.len() - 1;
+        let wrong = self.why.vms.iter().skip(1).filter(|vm| !vm.causes.is_empty()).count();
+        let vm = line(&first.vm);
+        let mut verdict = match first.causes.first() {
+            Some(cause) => {
+                format!("{vm}: {} ({}): {}.", cause.id.title(), percent(cause.share), budget(first))
+            }
+            None => format!("{vm}: nothing wrong: {}.", budget(first)),
+        };
+        if others > 0 && wrong > 0 {
+            verdict += &format!(" Causes below: {} of {} VMs.", wrong + 1, others + 1);
+        } else if others > 0 {
+            verdict += &format!(" Nothing wrong in {}.", plural(others as u64, "other VM"));
+        }
+        verdict
     }
 
     fn tables(&self, width: Option<usize>) -> String {
@@ -59,7 +82,9 @@ impl Report for WhyReport {
         if !notes.is_empty() {
             lines.push(line(&notes.join("; ")).into_owned());
         }
-        lines.iter().map(|text| fit(text, width) + "\n").collect()
+        let fitted =
+            |text: &String| width.map_or_else(|| text.clone(), |width| shortened(text, width));
+        lines.iter().map(|text| fitted(text) + "\n").collect()
     }
 
     fn document(&self) -> impl Serialize {
@@ -94,33 +119,6 @@ impl WhyReport {
         causes.into_iter()
     }
 
-    /// One sentence: what the VM with the costliest cause did with its time, and whether anything is wrong.
-    #[must_use]
-    pub fn verdict(&self) -> String {
-        if !self.why.nanoseconds {
-            return "The clock does not count nanoseconds, so no cause can be claimed.".to_owned();
-        }
-        let Some(first) = self.why.vms.first() else {
-            return "The recording has no VM: record the KVM host, with kvm and sched events."
-                .to_owned();
-        };
-        let others = self.why.vms.len() - 1;
-        let wrong = self.why.vms.iter().skip(1).filter(|vm| !vm.causes.is_empty()).count();
-        let vm = line(&first.vm);
-        let mut verdict = match first.causes.first() {
-            Some(cause) => {
-                format!("{vm}: {} ({}): {}.", cause.id.title(), percent(cause.share), budget(first))
-            }
-            None => format!("{vm}: nothing wrong: {}.", budget(first)),
-        };
-        if others > 0 && wrong > 0 {
-            verdict += &format!(" Causes below: {} of {} VMs.", wrong + 1, others + 1);
-        } else if others > 0 {
-            verdict += &format!(" Nothing wrong in {}.", plural(others as u64, "other VM"));
-        }
-        verdict
-    }
-
     /// What the recording cannot show.
     fn unseen(&self) -> Option<String> {
         let unseen = self.why.vms.first()?.unseen.first()?;
@@ -151,7 +149,7 @@ impl WhyReport {
     fn next(&self, id: CauseId) -> String {
         let first = self.sources.first().map(|path| line(path)).unwrap_or_default();
         let more = if self.sources.len() > 1 { " …" } else { "" };
-        format!("hyperscope {} {first}{more}", id.next().0)
+        format!("hyperscope {} {first}{more}", id.next())
     }
 }
 
@@ -176,14 +174,4 @@ fn hidden_causes(hidden: &[&Cause]) -> Option<String> {
     let names: Vec<String> = hidden.iter().take(MAX_EVIDENCE).map(named).collect();
     let count = plural(hidden.len() as u64, "more cause");
     (!hidden.is_empty()).then(|| format!("{count}: {}; --format json lists all", names.join(", ")))
-}
-
-/// A line that a terminal shows without a break.
-fn fit(text: &str, width: Option<usize>) -> String {
-    let Some(width) = width.filter(|&width| text.chars().count() > width) else {
-        return text.to_owned();
-    };
-    let mut cut: String = text.chars().take(width.saturating_sub(1)).collect();
-    cut.push('…');
-    cut
 }

@@ -297,6 +297,13 @@ pub fn sleeps(prev_state: u64) -> bool {
     prev_state & SLEEP_STATES != 0
 }
 
+/// Whether it then sleeps until what it waits for has happened, in the middle of its work: mostly for storage
+/// (`TASK_UNINTERRUPTIBLE`, include/linux/sched.h).
+#[must_use]
+pub fn sleeps_uninterruptibly(prev_state: u64) -> bool {
+    prev_state & 2 != 0
+}
+
 /// The access that events of this format report.
 #[must_use]
 pub fn access_for(format: &EventFormat) -> Option<&'static Access> {

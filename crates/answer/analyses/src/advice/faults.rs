@@ -8,7 +8,7 @@ use super::thresholds::{MAX_FAULTS_OF_AN_ADDRESS, a_third, is_most};
 use super::{Advice, Amount, Fact};
 
 /// Exit reasons for a guest physical address without a page.
-const FAULTS: [&str; 4] = ["EPT_VIOLATION", "npf", "DABT_LOW", "IABT_LOW"];
+pub(crate) const FAULTS: [&str; 4] = ["EPT_VIOLATION", "npf", "DABT_LOW", "IABT_LOW"];
 
 /// The start of the VM is the first of this many equal parts of its time.
 const BEGINNING: u64 = 10;

@@ -83,7 +83,7 @@ fn is_kernels(place: &Place) -> bool {
     is_end(place) && !place.sums.is_users()
 }
 
-fn is_sent(place: &Place) -> bool {
+pub(crate) fn is_sent(place: &Place) -> bool {
     is_register(place, ICR)
 }
 

@@ -7,7 +7,7 @@ use super::thresholds::matters;
 use super::{Advice, Amount, Fact};
 
 /// Exits by which the processor reports a spinning guest.
-const SPINS: [&str; 2] = ["PAUSE_INSTRUCTION", "pause"];
+pub(crate) const SPINS: [&str; 2] = ["PAUSE_INSTRUCTION", "pause"];
 
 /// Spinning alone can mean that a lock is held for long; together with run-queue waits, its holder probably has no
 /// CPU.

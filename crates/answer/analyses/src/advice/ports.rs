@@ -1,5 +1,7 @@
 //! Accesses to ports of legacy PC devices that guests do not need.
 
+use std::ops::RangeInclusive;
+
 use super::evidence::Place;
 use super::interrupts;
 use super::measured::{Measured, texts};
@@ -7,9 +9,15 @@ use super::sums::ExitSums;
 use super::thresholds::a_third;
 use super::{Advice, Amount, Fact};
 
+/// Serial ports of a PC.
+pub(crate) const SERIAL: &[RangeInclusive<u64>] =
+    &[0x3f8..=0x3ff, 0x2f8..=0x2ff, 0x3e8..=0x3ef, 0x2e8..=0x2ef];
+/// The ACPI PM timer, where QEMU has it (q35, i440fx).
+pub(crate) const PM_TIMER: &[RangeInclusive<u64>] = &[0x608..=0x60b, 0xb008..=0xb00b];
+
 /// A legacy device, and its replacement.
 struct Legacy {
-    ports: &'static [std::ops::RangeInclusive<u64>],
+    ports: &'static [RangeInclusive<u64>],
     name: &'static str,
     why: &'static str,
     helps: &'static [&'static str],
@@ -17,7 +25,7 @@ struct Legacy {
 
 static LEGACY: [Legacy; 9] = [
     Legacy {
-        ports: &[0x3f8..=0x3ff, 0x2f8..=0x2ff, 0x3e8..=0x3ef, 0x2e8..=0x2ef],
+        ports: SERIAL,
         name: "the serial port",
         why: "Each character costs at least one exit: one to write it, and more to check whether the previous one was sent.",
         helps: &[
@@ -44,7 +52,7 @@ static LEGACY: [Legacy; 9] = [
         ],
     },
     Legacy {
-        ports: &[0x608..=0x60b, 0xb008..=0xb00b],
+        ports: PM_TIMER,
         name: "the ACPI PM timer",
         why: "The guest uses the ACPI PM timer as its clock, so each time it reads the clock it exits to the VMM.",
         helps: &[
@@ -98,8 +106,12 @@ static LEGACY: [Legacy; 9] = [
 
 /// The name of the device that a port belongs to.
 pub(crate) fn device_at(port: u64) -> Option<&'static str> {
-    let has_port = |device: &&Legacy| device.ports.iter().any(|range| range.contains(&port));
-    LEGACY.iter().find(has_port).map(|device| device.name)
+    LEGACY.iter().find(|device| is_in(port, device.ports)).map(|device| device.name)
+}
+
+/// Whether a port is in one of these ranges.
+pub(crate) fn is_in(port: u64, ranges: &[RangeInclusive<u64>]) -> bool {
+    ranges.iter().any(|range| range.contains(&port))
 }
 
 /// One advice per device whose exits take enough time.
@@ -108,8 +120,8 @@ pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
 }
 
 fn of_device(measured: &Measured<'_>, device: &Legacy) -> Option<Advice> {
-    let is_its = |port: u64| device.ports.iter().any(|range| range.contains(&port));
-    let places: Vec<&Place> = measured.own_exits(|place| place.port().is_some_and(is_its));
+    let places: Vec<&Place> =
+        measured.own_exits(|place| place.port().is_some_and(|port| is_in(port, device.ports)));
     let sums = ExitSums::of_all(places.iter().map(|place| &place.sums));
     if !measured.matters(&sums) {
         return None;

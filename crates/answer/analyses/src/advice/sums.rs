@@ -1,10 +1,9 @@
 //! Sums over exits for rules, small enough to store for every address.
 
-use std::cmp::Reverse;
-
 use timeline::{ExitSpan, Handler, Outcome, Parts};
 
 use super::{Amount, Fact, SavingOf};
+use crate::longest_span::LongestSpan;
 use crate::recorded::RecordedParts;
 
 /// Sums over exits; times cover paired exits only.
@@ -26,7 +25,7 @@ pub(crate) struct ExitSums {
     /// Start of the first exit.
     pub(crate) first_ns: Option<u64>,
     /// The longest exit, up to its entry.
-    pub(crate) longest_ns: Option<(u64, u64)>,
+    pub(crate) longest: LongestSpan,
 }
 
 impl ExitSums {
@@ -39,7 +38,7 @@ impl ExitSums {
             self.paired = self.paired.saturating_add(1);
             self.time_ns = self.time_ns.saturating_add(span.duration_ns());
             self.parts.add(&span.parts);
-            self.extend(Some((span.start_ns, span.end_ns)));
+            self.longest.add(span.start_ns, span.end_ns);
             self.by_user += u64::from(span.handler == Handler::User);
         }
     }
@@ -53,13 +52,7 @@ impl ExitSums {
         self.guest_ns = self.guest_ns.saturating_add(other.guest_ns);
         self.by_user = self.by_user.saturating_add(other.by_user);
         self.first_ns = self.first_ns.into_iter().chain(other.first_ns).min();
-        self.extend(other.longest_ns);
-    }
-
-    /// Keeps the longer exit; of equal ones the earlier.
-    fn extend(&mut self, other: Option<(u64, u64)>) {
-        let key = |(from_ns, to_ns): (u64, u64)| (to_ns.saturating_sub(from_ns), Reverse(from_ns));
-        self.longest_ns = self.longest_ns.into_iter().chain(other).max_by_key(|span| key(*span));
+        self.longest.merge(other.longest);
     }
 
     pub(crate) fn of_all<'s>(all: impl IntoIterator<Item = &'s Self>) -> Self {

@@ -6,9 +6,9 @@ use super::sums::ExitSums;
 use super::{Advice, Amount, Fact};
 
 /// IA32_TSC_DEADLINE; initial count and LVT entry of x2APIC's timer.
-const TIMER_MSRS: [u64; 3] = [0x6e0, 0x838, 0x832];
+pub(crate) const TIMER_MSRS: [u64; 3] = [0x6e0, 0x838, 0x832];
 /// The VMX preemption timer, with which KVM leaves the guest when its timer expires.
-const DUE: &str = "PREEMPTION_TIMER";
+pub(crate) const DUE: &str = "PREEMPTION_TIMER";
 
 pub(super) fn advise(measured: &Measured<'_>) -> Vec<Advice> {
     let is_set = |place: &Place| place.msr().is_some_and(|msr| TIMER_MSRS.contains(&msr));

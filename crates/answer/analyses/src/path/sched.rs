@@ -1,5 +1,6 @@
 //! Wake-ups hand requests from thread to thread.
 
+use timeline::arch::{sleeps, sleeps_uninterruptibly};
 use timeline::trace_events::TraceEvent;
 
 use super::Actor;
@@ -7,11 +8,6 @@ use super::chain::{self, At, Chains, Step};
 use super::follow::{Follower, Says};
 use super::machines::Thread;
 use super::requests::RequestSink;
-
-/// `TASK_UNINTERRUPTIBLE` (include/linux/sched.h): the thread waits in the middle of its work.
-const UNINTERRUPTIBLE: u64 = 2;
-/// `TASK_REPORT_MAX`: higher bits are flags, such as preempted.
-const REPORTED: u64 = 0xff;
 
 /// Max cached names of steps with thread names; further names are built each time.
 const MAX_NAMED: usize = 1 << 14;
@@ -26,10 +22,10 @@ impl<S: RequestSink> Follower<'_, S> {
         }
         cpu.running = trace_event.thread_value(2);
         if let Some(prev) = trace_event.thread_value(0).filter(|&prev| prev != 0) {
-            let state = trace_event.value(1).unwrap_or(0) & REPORTED;
+            let state = trace_event.value(1).unwrap_or(0);
             let thread = self.thread((recording, prev));
-            thread.asleep = Some(state != 0);
-            if state != 0 && state & UNINTERRUPTIBLE == 0 {
+            thread.asleep = Some(sleeps(state));
+            if sleeps(state) && !sleeps_uninterruptibly(state) {
                 self.sleeps((recording, prev));
             }
         }

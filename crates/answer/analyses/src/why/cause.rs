@@ -1,6 +1,7 @@
 //! Causes of slowness by their ids, which are a contract with scripts, and what usually helps.
 
-use crate::advice::Amount;
+use crate::advice::{Amount, Fact};
+use crate::longest_span::LongestSpan;
 
 /// A cause. Its name in documents is a contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -203,10 +204,10 @@ impl CauseId {
         }
     }
 
-    /// Verbs that show more, with their options; files come after them.
+    /// The verb that shows more, with its options; files come after it.
     #[must_use]
-    pub const fn next(self) -> Next {
-        Next(match self {
+    pub const fn next(self) -> &'static str {
+        match self {
             C::GuestCode | C::GuestLock | C::GuestIrqOff => "profile",
             C::VcpuPreempted | C::CpuQuota | C::VcpusShareCpu | C::Recorder => {
                 "cpu --by taken,vcpu"
@@ -221,20 +222,14 @@ impl CauseId {
             C::HostIrq => "irqs",
             C::NestedExits => "nested",
             C::None => "report",
-        })
+        }
     }
 }
-
-/// A verb with options that shows more of a cause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Next(pub &'static str);
 
 /// What was measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
-    pub what: String,
-    /// How much; none if `what` says all.
-    pub amount: Option<Amount>,
+    pub fact: Fact,
     /// From when to when, on the host's clock; none for sums.
     pub span_ns: Option<(u64, u64)>,
 }
@@ -261,15 +256,16 @@ pub struct Cause {
 impl Cause {
     /// Adds a sum that was measured.
     pub(super) fn fact(mut self, what: impl Into<String>, amount: Amount) -> Self {
-        self.evidence.push(Evidence { what: what.into(), amount: Some(amount), span_ns: None });
+        self.evidence.push(Evidence { fact: Fact::new(what, amount), span_ns: None });
         self
     }
 
     /// Adds an instance, if there is one, with its time.
-    pub(super) fn instance(mut self, what: impl Into<String>, span_ns: Option<(u64, u64)>) -> Self {
+    pub(super) fn instance(mut self, what: impl Into<String>, longest: LongestSpan) -> Self {
+        let span_ns = longest.span_ns();
         if let Some((from_ns, to_ns)) = span_ns {
-            let amount = Some(Amount::Time(to_ns.saturating_sub(from_ns)));
-            self.evidence.push(Evidence { what: what.into(), amount, span_ns });
+            let fact = Fact::new(what, Amount::Time(to_ns.saturating_sub(from_ns)));
+            self.evidence.push(Evidence { fact, span_ns });
         }
         self
     }

@@ -4,6 +4,7 @@ use ftrace::eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
 use timeline::trace_events::{EventRequest, Gap, TraceEvent, TraceEventSink, WantsTraceEvents};
 
+use crate::longest_span::LongestSpan;
 use crate::view::View;
 
 const ISSUE: u16 = 0;
@@ -18,7 +19,7 @@ pub(super) struct DiskWait {
     pub(super) requests: u64,
     /// Time with at least one request under way.
     pub(super) waited_ns: u64,
-    pub(super) longest_ns: Option<(u64, u64)>,
+    pub(super) longest: LongestSpan,
 }
 
 /// By recording.
@@ -66,15 +67,12 @@ impl Guest {
     fn complete(&mut self, at_ns: u64, request: (u64, u64)) {
         let Some(issued_ns) = self.requests.remove(&request) else { return };
         self.wait.requests += 1;
-        let length = |(from_ns, to_ns): (u64, u64)| to_ns.saturating_sub(from_ns);
-        let span_ns = (issued_ns, at_ns);
-        if self.wait.longest_ns.is_none_or(|longest| length(longest) < length(span_ns)) {
-            self.wait.longest_ns = Some(span_ns);
-        }
+        self.wait.longest.add(issued_ns, at_ns);
         if self.requests.is_empty()
             && let Some(since_ns) = self.busy_since_ns.take()
         {
-            self.wait.waited_ns += at_ns.saturating_sub(since_ns);
+            let waited_ns = at_ns.saturating_sub(since_ns);
+            self.wait.waited_ns = self.wait.waited_ns.saturating_add(waited_ns);
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::Observed;
 use super::cause::{Cause, CauseId};
 use crate::advice::Amount;
+use crate::longest_span::LongestSpan;
 use crate::states::Part;
 
 /// Share of the recording's time with requests under way from which a disk is a cause.
@@ -24,18 +25,16 @@ fn of_guest(observed: &Observed<'_>) -> Option<Cause> {
     }
     let cause = observed.cause(CauseId::BackendSlow, waited_ns, 0.85);
     let cause = cause.fact("requests of the guest to its disks", Amount::Count(wait.requests));
-    Some(cause.instance("longest request", wait.longest_ns))
+    Some(cause.instance("longest request", wait.longest))
 }
 
 fn of_threads(observed: &Observed<'_>) -> Option<Cause> {
     let mut asleep_ns: u64 = 0;
-    let mut longest_ns: Option<(u64, u64)> = None;
+    let mut longest = LongestSpan::default();
     for thread in observed.threads_of(Part::Vmm) {
         let delay = observed.timed.delays.of_thread(observed.vm.recording, thread.thread);
         asleep_ns = asleep_ns.saturating_add(delay.storage_ns);
-        let length = |(from_ns, to_ns): (u64, u64)| to_ns.saturating_sub(from_ns);
-        longest_ns =
-            longest_ns.into_iter().chain(delay.longest_storage_ns).max_by_key(|span| length(*span));
+        longest.merge(delay.longest_storage);
     }
     let waited_ns = asleep_ns.min(observed.budget.idle_ns);
     if (asleep_ns as f64) < observed.timed.cpu.span_ns as f64 * MIN_WAITING
@@ -47,7 +46,7 @@ fn of_threads(observed: &Observed<'_>) -> Option<Cause> {
     let cause = cause.fact("VMM threads asleep in the host's storage", Amount::Time(asleep_ns));
     Some(
         cause
-            .instance("longest sleep", longest_ns)
+            .instance("longest sleep", longest)
             .open("whether the guest waited for it: record the guest, too"),
     )
 }

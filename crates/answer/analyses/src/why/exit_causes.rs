@@ -83,7 +83,7 @@ fn with_evidence(observed: &Observed<'_>, class: &Class<'_>, mut cause: Cause) -
     if let Some(place) = costliest {
         cause = cause.fact(about(place), Amount::Count(place.sums.count));
     }
-    cause = cause.instance("longest exit", class.sums.longest_ns);
+    cause = cause.instance("longest exit", class.sums.longest);
     if class.places.len() > 1 {
         cause = cause.fact("exits in all", Amount::Count(class.sums.count));
     }
@@ -155,7 +155,7 @@ fn vmm_sleeps(observed: &Observed<'_>, places: &[Place]) -> Option<Cause> {
     let cause = cause.fact("exits handled by the VMM", Amount::Count(sums.by_user));
     Some(
         cause
-            .instance("longest exit", sums.longest_ns)
+            .instance("longest exit", sums.longest)
             .open("a lock or a system call: record system calls to know"),
     )
 }

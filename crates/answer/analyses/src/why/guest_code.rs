@@ -5,7 +5,6 @@ use super::cause::{Cause, CauseId};
 use super::saturation::Saturated;
 use crate::advice::Amount;
 use crate::cpu::VcpuUse;
-use crate::states::VcpuRef;
 
 /// Share of the vCPU's time in which it must have no time left.
 const MIN_SATURATED: f64 = 0.4;
@@ -16,8 +15,10 @@ pub(super) fn cause(observed: &Observed<'_>, others: &[Cause]) -> Option<Cause> 
     if !others.is_empty() {
         return None;
     }
+    let saturated = |vcpu: &VcpuUse| observed.timed.saturation.of_vcpu(vcpu.recording, vcpu.thread);
+    let all = observed.vcpus().map(|vcpu| (vcpu, saturated(vcpu)));
     let full: Vec<(&VcpuUse, Saturated)> =
-        saturated(observed).filter(|(vcpu, saturated)| is_full(vcpu, *saturated)).collect();
+        all.filter(|(vcpu, saturated)| is_full(vcpu, *saturated)).collect();
     let (first, saturated) = full.iter().max_by_key(|(_, saturated)| saturated.guest_ns)?;
     let cost_ns = full.iter().map(|(_, saturated)| saturated.guest_ns).fold(0, u64::saturating_add);
     let mut cause = observed.cause(CauseId::GuestCode, cost_ns, 0.85);
@@ -42,15 +43,4 @@ fn is_full(vcpu: &VcpuUse, saturated: Saturated) -> bool {
     saturated.ns as f64 >= total_ns as f64 * MIN_SATURATED
         && saturated.guest_ns as f64 >= saturated.ns as f64 * MIN_GUEST
         && saturated.ns > 0
-}
-
-/// The VM's vCPUs, which both lists have in the same order.
-fn saturated<'o>(observed: &Observed<'o>) -> impl Iterator<Item = (&'o VcpuUse, Saturated)> {
-    let (timed, recording) = (observed.timed, observed.vm.recording);
-    let vm = timed.vms.get(recording).and_then(|vms| vms.get(observed.vm_at));
-    let places = vm.into_iter().flat_map(|vm| &vm.vcpus);
-    observed
-        .vcpus()
-        .zip(places)
-        .map(move |(vcpu, place)| (vcpu, timed.saturation.of_vcpu(VcpuRef::new(recording, place))))
 }

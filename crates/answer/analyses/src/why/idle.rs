@@ -6,7 +6,7 @@ use super::exit_class::class_of;
 use crate::advice::Amount;
 use crate::advice::evidence::{Idles, Place};
 use crate::advice::sums::ExitSums;
-use crate::advice::thresholds::{MIN_EXITS, is_most};
+use crate::advice::thresholds::{MIN_EXITS, SHORT_IDLE_NS, is_most};
 
 /// Timers that a short sleep sets: one to wake up, and the tick's after that.
 const TIMERS_OF_SLEEP: u64 = 2;
@@ -36,7 +36,10 @@ fn wakeups(observed: &Observed<'_>, places: &[Place], idles: &Idles) -> Option<C
     }
     let cause = observed.cause(CauseId::HaltWakeup, cost_ns, 0.8);
     let cause = cause.fact("halts", Amount::Count(idles.count));
-    let cause = cause.fact("halts shorter than 200 us", Amount::Count(idles.short));
+    let cause = cause.fact(
+        format!("halts shorter than {} us", SHORT_IDLE_NS / 1000),
+        Amount::Count(idles.short),
+    );
     Some(cause.fact("cost of these halts", Amount::Time(idles.short_cost_ns)))
 }
 

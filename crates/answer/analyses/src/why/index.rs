@@ -40,7 +40,7 @@ impl<'c> Index<'c> {
 
 impl<'o> Observed<'o> {
     fn key(&self) -> (usize, usize) {
-        (self.vm.recording, self.vm_at)
+        (self.vm.recording, self.vm.index)
     }
 
     pub(super) fn vcpus(&self) -> impl Iterator<Item = &'o VcpuUse> {

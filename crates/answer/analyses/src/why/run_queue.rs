@@ -4,11 +4,10 @@ use super::Observed;
 use super::cause::{Cause, CauseId};
 use crate::advice::Amount;
 use crate::cpu::TakenCpu;
-use crate::states::{Part, VcpuState};
+use crate::states::Part;
 
 /// Threads that are named as evidence.
 const MAX_NAMED: usize = 2;
-const WAITS: [VcpuState; 2] = [VcpuState::Preempted, VcpuState::Waiting];
 
 /// The waits of a VM's vCPUs for a CPU that point to the same cause.
 struct Waits<'o> {
@@ -39,16 +38,16 @@ pub(super) fn causes(observed: &Observed<'_>) -> Vec<Cause> {
     waits.into_iter().filter_map(|waits| cause(observed, &waits)).collect()
 }
 
-/// The cause that a thread which ran instead points to.
+/// The cause that a thread which ran instead points to; none for work of the host's kernel.
 fn of_taker(observed: &Observed<'_>, taker: &TakenCpu) -> Option<CauseId> {
     // The scheduler leaves a CPU idle beside a thread that was preempted on it only if it may not run there: its cgroup's
     // quota is used up.
     if taker.thread == 0 {
         return Some(CauseId::CpuQuota);
     }
-    // Softirqs that do not fit into their interrupts run in these threads.
+    // Softirqs that do not fit into their interrupts run in these threads: no thread that could be moved away.
     if taker.name.as_deref().is_some_and(|name| name.starts_with("ksoftirqd/")) {
-        return Some(CauseId::HostIrq);
+        return None;
     }
     if taker.is_recorder() {
         return Some(CauseId::Recorder);
@@ -73,9 +72,8 @@ fn cause(observed: &Observed<'_>, waits: &Waits<'_>) -> Option<Cause> {
                 cause.fact(format!("CPU taken by {name}-{}", taker.thread), Amount::Time(taker.ns));
         }
     }
-    let longest_ns =
-        observed.timed.longest.span_ns((observed.vm.recording, observed.vm_at), &WAITS);
-    let cause = cause.instance("longest wait for a CPU", longest_ns);
+    let longest = observed.timed.longest_waits.of_vm(observed.vm.recording, observed.vm.index);
+    let cause = cause.instance("longest wait for a CPU", longest);
     Some(if observed.all_exits.recorded.wake {
         cause
     } else {

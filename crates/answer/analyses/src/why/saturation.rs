@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use sources::Recording;
 
 use crate::extent::bounds_ns;
-use crate::states::{GuestCpu, OccupantSpan, StateSink, StateSpan, VcpuRef, VcpuState};
+use crate::states::{GuestCpu, OccupantSpan, StateSink, StateSpan, States, VcpuRef, VcpuState};
 
 /// Slices of the time of all recordings: enough to find a load that lasts for a tenth of it, and 1 KiB per vCPU.
 const SLICES: usize = 64;
@@ -28,24 +28,45 @@ pub(super) struct Saturated {
     pub(super) guest_ns: u64,
 }
 
-/// By vCPU.
+/// By recording and thread of the vCPU.
 #[derive(Debug, Default)]
-pub(super) struct Saturation {
+pub(super) struct Saturation(FxHashMap<(usize, u32), Saturated>);
+
+impl Saturation {
+    pub(super) fn of_vcpu(&self, recording: usize, thread: u32) -> Saturated {
+        self.0.get(&(recording, thread)).copied().unwrap_or_default()
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct SaturationSink {
     vcpus: FxHashMap<VcpuRef, Vec<Slice>>,
     from_ns: u64,
     slice_ns: u64,
 }
 
-impl Saturation {
+impl SaturationSink {
     pub(super) fn new(recordings: &[Recording]) -> Self {
         let (from_ns, to_ns) = bounds_ns(recordings).unwrap_or_default();
         let slice_ns = (to_ns.saturating_sub(from_ns) / SLICES as u64).max(1);
         Self { vcpus: FxHashMap::default(), from_ns, slice_ns }
     }
 
-    pub(super) fn of_vcpu(&self, vcpu: VcpuRef) -> Saturated {
+    pub(super) fn answer(self, states: &States) -> Saturation {
+        let mut by_thread = FxHashMap::default();
+        for (recording, vms) in states.vms.iter().enumerate() {
+            for vcpu in vms.iter().flat_map(|vm| &vm.vcpus) {
+                let slices = self.vcpus.get(&VcpuRef::new(recording, vcpu));
+                let slices = slices.map_or(&[][..], Vec::as_slice);
+                by_thread.insert((recording, vcpu.thread), self.saturated(slices));
+            }
+        }
+        Saturation(by_thread)
+    }
+
+    fn saturated(&self, slices: &[Slice]) -> Saturated {
         let mut sum = Saturated::default();
-        for slice in self.vcpus.get(&vcpu).into_iter().flatten() {
+        for slice in slices {
             let is_known = slice.known_ns as f64 >= self.slice_ns as f64 * MIN_KNOWN;
             if is_known && (slice.idle_ns as f64) < slice.known_ns as f64 * MAX_IDLE {
                 sum.ns = sum.ns.saturating_add(slice.known_ns);
@@ -56,7 +77,7 @@ impl Saturation {
     }
 }
 
-impl StateSink for Saturation {
+impl StateSink for SaturationSink {
     fn vcpu(&mut self, vcpu: VcpuRef, span: &StateSpan) {
         let slices = self.vcpus.entry(vcpu).or_insert_with(|| vec![Slice::default(); SLICES]);
         let last = SLICES as u64 - 1;

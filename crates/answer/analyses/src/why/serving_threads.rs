@@ -29,6 +29,6 @@ fn cause(observed: &Observed<'_>, part: Part, id: CauseId) -> Option<Cause> {
     let cause = observed.cause(id, cost_ns, 0.75);
     let cause = cause
         .fact(format!("waits of {name}-{} for a CPU", thread.thread), Amount::Count(delay.waits));
-    let cause = cause.instance("longest of these waits", delay.longest_wait_ns);
+    let cause = cause.instance("longest of these waits", delay.longest_wait);
     Some(cause.open("whether the guest needed that thread meanwhile"))
 }

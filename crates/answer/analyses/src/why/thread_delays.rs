@@ -2,14 +2,11 @@
 
 use ftrace::eventfmt::EventFormat;
 use rustc_hash::FxHashMap;
+use timeline::arch::{sleeps, sleeps_uninterruptibly};
 use timeline::trace_events::{EventRequest, Gap, TraceEvent, TraceEventSink, WantsTraceEvents};
 
+use crate::longest_span::LongestSpan;
 use crate::view::View;
-
-/// `TASK_UNINTERRUPTIBLE` (include/linux/sched.h).
-const UNINTERRUPTIBLE: u64 = 2;
-/// `TASK_REPORT_MAX - 1` (include/linux/sched.h): bits above say that the thread was preempted.
-const REPORTED: u64 = 0xff;
 
 const SWITCH: u16 = 0;
 const WAKING: u16 = 1;
@@ -21,10 +18,10 @@ pub(super) struct ThreadDelay {
     pub(super) run_queue_ns: u64,
     pub(super) waits: u64,
     /// The longest of these waits.
-    pub(super) longest_wait_ns: Option<(u64, u64)>,
+    pub(super) longest_wait: LongestSpan,
     /// In uninterruptible sleep, which is mostly I/O.
     pub(super) storage_ns: u64,
-    pub(super) longest_storage_ns: Option<(u64, u64)>,
+    pub(super) longest_storage: LongestSpan,
 }
 
 /// By recording and thread.
@@ -103,17 +100,20 @@ impl ThreadDelaySink {
 
 impl Thread {
     fn leaves(&mut self, at_ns: u64, state: u64) {
-        self.phase = match state & REPORTED {
-            0 => Phase::Runnable { since_ns: at_ns },
-            state if state & UNINTERRUPTIBLE != 0 => Phase::InStorage { since_ns: at_ns },
-            _ => Phase::Sleeping,
+        self.phase = if !sleeps(state) {
+            Phase::Runnable { since_ns: at_ns }
+        } else if sleeps_uninterruptibly(state) {
+            Phase::InStorage { since_ns: at_ns }
+        } else {
+            Phase::Sleeping
         };
     }
 
     fn wakes(&mut self, at_ns: u64) {
         if let Phase::InStorage { since_ns } = self.phase {
-            self.delay.storage_ns += at_ns.saturating_sub(since_ns);
-            extend(&mut self.delay.longest_storage_ns, (since_ns, at_ns));
+            let slept_ns = at_ns.saturating_sub(since_ns);
+            self.delay.storage_ns = self.delay.storage_ns.saturating_add(slept_ns);
+            self.delay.longest_storage.add(since_ns, at_ns);
         }
         if matches!(self.phase, Phase::InStorage { .. } | Phase::Sleeping) {
             self.phase = Phase::Runnable { since_ns: at_ns };
@@ -122,19 +122,12 @@ impl Thread {
 
     fn runs(&mut self, at_ns: u64) {
         if let Phase::Runnable { since_ns } = self.phase {
-            self.delay.run_queue_ns += at_ns.saturating_sub(since_ns);
+            let waited_ns = at_ns.saturating_sub(since_ns);
+            self.delay.run_queue_ns = self.delay.run_queue_ns.saturating_add(waited_ns);
             self.delay.waits += 1;
-            extend(&mut self.delay.longest_wait_ns, (since_ns, at_ns));
+            self.delay.longest_wait.add(since_ns, at_ns);
         }
         self.phase = Phase::Unknown;
-    }
-}
-
-/// Keeps the longer span.
-fn extend(longest: &mut Option<(u64, u64)>, span_ns: (u64, u64)) {
-    let length = |(from_ns, to_ns): (u64, u64)| to_ns.saturating_sub(from_ns);
-    if longest.is_none_or(|known| length(known) < length(span_ns)) {
-        *longest = Some(span_ns);
     }
 }
 

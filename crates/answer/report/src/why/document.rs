@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::WhyReport;
 use super::words::evidence;
+use crate::Report;
 use crate::losses::LossSums;
 
 /// What `hyperscope why --format json` prints: what VMs did with their time, and the causes of slowness. See docs/why.md.
@@ -103,7 +104,7 @@ impl<'r> Document<'r> {
             question: Question { vm: report.question.vm.as_deref() },
             sources: &report.sources,
             losses: LossSums::new(report.why.losses.iter(), 0),
-            verdict: report.verdict(),
+            verdict: report.headline(),
             causes,
             vms: vms.map(|vm| VmRow::new(&vm.vm, vm.vcpus, &vm.budget)).collect(),
         }
@@ -122,7 +123,7 @@ impl<'r> CauseRow<'r> {
             open: cause.open,
             evidence: cause.evidence.iter().map(EvidenceRow::new).collect(),
             helps: cause.id.helps(),
-            next: [format!("hyperscope {}", cause.id.next().0)],
+            next: [format!("hyperscope {}", cause.id.next())],
         }
     }
 
@@ -138,7 +139,7 @@ impl<'r> CauseRow<'r> {
             open: None,
             evidence: Vec::new(),
             helps: id.helps(),
-            next: [format!("hyperscope {}", id.next().0)],
+            next: [format!("hyperscope {}", id.next())],
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Words and numbers of `hyperscope why`.
 
-use analyses::advice::Amount;
 use analyses::why::{Evidence, VmAnswer};
 
-use crate::units::{count, plural, time};
+use crate::advice::shown_fact;
+use crate::units::{plural, time};
 
 /// A share in percent, with a digit after the point.
 pub(super) fn percent(share: f64) -> String {
@@ -33,22 +33,12 @@ pub(super) fn budget(answer: &VmAnswer) -> String {
 }
 
 pub(super) fn evidence(evidence: &Evidence) -> String {
-    let amount = match evidence.amount {
-        Some(Amount::Count(number)) => count(number),
-        Some(Amount::Time(ns)) => time(ns, true),
-        Some(Amount::Share(share)) => percent(share),
-        Some(Amount::Ratio(ratio)) => format!("{ratio:.1}"),
-        None => return evidence.what.clone(),
-    };
+    let fact = shown_fact(&evidence.fact);
     match evidence.span_ns {
         Some((from_ns, _)) => {
-            format!(
-                "{}: {amount} at {}.{:06} s",
-                evidence.what,
-                from_ns / 1_000_000_000,
-                from_ns % 1_000_000_000 / 1000
-            )
+            let micros = from_ns % 1_000_000_000 / 1000;
+            format!("{fact} at {}.{micros:06} s", from_ns / 1_000_000_000)
         }
-        None => format!("{}: {amount}", evidence.what),
+        None => fact,
     }
 }
