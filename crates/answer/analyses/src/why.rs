@@ -11,6 +11,7 @@ mod disk_waits;
 mod disks;
 mod exit_causes;
 mod exit_class;
+mod exits_by_vm;
 mod guest_code;
 mod idle;
 mod index;
@@ -24,7 +25,6 @@ mod threshold;
 
 use std::collections::HashMap;
 
-use rustc_hash::FxHashMap;
 use timeline::Losses;
 use timeline::reading::{Reading, Task};
 
@@ -36,6 +36,7 @@ use crate::states::{StateSink, states_for_all};
 use crate::view::View;
 
 use self::disk_waits::{DiskWaitSink, DiskWaits};
+use self::exits_by_vm::ExitsByVm;
 use self::index::Index;
 use self::ipis::{IpiSink, Ipis};
 use self::longest_waits::{LongestWaitSink, LongestWaits};
@@ -59,8 +60,6 @@ pub struct VmAnswer {
     pub budget: Budget,
     /// The costliest first; empty if nothing is wrong.
     pub causes: Vec<Cause>,
-    /// Events that the recording lacks, each with the causes that it therefore cannot show.
-    pub unseen: Vec<Unseen>,
 }
 
 /// Events that a recording lacks.
@@ -76,6 +75,8 @@ pub struct Unseen {
 pub struct Why {
     /// The VM with the costliest cause first.
     pub vms: Vec<VmAnswer>,
+    /// By recording, the events that it lacks.
+    pub unseen: Vec<Vec<Unseen>>,
     /// By recording.
     pub losses: Vec<Losses>,
     /// Whether times are nanoseconds: thresholds are lengths of time, so that no cause is claimed otherwise.
@@ -87,8 +88,7 @@ pub(crate) struct Observed<'o> {
     vm: &'o VmUse,
     index: &'o Index<'o>,
     exits: Option<&'o VmEvidence>,
-    all_exits: &'o ExitEvidence,
-    nested: &'o Nested,
+    all_exits: &'o ExitsByVm<'o>,
     timed: &'o Timed,
     budget: Budget,
 }
@@ -133,13 +133,20 @@ pub fn why(
         .iter()
         .map(|recording| ask(recording, &(EvidenceOf, OfLevelTwo), progress))
         .collect();
+    let exits: Vec<ExitsByVm<'_>> =
+        exits.iter().map(|(exits, nested)| ExitsByVm::new(exits, nested)).collect();
     let timed = Timed::read(view, processes, progress);
     let mut vms = timed.answers(&exits);
     vms.sort_by_key(|vm| {
         let cost_ns = vm.causes.first().map_or(0, |cause| cause.cost_ns);
         std::cmp::Reverse((cost_ns, vm.budget.busy_ns()))
     });
-    Why { vms, losses: timed.cpu.losses.clone(), nanoseconds: timed.cpu.nanoseconds }
+    Why {
+        vms,
+        unseen: exits.iter().map(ExitsByVm::unseen).collect(),
+        losses: timed.cpu.losses.clone(),
+        nanoseconds: timed.cpu.nanoseconds,
+    }
 }
 
 /// What one reading in the order of time gives.
@@ -181,19 +188,13 @@ impl Timed {
         }
     }
 
-    fn answers(&self, exits: &[(ExitEvidence, Nested)]) -> Vec<VmAnswer> {
-        let by_name: Vec<FxHashMap<&str, &VmEvidence>> = exits
-            .iter()
-            .map(|(exits, _)| exits.vms.iter().map(|vm| (vm.vm.as_str(), vm)).collect())
-            .collect();
+    fn answers(&self, exits: &[ExitsByVm<'_>]) -> Vec<VmAnswer> {
         let index = Index::new(&self.cpu);
         let answer = |vm: &VmUse| {
-            let (all_exits, nested) = exits.get(vm.recording)?;
-            let exits = by_name.get(vm.recording)?.get(vm.name.as_str()).copied();
+            let all_exits = exits.get(vm.recording)?;
+            let exits = all_exits.of_vm(&vm.name);
             let budget = Budget::new(&vm.times);
-            let observed =
-                Observed { vm, index: &index, exits, all_exits, nested, timed: self, budget };
-            Some(observed.answer())
+            Some(Observed { vm, index: &index, exits, all_exits, timed: self, budget }.answer())
         };
         self.cpu.vms.iter().filter_map(answer).collect()
     }
@@ -207,7 +208,6 @@ impl Observed<'_> {
             vcpus: self.vm.vcpus,
             budget: self.budget,
             causes: if self.timed.cpu.nanoseconds { self.causes() } else { Vec::new() },
-            unseen: self.unseen(),
         }
     }
 
@@ -223,29 +223,5 @@ impl Observed<'_> {
         causes.sort_by_key(|cause| (std::cmp::Reverse(cause.cost_ns), cause.id));
         causes.extend(guest_code::cause(self, &causes));
         causes
-    }
-
-    fn unseen(&self) -> Vec<Unseen> {
-        let recorded = self.all_exits.recorded;
-        let has_details = self.all_exits.has_details();
-        let unseen =
-            |is_missing: bool, events, shows| is_missing.then_some(Unseen { events, shows });
-        [
-            unseen(!recorded.off_cpu, "sched:sched_switch", "waits for a CPU, and who ran instead"),
-            unseen(
-                recorded.off_cpu && !recorded.wake,
-                "sched:sched_waking",
-                "late threads of the VMM",
-            ),
-            unseen(!recorded.user, "kvm:kvm_userspace_exit", "the VMM's share of exits"),
-            unseen(
-                !has_details && self.all_exits.has_exits(),
-                "kvm:kvm_msr, kvm_pio, kvm_page_fault, kvm_mmio",
-                "registers, ports and devices that exits were about",
-            ),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
     }
 }

@@ -121,7 +121,8 @@ impl WhyReport {
 
     /// What the recording cannot show.
     fn unseen(&self) -> Option<String> {
-        let unseen = self.why.vms.first()?.unseen.first()?;
+        let recording = self.why.vms.first()?.recording;
+        let unseen = self.why.unseen.get(recording)?.first()?;
         Some(format!("Not recorded: {}; it shows {}.", unseen.events, unseen.shows))
     }
 

@@ -57,7 +57,7 @@ fn of_class(
     if id == CauseId::NestedExits {
         cause = with_factor(observed, cause);
     }
-    let has_details = observed.all_exits.has_details();
+    let has_details = observed.all_exits.has_details;
     let open = "which register, port or device exits were about";
     Some(if has_details { cause } else { cause.open(open) })
 }
@@ -97,11 +97,9 @@ fn with_evidence(observed: &Observed<'_>, class: &Class<'_>, mut cause: Cause) -
 
 /// Adds how many exits of the VM one exit of its own guests takes, for the reason that takes most.
 fn with_factor(observed: &Observed<'_>, cause: Cause) -> Cause {
-    let is_of_vm = |row: &&NestedRow| {
-        row.vm == observed.vm.name && row.reflected > 0 && !row.waiting && !row.never_returned()
-    };
-    let costliest =
-        observed.nested.rows.iter().filter(is_of_vm).max_by_key(|row| row.ancillary_count());
+    let is_handled = |row: &&NestedRow| row.reflected > 0 && !row.waiting && !row.never_returned();
+    let rows = observed.all_exits.nested_in(&observed.vm.name).filter(is_handled);
+    let costliest = rows.max_by_key(|row| row.ancillary_count());
     let Some(row) = costliest else { return cause };
     let factor = row.ancillary_count() as f64 / row.reflected as f64;
     cause.fact(
