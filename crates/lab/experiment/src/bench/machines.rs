@@ -32,7 +32,11 @@ pub(crate) enum Boundary {
 
 /// A session with a machine.
 #[derive(Debug)]
-pub(crate) struct BootedMachine(Session);
+pub(crate) struct BootedMachine {
+    session: Session,
+    /// Max time of a script.
+    patience: Duration,
+}
 
 /// Host and guest.
 #[derive(Debug)]
@@ -65,8 +69,8 @@ impl BootedMachines {
 
     /// The guest of this level and its host, which gets hyperscope.
     fn at(lab: &Lab, level: u8, program: &Path) -> Result<Self> {
-        let (mut host, mut guest) =
-            (BootedMachine(lab.session(level - 1)?), BootedMachine(lab.session(level)?));
+        let mut host = BootedMachine::at_level(lab, level - 1)?;
+        let mut guest = BootedMachine::at_level(lab, level)?;
         host.put(program, "/bin/hyperscope")?;
         host.shell(&format!("mkdir -p {FOLDER}"))?;
         guest.shell(&format!("mkdir -p {FOLDER}"))?;
@@ -75,19 +79,29 @@ impl BootedMachines {
 
     /// CPU time of executing all machines so far.
     pub(crate) fn executor_cpu_ns(executor: Option<i32>) -> u64 {
-        let Some(pid) = executor else { return 0 };
-        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
-        let times = threads.filter_map(|thread| {
-            let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
-            text.split_whitespace().next()?.parse::<u64>().ok()
-        });
-        times.sum()
+        sum_of_threads(executor, 0)
+    }
+
+    /// For how long the threads that execute all machines have waited for a CPU of this system.
+    pub(crate) fn executor_waits_ns(executor: Option<i32>) -> u64 {
+        sum_of_threads(executor, 1)
     }
 
     /// The process on this system that executes the machines.
     pub(crate) fn executor(&self) -> Option<i32> {
         self.executor
     }
+}
+
+/// The sum of a column of `schedstat` over the threads of a process.
+fn sum_of_threads(process: Option<i32>, column: usize) -> u64 {
+    let Some(pid) = process else { return 0 };
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
+    let times = threads.filter_map(|thread| {
+        let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+        text.split_whitespace().nth(column)?.parse::<u64>().ok()
+    });
+    times.sum()
 }
 
 /// The program that records hosts.
@@ -109,7 +123,12 @@ pub(crate) fn agent(program: &Path) -> Result<PathBuf> {
 impl BootedMachine {
     /// The machine of a level.
     pub(crate) fn at_level(lab: &Lab, level: u8) -> Result<Self> {
-        Ok(Self(lab.session(level)?))
+        Ok(Self { session: lab.session(level)?, patience: PATIENCE })
+    }
+
+    /// With another max time of a script.
+    pub(crate) fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// Level 1, with hyperscope.
@@ -122,30 +141,54 @@ impl BootedMachine {
 
     /// Runs shell commands that must succeed; returns their output.
     pub(crate) fn shell(&mut self, script: &str) -> Result<String> {
-        Ok(self.0.check(&["sh", "-c", script], PATIENCE)?)
+        Ok(self.session.check(&["sh", "-c", script], self.patience)?)
     }
 
     /// Starts a shell command in the background, with its output in the file `log`, and waits until the output contains
     /// `until`.
     pub(crate) fn start(&mut self, script: &str, log: &str, until: &str) -> Result<Running> {
-        let exec = Exec { detach_to: Some(log.to_owned()), ..shell(script, None) };
-        let Ended::Detached(pid) = self.0.output(&exec)?.ended else {
-            return Err(BenchError::Malformed { what: "the lab", text: script.to_owned() });
-        };
+        self.start_until(script, log, &format!("grep -q '{until}' {log}"))
+    }
+
+    /// Starts a shell command in the background, and waits until a condition of the shell holds.
+    pub(crate) fn start_until(
+        &mut self,
+        script: &str,
+        log: &str,
+        condition: &str,
+    ) -> Result<Running> {
+        let running = self.start_detached(script, log)?;
+        let Running { pid } = running;
         // Fails with the program's output if it ends before.
         self.shell(&format!(
-            "until grep -q '{until}' {log}; do kill -0 {pid} 2>/dev/null || \
+            "until {condition}; do kill -0 {pid} 2>/dev/null || \
              {{ cat {log} >&2; exit 1; }}; sleep 0.05; done"
         ))?;
-        Ok(Running { pid })
+        Ok(running)
+    }
+
+    /// Starts a shell command in the background, with its output in the file `log`.
+    pub(crate) fn start_detached(&mut self, script: &str, log: &str) -> Result<Running> {
+        let exec = Exec { detach_to: Some(log.to_owned()), ..shell(script, None) };
+        match self.session.output(&exec)?.ended {
+            Ended::Detached(pid) => Ok(Running { pid }),
+            _ => Err(BenchError::Malformed { what: "the lab", text: script.to_owned() }),
+        }
     }
 
     /// Sends a program a signal, and waits until it has ended.
     pub(crate) fn end(&mut self, running: Running, signal: &str) -> Result<()> {
-        let Running { pid } = running;
+        self.end_all(running, &format!("-{signal} {}", running.pid))
+    }
+
+    /// Sends a program and what it has started a signal, and waits until the program has ended.
+    pub(crate) fn end_group(&mut self, running: Running, signal: &str) -> Result<()> {
+        self.end_all(running, &format!("-{signal} -{}", running.pid))
+    }
+
+    fn end_all(&mut self, Running { pid }: Running, signal: &str) -> Result<()> {
         let script = format!(
-            "kill -{signal} {pid} 2>/dev/null; \
-             while kill -0 {pid} 2>/dev/null; do sleep 0.05; done"
+            "kill {signal} 2>/dev/null; while kill -0 {pid} 2>/dev/null; do sleep 0.05; done"
         );
         self.shell(&script).map(drop)
     }
@@ -182,7 +225,7 @@ impl BootedMachine {
             },
             stderr: &mut |bytes| errors.extend_from_slice(bytes),
         };
-        self.0.exec(&shell(&script, Some(PATIENCE + time)), &mut outputs)?;
+        self.session.exec(&shell(&script, Some(PATIENCE + time)), &mut outputs)?;
         let stdout = String::from_utf8_lossy(&stdout);
         // Two lines that only mark the begin and the end, then the results.
         let last = stdout.lines().nth(2).ok_or_else(|| BenchError::Malformed {
@@ -192,21 +235,17 @@ impl BootedMachine {
         serde_json::from_str(last).map_err(BenchError::malformed("hyperscope-labguest measure"))
     }
 
-    fn put(&mut self, from: &Path, path: &str) -> Result<()> {
-        put(&mut self.0, from, path)
+    /// Copies a program into the machine.
+    pub(crate) fn put(&mut self, from: &Path, path: &str) -> Result<()> {
+        let mut file = File::open(from).map_err(BenchError::io("cannot read", from))?;
+        Ok(self.session.put(&Put { path: path.to_owned(), mode: 0o755 }, &mut file)?)
     }
 
     /// Copies a file out.
     pub(crate) fn get(&mut self, path: &str, to: &Path) -> Result<()> {
         let mut file = File::create(to).map_err(BenchError::io("cannot write", to))?;
-        Ok(self.0.get(path, &mut file)?)
+        Ok(self.session.get(path, &mut file)?)
     }
-}
-
-/// Copies a program into a machine.
-pub(crate) fn put(session: &mut Session, from: &Path, path: &str) -> Result<()> {
-    let mut file = File::open(from).map_err(BenchError::io("cannot read", from))?;
-    Ok(session.put(&Put { path: path.to_owned(), mode: 0o755 }, &mut file)?)
 }
 
 fn shell(script: &str, timeout: Option<Duration>) -> Exec {

@@ -1,15 +1,13 @@
 //! The lab's host and guest, ready to be recorded again and again.
 
-use std::collections::BTreeMap;
-use std::fs::{self, File};
 use std::path::Path;
 use std::time::Duration;
 
-use lab::{Ended, Exec, Lab, Session};
+use lab::Lab;
 
 use super::draw::PROGRAMS;
 use super::effect::Counters;
-use crate::bench::machines::{agent, hyperscope, put};
+use crate::bench::machines::{BootedMachine, BootedMachines, Running, agent, hyperscope};
 use crate::bench::{BenchError, Result};
 
 /// How long a script may take.
@@ -23,7 +21,7 @@ grep -E '\\[(kvm|kvm_amd|kvm_intel|vhost[a-z_]*|tun|virtio[a-z_]*)\\]' /proc/kal
 mount --bind /tmp/kallsyms /proc/kallsyms
 mkdir -p /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null; true";
 /// What the agent says once it waits.
-const WAITING: &str = "until grep -q 'waiting on' /tmp/agent.log; do sleep 0.1; done";
+const WAITING: &str = "waiting on";
 /// The guest's end of its network, where it has one.
 const CONNECT: &str = "if [ -e /sys/class/net/eth0 ]; then ip address add 10.77.2.2/24 dev eth0; \
     ip link set eth0 up; ping -c 1 10.77.2.1 >/dev/null; fi";
@@ -39,9 +37,9 @@ vhost-*) file=${file%/comm}; VHOST=\"$VHOST ${file##*/}\";; esac; done
 /// Host and guest of a lab that is up.
 pub(super) struct CorpusMachines {
     lab: Lab,
-    host: Session,
-    guest: Session,
-    nested: Option<Session>,
+    host: BootedMachine,
+    guest: BootedMachine,
+    nested: Option<BootedMachine>,
     pub(super) kernel_release: String,
     /// The process on this system that executes them.
     executor: Option<i32>,
@@ -50,12 +48,11 @@ pub(super) struct CorpusMachines {
 impl CorpusMachines {
     /// Puts programs into the machines of a lab.
     pub(super) fn set_up(lab: &Lab) -> Result<Self> {
-        let mut host = lab.session(1)?;
-        put(&mut host, &hyperscope()?, "/bin/hyperscope")?;
-        shell(&mut host, &prepare())?;
-        let kernel_release = shell(&mut host, "uname -r")?.trim().to_owned();
+        let mut host = prepared(lab, 1)?;
+        host.put(&hyperscope()?, "/bin/hyperscope")?;
+        let kernel_release = host.shell("uname -r")?.trim().to_owned();
         let guest = prepared_guest(lab)?;
-        let nested = (lab.description()?.levels > 2).then(|| prepared_nested(lab)).transpose()?;
+        let nested = (lab.description()?.levels > 2).then(|| prepared(lab, 3)).transpose()?;
         let executor = lab.status()?.pid;
         Ok(Self { lab: lab.clone(), host, guest, nested, kernel_release, executor })
     }
@@ -72,47 +69,43 @@ impl CorpusMachines {
         if script.is_empty() {
             Ok(String::new())
         } else {
-            shell(&mut self.host, &format!("{NAMES}{script}"))
+            self.host.shell(&format!("{NAMES}{script}"))
         }
     }
 
     /// The same in the guest.
     pub(super) fn in_guest(&mut self, script: &str) -> Result<String> {
-        if script.is_empty() { Ok(String::new()) } else { shell(&mut self.guest, script) }
+        if script.is_empty() { Ok(String::new()) } else { self.guest.shell(script) }
     }
 
     /// The same in the guest's guest.
     pub(super) fn in_nested_guest(&mut self, script: &str) -> Result<String> {
         match &mut self.nested {
-            Some(nested) => shell(nested, script),
+            Some(nested) => nested.shell(script),
             None => {
                 Err(BenchError::Malformed { what: "a cause", text: "it needs 3 levels".into() })
             }
         }
     }
 
-    /// Starts a script in the host; its process, which leads a group of its own.
-    pub(super) fn start(&mut self, script: &str, log: &str) -> Result<u32> {
-        let argv = ["sh", "-c", &format!("{NAMES}{script}")].map(str::to_owned).into();
-        let exec = Exec {
-            argv,
-            env: BTreeMap::new(),
-            stdin: false,
-            timeout_ms: None,
-            detach_to: Some(log.to_owned()),
-        };
-        match self.host.output(&exec)?.ended {
-            Ended::Detached(pid) => Ok(pid),
-            _ => Err(BenchError::Malformed { what: "the lab", text: script.to_owned() }),
-        }
+    /// Starts a script in the host in the background, and waits until a condition of the shell holds.
+    pub(super) fn start_until(
+        &mut self,
+        script: &str,
+        log: &str,
+        condition: &str,
+    ) -> Result<Running> {
+        self.host.start_until(&format!("{NAMES}{script}"), log, condition)
     }
 
-    /// Sends a started script and all that it started a signal, and waits until it has ended.
-    pub(super) fn end(&mut self, pid: u32, signal: &str) -> Result<()> {
-        let script = format!(
-            "kill -{signal} -{pid} 2>/dev/null; while kill -0 {pid} 2>/dev/null; do sleep 0.05; done"
-        );
-        shell(&mut self.host, &script).map(drop)
+    /// Starts a script in the host in the background.
+    pub(super) fn start(&mut self, script: &str, log: &str) -> Result<Running> {
+        self.host.start_detached(&format!("{NAMES}{script}"), log)
+    }
+
+    /// Ends a script with all that it has started.
+    pub(super) fn end(&mut self, running: Running, signal: &str) -> Result<()> {
+        self.host.end_group(running, signal)
     }
 
     /// The host's counters.
@@ -125,21 +118,14 @@ impl CorpusMachines {
         counters(&mut self.guest)
     }
 
-    /// Copies a file of the host to a file here.
+    /// Copies a file out of the host.
     pub(super) fn get(&mut self, from: &str, to: &Path) -> Result<()> {
-        let mut file = File::create(to).map_err(BenchError::io("cannot write", to))?;
-        Ok(self.host.get(from, &mut file)?)
+        self.host.get(from, to)
     }
 
-    /// Time for which the threads that execute the machines waited for a processor so far.
+    /// For how long the threads that execute the machines have waited for a CPU of this system.
     pub(super) fn disturbed_ns(&self) -> u64 {
-        let Some(pid) = self.executor else { return 0 };
-        let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
-        let waits = threads.filter_map(|thread| {
-            let text = fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
-            text.split_whitespace().nth(1)?.parse::<u64>().ok()
-        });
-        waits.sum()
+        BootedMachines::executor_waits_ns(self.executor)
     }
 }
 
@@ -149,34 +135,24 @@ fn prepare() -> String {
     format!("{links}{PREPARE}")
 }
 
-fn prepared_guest(lab: &Lab) -> Result<Session> {
-    let mut guest = lab.session(2)?;
-    put(&mut guest, &agent(&hyperscope()?)?, "/bin/hyperscope-agent")?;
-    shell(&mut guest, &prepare())?;
-    shell(&mut guest, CONNECT)?;
-    let exec = Exec {
-        argv: ["/bin/hyperscope-agent", "vsock"].map(str::to_owned).into(),
-        env: BTreeMap::new(),
-        stdin: false,
-        timeout_ms: Some(10_000),
-        detach_to: Some("/tmp/agent.log".to_owned()),
-    };
-    guest.output(&exec)?;
-    guest.check(&["timeout", "30", "sh", "-c", WAITING], PATIENCE)?;
+/// A machine in which scripts find what they use.
+fn prepared(lab: &Lab, level: u8) -> Result<BootedMachine> {
+    let mut machine = BootedMachine::at_level(lab, level)?.with_patience(PATIENCE);
+    machine.shell(&prepare())?;
+    Ok(machine)
+}
+
+/// The guest, with an agent that waits for the recorder.
+fn prepared_guest(lab: &Lab) -> Result<BootedMachine> {
+    let mut guest = prepared(lab, 2)?;
+    guest.put(&agent(&hyperscope()?)?, "/bin/hyperscope-agent")?;
+    guest.shell(CONNECT)?;
+    guest.start("exec /bin/hyperscope-agent vsock", "/tmp/agent.log", WAITING)?;
     Ok(guest)
 }
 
-fn prepared_nested(lab: &Lab) -> Result<Session> {
-    let mut nested = lab.session(3)?;
-    shell(&mut nested, &prepare())?;
-    Ok(nested)
-}
-
-fn shell(session: &mut Session, script: &str) -> Result<String> {
-    Ok(session.check(&["sh", "-c", script], PATIENCE)?)
-}
-
-fn counters(session: &mut Session) -> Result<Counters> {
-    let text = session.check(&["hyperscope-labguest", "counters"], PATIENCE)?;
+/// Reads a machine's counters.
+fn counters(machine: &mut BootedMachine) -> Result<Counters> {
+    let text = machine.shell("hyperscope-labguest counters")?;
     serde_json::from_str(&text).map_err(BenchError::malformed("hyperscope-labguest counters"))
 }

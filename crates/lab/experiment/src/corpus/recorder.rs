@@ -13,6 +13,7 @@ use super::label::Label;
 use super::machines::{CorpusMachines, FOLDER};
 use super::plan::CorpusItem;
 use super::window::Window;
+use crate::bench::machines::Running;
 use crate::bench::{BenchError, Result};
 
 /// The most that the kernel keeps for each processor, in KiB.
@@ -83,19 +84,16 @@ fn recorded(machines: &mut CorpusMachines, item: &CorpusItem) -> Result<Readings
 }
 
 /// Starts the recorder, and waits until it records.
-fn begin(machines: &mut CorpusMachines, item: &CorpusItem) -> Result<u32> {
-    let pid = machines.start(&command(item), LOG)?;
+fn begin(machines: &mut CorpusMachines, item: &CorpusItem) -> Result<Running> {
     let has_begun = if item.kind == RecordingKind::Perf {
         // perf says nothing, and maps its buffers after it has made its file.
         format!("[ -s {FOLDER}/perf.data ] && sleep 0.5")
     } else {
         format!("grep -q 'hyperscope: recording' {LOG}")
     };
-    // It fails with what the recorder said, if that ends before it records.
-    machines.in_host(&format!(
-        "until {has_begun}; do kill -0 {pid} 2>/dev/null || {{ cat {LOG} >&2; exit 1; }}; sleep 0.05; done; {SETTLE}"
-    ))?;
-    Ok(pid)
+    let recorder = machines.start_until(&command(item), LOG, &has_begun)?;
+    machines.in_host(SETTLE)?;
+    Ok(recorder)
 }
 
 fn command(item: &CorpusItem) -> String {
@@ -123,8 +121,8 @@ fn planted(machines: &mut CorpusMachines, item: &CorpusItem) -> Result<Readings>
     let worked = work_in(machines, &item.scripts);
     let after = machines.host_counters();
     let disturbed_ns = machines.disturbed_ns().saturating_sub(disturbed_ns);
-    if let Some(pid) = beside {
-        machines.end(pid, "KILL")?;
+    if let Some(beside) = beside {
+        machines.end(beside, "KILL")?;
     }
     let guest_after = machines.guest_counters()?;
     machines.in_host(SETTLE)?;
