@@ -521,21 +521,46 @@ fn filters_and_probes_of_guests_are_those_that_were_asked_for() {
     assert!(wrong.code == Some(1) && wrong.stderr.contains("filter"), "{}", wrong.stderr);
 }
 
+/// The kernel's own buffers, which record starts of programs until this is dropped.
+struct KernelsOwn {
+    was_on: String,
+}
+
+impl KernelsOwn {
+    fn file(name: &str) -> PathBuf {
+        Path::new(TRACEFS).join(name)
+    }
+
+    fn is_in_use() -> bool {
+        let read = |name| fs::read_to_string(Self::file(name)).unwrap();
+        !read("set_event").trim().is_empty() || read("current_tracer").trim() != "nop"
+    }
+
+    fn start() -> Self {
+        let was_on = fs::read_to_string(Self::file("tracing_on")).unwrap();
+        fs::write(Self::file("trace"), "").unwrap();
+        fs::write(Self::file("tracing_on"), "1").unwrap();
+        fs::write(Self::file("set_event"), "sched:sched_process_exec").unwrap();
+        Self { was_on }
+    }
+}
+
+impl Drop for KernelsOwn {
+    fn drop(&mut self) {
+        let _ = fs::write(Self::file("set_event"), "");
+        let _ = fs::write(Self::file("tracing_on"), self.was_on.trim());
+    }
+}
+
 /// The kernel's own buffers stand for those of a guest that records from its boot on. They are shared: the test is
 /// skipped if another program uses them.
 #[test]
 fn what_a_kernel_recorded_before_is_taken() {
     let Some(_lock) = lock_tracing() else { return };
-    let file = |name: &str| Path::new(TRACEFS).join(name);
-    let events = fs::read_to_string(file("set_event")).unwrap();
-    let tracer = fs::read_to_string(file("current_tracer")).unwrap();
-    if !events.trim().is_empty() || tracer.trim() != "nop" {
+    if KernelsOwn::is_in_use() {
         return testkit::skip!("somebody traces with the kernel's own buffers");
     }
-    let was_on = fs::read_to_string(file("tracing_on")).unwrap();
-    fs::write(file("trace"), "").unwrap();
-    fs::write(file("tracing_on"), "1").unwrap();
-    fs::write(file("set_event"), "sched:sched_process_exec").unwrap();
+    let kernels_own = KernelsOwn::start();
     start_programs(6);
     let setup = Setup::new();
     let _agent = Agent::start(&setup.channel());
@@ -553,8 +578,7 @@ fn what_a_kernel_recorded_before_is_taken() {
         // A guest is polled until it is up, and is recorded when it replies.
         "3s",
     ]);
-    fs::write(file("set_event"), "").unwrap();
-    fs::write(file("tracing_on"), was_on.trim()).unwrap();
+    drop(kernels_own);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert_eq!((setup.started("host.dat"), setup.started("guest-g.dat")), (0, 6));
 }

@@ -89,9 +89,11 @@ fn a_recording_ends_with_the_code_of_its_command() {
 fn a_mark_is_in_each_recording_of_this_machine_and_says_so() {
     let Some(_lock) = lock_tracing() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let none = run(&["mark", "too early"]);
-    assert_eq!(none.code, Some(0), "{}", none.stderr);
-    assert!(none.stderr.contains("no recording runs on this machine"), "{}", none.stderr);
+    let too_early = run(&["mark", "too early"]);
+    assert_eq!(too_early.code, Some(0), "{}", too_early.stderr);
+    // Another program may record meanwhile, and is marked.
+    let is_unrecorded = too_early.stderr.contains("no recording runs on this machine");
+    assert!(is_unrecorded || too_early.stderr.contains(": marked "), "{}", too_early.stderr);
     let mut recorders = ["a", "b"].map(|name| {
         let mut record =
             command(&["record", "-e", "sched_process_exec", "--for", "20s", "-o", name]);
