@@ -28,7 +28,6 @@ const REMAINING: &[(&str, usize)] = &[
     ("decode/sources", 12),
     ("lab/lab", 19),
     ("model/timeline", 4),
-    ("record/recorder", 2),
     ("record/tracefs", 7),
 ];
 

@@ -1,6 +1,6 @@
 //! The flight recorder: keeps the newest minute of a host's events until a session is requested.
 //!
-//! Pages go to segments: a file per CPU and interval ([`Generation`]). All CPUs start a new segment together. The
+//! Pages go to segments: a file per CPU and interval (`rolling`). All CPUs start a new segment together. The
 //! oldest generation is removed once the later ones cover the requested time, or all of them reach the max size. A dump
 //! closes the current generation and opens the files of all generations. A thread then assembles a session from these,
 //! while tracing and rolling continue: dumps may overlap, and a failed dump loses nothing.
@@ -16,11 +16,7 @@
 
 mod control;
 mod dump;
-mod generation;
-mod growing;
 mod recorder;
-mod roller;
-mod rolling;
 mod task_names;
 
 pub use session_json::{FlightSummary, Trigger, TriggerKind};
@@ -30,7 +26,6 @@ pub use crate::flight_plan::{Ask, DumpReply, FlightEvent, FlightPlan};
 pub use self::control::{Control, answer_of, ask, running};
 pub use self::dump::{DumpJob, Dumped};
 pub use self::recorder::Flight;
-pub(crate) use self::rolling::Rolling;
 
 #[must_use]
 pub fn trigger_now(kind: TriggerKind, text: Option<String>) -> Trigger {

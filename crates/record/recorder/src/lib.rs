@@ -56,6 +56,7 @@ mod pump;
 mod quota;
 mod recording;
 mod relation;
+mod rolling;
 mod samples;
 mod session;
 mod session_folder;

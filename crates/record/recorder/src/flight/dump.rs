@@ -13,7 +13,6 @@ use tracefs::{Clock, CpuStats, Texts};
 use vms::Vm;
 
 use super::FlightPlan;
-use super::generation::{Edge, Generation, Segment};
 use crate::assemble::{self, About, From, Tick};
 use crate::cut_pages::{CutPages, Window};
 use crate::ending::Stop;
@@ -26,6 +25,7 @@ use crate::losses::hold;
 use crate::nanoseconds::nanoseconds;
 use crate::pages_folder::{header, pages};
 use crate::recording::Recording;
+use crate::rolling::{Edge, Generation, Segment};
 use crate::session;
 use crate::session_folder::{HOST_FILE, SessionFolder, invoking_user};
 use crate::session_number;

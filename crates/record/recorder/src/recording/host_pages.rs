@@ -10,12 +10,12 @@ use tracefs::TraceSession;
 use super::FOLDER;
 use crate::ending::stop_signal;
 use crate::error::{RecordError, Result};
-use crate::flight::Rolling;
 use crate::flight_plan::FlightPlan;
 use crate::flusher::{Flusher, GrowingFiles};
 use crate::losses;
 use crate::pump::Pump;
 use crate::quota::Quota;
+use crate::rolling::Rolling;
 use crate::session_folder::SessionFolder;
 
 /// A thread for each CPU, and one that syncs their files. Drop ends them.

@@ -7,8 +7,8 @@ use vms::Vm;
 use super::{FOLDER, Recording};
 use crate::ending::Stop;
 use crate::error::RecordError;
-use crate::flight::Rolling;
 use crate::guests::{self, SharedGuests};
+use crate::rolling::Rolling;
 use crate::session_folder::SessionFolder;
 
 impl Recording {

@@ -1,5 +1,9 @@
 //! The segments of all CPUs: starts new ones, and removes old ones.
 
+mod generation;
+mod growing;
+mod roller;
+
 use std::collections::VecDeque;
 use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -9,13 +13,14 @@ use os::folder::Folder;
 use os::waits::{Deadline, Signal};
 use tracefs::{Clock, TraceSession, UnixPair};
 
-use super::FlightPlan;
-use super::generation::{Edge, Generation, Segment};
-use super::growing::Growing;
-use super::roller::{Orders, Roller, Rolls};
+use self::growing::Growing;
+use self::roller::{Orders, Roller, Rolls};
 use crate::error::{RecordError, Result};
+use crate::flight_plan::FlightPlan;
 use crate::guest::PageShape;
 use crate::nanoseconds::unix_ns;
+
+pub(crate) use self::generation::{Edge, Generation, Segment};
 
 /// Generations per kept time: the recorder keeps at most this fraction of the time more.
 const PARTS: u32 = 12;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 
-use super::FlightEvent;
+use crate::flight_plan::FlightEvent;
 
 /// Factor by which a generation may exceed its limit before it ends, on a busy machine.
 const MAX_TIMES: u64 = 4;
