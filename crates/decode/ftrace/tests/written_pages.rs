@@ -1,4 +1,4 @@
-//! Pages that were written are read back with the same records, times and losses.
+//! Writes pages and reads back the same records, times and losses.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 
@@ -6,7 +6,7 @@ use ftrace::ringbuf::{Missed, Page, PageLayout, PageWriter};
 use proptest::prelude::*;
 use raw_bytes::{ByteOrder, LongSize};
 
-/// A record with what was lost before it.
+/// A record and the loss before it.
 type Given = (Missed, u64, Vec<u8>);
 
 fn written(layout: PageLayout, given: &[Given]) -> Vec<u8> {
@@ -53,7 +53,7 @@ fn given() -> impl Strategy<Value = Given> {
         1 => Just(Missed::Unknown),
         1 => (1_u64..1000).prop_map(Missed::Events),
     ];
-    // Steps of all sizes, backwards too.
+    // Steps of all sizes, including negative ones.
     let step = prop_oneof![
         8 => 0_u64..5000,
         2 => (1_u64 << 26)..(1 << 28),
@@ -80,7 +80,7 @@ proptest! {
         prop_assert_eq!(found.len(), all.len());
         for (found, given) in found.iter().zip(&all) {
             prop_assert_eq!((found.1, &found.2), (given.1, &given.2));
-            // A count without room for it becomes a loss without one.
+            // If a count does not fit, the loss has no count.
             let is_reported = found.0 == given.0
                 || matches!((found.0, given.0), (Missed::Unknown, Missed::Events(_)));
             prop_assert!(is_reported, "{:?} for {:?}", found.0, given.0);

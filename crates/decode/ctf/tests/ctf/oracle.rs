@@ -1,4 +1,4 @@
-//! Every event of every trace at hand against babeltrace2: clock, name and fields.
+//! Compares every event of all available traces with babeltrace2: clock, name and fields.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use ctf::Layout;
 
 use crate::pretty;
 
-/// Folders with metadata below one.
+/// Finds folders that contain metadata, recursively.
 fn traces(folder: &Path, found: &mut Vec<PathBuf>) {
     if folder.join("metadata").is_file() {
         found.push(folder.to_owned());
@@ -20,7 +20,7 @@ fn traces(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What babeltrace2 prints of a trace: clock, name, fields.
+/// The events that babeltrace2 prints: clock, name, fields.
 fn printed(trace: &Path) -> Option<Vec<String>> {
     let program = Command::new("babeltrace2")
         .args(["--clock-cycles", "--no-delta", "--names", "all"])
@@ -38,7 +38,7 @@ fn line(line: &str) -> Option<String> {
     let clock = line
         .strip_prefix("timestamp = ")
         .map_or("00000000000000000000", |rest| rest.split([',', ' ']).next().unwrap_or(""));
-    // A host's name may come before it.
+    // A host name may precede it.
     let at = line.find(", name = ").map(|at| at + 9);
     let rest = &line[at.or_else(|| line.strip_prefix("name = ").map(|_| 7))?..];
     let name = rest.split(", ").next()?.split(" = ").next()?;
@@ -55,7 +55,7 @@ fn line(line: &str) -> Option<String> {
     Some(format!("{clock} {name} {}", scopes.join(" ")))
 }
 
-/// What this crate reads, or why it can't.
+/// The events that this crate reads, or the error.
 fn read(trace: &Path) -> Result<Vec<String>, String> {
     let metadata = std::fs::read(trace.join("metadata")).map_err(|error| error.to_string())?;
     let layout = Layout::parse(&metadata).map_err(|error| error.to_string())?;
@@ -69,8 +69,8 @@ fn read(trace: &Path) -> Result<Vec<String>, String> {
     Ok(all)
 }
 
-/// Whether a line is babeltrace2's. For an empty text 2.0.4 prints that of an event before (of real
-/// traces, `00` is in the file there).
+/// Compares a line with babeltrace2's. For an empty string, 2.0.4 prints the string of an earlier
+/// event (in real traces, the file has `00` there).
 fn is_same(expected: &str, found: &str) -> bool {
     let mut rest = expected;
     for (at, part) in found.split("\"\"").enumerate() {
@@ -86,7 +86,7 @@ fn is_same(expected: &str, found: &str) -> bool {
     rest.is_empty()
 }
 
-/// Traces of this folder and of the one that `HYPERSCOPE_CTF_TRACES` names, if it does.
+/// Covers the traces in this folder and in `HYPERSCOPE_CTF_TRACES`, if set.
 #[test]
 fn events_are_those_of_babeltrace2() {
     if Command::new("babeltrace2").arg("--version").output().is_err() {
@@ -100,7 +100,7 @@ fn events_are_those_of_babeltrace2() {
     }
     let (mut same, mut differ) = (0, Vec::new());
     for trace in &all {
-        // What it can't read itself, or not without a plugin, is no truth.
+        // Skips traces that babeltrace2 cannot read, or cannot read without a plugin.
         let Some(mut expected) = printed(trace) else { continue };
         let mut found = match read(trace) {
             Ok(found) => found,

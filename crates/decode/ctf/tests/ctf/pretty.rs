@@ -1,5 +1,5 @@
-//! Prints events as babeltrace2 does with `--names all --clock-cycles --no-delta`, as far as an event's
-//! name and fields go: for comparison with that program.
+//! Prints names and fields of events like `babeltrace2 --names all --clock-cycles --no-delta`, for
+//! comparison.
 
 use std::fmt::Write;
 
@@ -29,7 +29,7 @@ struct Pretty {
     text: String,
     depth: usize,
     scopes: Vec<String>,
-    /// Elements so far, of each array that is open; none: a structure.
+    /// Number of elements so far in each open array; `None` for a structure.
     open: Vec<Option<usize>>,
 }
 

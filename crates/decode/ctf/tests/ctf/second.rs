@@ -1,4 +1,4 @@
-//! CTF 2: the same layout as of 1.8, whose events are read alike.
+//! CTF 2: the same layout as in CTF 1.8 gives the same events.
 
 use ctf::{CtfError, Layout, Packets};
 
@@ -23,7 +23,7 @@ const METADATA: &str = r#"
  {"name":"pair","field-class":{"type":"static-length-array","length":2,"element-field-class":"u8"}}]}}
 "#;
 
-/// Each fragment begins on a line that begins with a brace.
+/// Each fragment starts on a line that starts with a brace.
 fn metadata() -> Vec<u8> {
     METADATA.replace("\n{", "\n\u{1e}{").trim_start().as_bytes().to_vec()
 }
@@ -46,7 +46,7 @@ fn fields_of_each_class_are_read() {
              either = \"x\", may = 77, wide = -128, pair = [ [0] = 8, [1] = 9 ] }",
         ]
     );
-    // Without a size a packet is all there is.
+    // Without a size, a packet extends to the end of the file.
     assert_eq!(Packets::new(&layout, &file).count(), 1);
 }
 

@@ -1,11 +1,12 @@
-//! Events with fields of any sizes and alignments, written bit by bit in either byte order, are read back.
+//! Writes events bit by bit, with any field sizes and alignments in both byte orders, and reads
+//! them back.
 
 use std::fmt::Write;
 
 use ctf::{ByteOrder, Events, Float, Integer, Label, Layout, Packets, Visit};
 use testkit::{CtfBits, Random, ctf_metadata, ctf_packet};
 
-/// A number that takes this many bits at most.
+/// A number of at most `count` bits.
 fn of_bits(numbers: &mut Random, count: u32) -> u64 {
     let mut some = || numbers.below(1 << 31);
     let wide = some() << 33 ^ some() << 16 ^ some();
@@ -20,7 +21,7 @@ enum Kind {
         signed: bool,
     },
     Text,
-    /// As many numbers of 16 bits as the number of 8 before it says.
+    /// 16-bit numbers; the 8-bit number before them is their count.
     Sequence,
 }
 
@@ -56,7 +57,7 @@ fn described(kinds: &[Kind]) -> String {
     text
 }
 
-/// The bits that an event is aligned to: those of its widest field.
+/// Alignment of an event in bits: that of its most strictly aligned field.
 fn align(kinds: &[Kind]) -> usize {
     let align_of = |kind: &Kind| match kind {
         Kind::Integer { align, .. } => *align as usize,
@@ -66,7 +67,7 @@ fn align(kinds: &[Kind]) -> usize {
     kinds.iter().map(align_of).max().unwrap_or(1)
 }
 
-/// Writes an event; what a reader should see of it.
+/// Writes an event; returns what a reader should find.
 fn write(kinds: &[Kind], numbers: &mut Random, bits: &mut CtfBits) -> Vec<String> {
     let mut seen = Vec::new();
     bits.align(align(kinds));
@@ -122,7 +123,7 @@ fn round_trip(order: ByteOrder, seed: u64) {
     let kinds = kinds(&mut numbers);
     let layout = Layout::parse(ctf_metadata(order, &described(&kinds)).as_bytes()).unwrap();
     let mut expected = Vec::new();
-    // Near where 27 bits of the clock count round.
+    // Shortly before the 27-bit clock wraps.
     let mut now = (5 << 27) - 20_000;
     let file = ctf_packet(order, now, |bits| {
         for _ in 0..8 {

@@ -1,4 +1,4 @@
-//! Formats of real kernels: all are parsed, all print fmts are compiled.
+//! Parses all formats of real kernels and compiles all their print fmts.
 
 use std::fs;
 use std::path::Path;

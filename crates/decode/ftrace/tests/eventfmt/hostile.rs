@@ -1,4 +1,4 @@
-//! Texts and records that no kernel made: none may panic, loop or take memory without bound.
+//! Formats and records that no kernel writes: none may panic, loop or use unbounded memory.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,7 @@ fn abis() -> impl Strategy<Value = Abi> {
     (order, long).prop_map(|(order, long)| Abi { order, long })
 }
 
-/// Pieces of print fmts in any order, so that most of what is made is nearly right.
+/// Fragments of print fmts in random order, so that most results are nearly valid.
 fn print_fmts() -> impl Strategy<Value = String> {
     let pieces = [
         "\"%d %s\"",
@@ -83,7 +83,7 @@ fn print_fmts() -> impl Strategy<Value = String> {
     })
 }
 
-/// Compiles and runs whatever can be; the result does not matter.
+/// Compiles and runs everything possible; ignores the results.
 fn run(format: &EventFormat, abi: Abi, record: &[u8]) {
     let kallsyms = Kallsyms::parse(b"10 t low\nffffffffffffff00 t high [m]\n");
     let printk = PrintkFormats::parse(b"0x0 : \"%s %*d %pS %ph\"\n");

@@ -1,6 +1,6 @@
-//! Formats and print fmts: of real kernels, made by hand, and made to do harm.
+//! Formats and print fmts: from real kernels, handwritten, and hostile.
 
-// Helpers of tests are not `#[test]` functions, which clippy.toml lets unwrap.
+// clippy.toml allows unwrap in `#[test]` functions only, not in their helpers.
 #![allow(clippy::unwrap_used)]
 
 mod formats;

@@ -1,4 +1,4 @@
-//! Constructs of print fmts, one by one, on records made by hand.
+//! Each construct of print fmts, on handwritten records.
 
 use ftrace::eventfmt::{
     EventFormat, Kallsyms, PrintContext, PrintError, PrintProgram, PrintkFormats, WriteError,

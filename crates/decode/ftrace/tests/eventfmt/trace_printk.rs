@@ -1,4 +1,4 @@
-//! `trace_printk` and markers: text that the traced kernel or a program wrote itself.
+//! `trace_printk` and markers: text that the traced kernel or a program wrote.
 
 use ftrace::eventfmt::{EventFormat, Kallsyms, PrintContext, PrintProgram, PrintkFormats};
 use raw_bytes::{Abi, ByteOrder, LongSize};

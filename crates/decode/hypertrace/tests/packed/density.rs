@@ -1,4 +1,4 @@
-//! How many events a hypercall carries.
+//! Number of events per hypercall.
 
 use crate::packer::{decode, pack};
 

@@ -1,7 +1,5 @@
-//! What the guest module's own code packs comes back as it was.
-//!
-//! `kmod/hyperscope_guest/pack.h` is compiled as a program, given events, and the frames it makes
-//! are decoded: events in, events out.
+//! Round trips through the guest module's own packing code. The tests compile
+//! `kmod/hyperscope_guest/pack.h` as a program, give it events, and decode its frames.
 
 #![allow(clippy::unwrap_used)]
 

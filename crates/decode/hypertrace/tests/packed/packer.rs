@@ -1,4 +1,4 @@
-//! Runs the C code that packs.
+//! Runs the packer, which is written in C.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use std::sync::OnceLock;
 
 use hypertrace::{Decoder, Event, Losses};
 
-/// Of all streams here: 2 GHz and 32 cycles a unit make a unit 16 ns.
+/// At 2 GHz and 32 cycles per unit, a unit is 16 ns.
 pub(crate) const UNIT_NS: u64 = 16;
 
-/// A frame, and when it was sent.
+/// A frame and the time at which it was sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
     pub(crate) unit: u64,
@@ -23,7 +23,7 @@ pub(crate) fn pack(words: usize, cpu: u16, lines: &[String]) -> Vec<Sent> {
         Command::new(program()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let text = format!("start {words} 5 2000000 {cpu}\n{}\n", lines.join("\n"));
-    // Frames are read only afterwards; both ends would wait for ever on full pipes.
+    // Frames are read only afterwards; without a thread, both sides would block on full pipes.
     let writer = std::thread::spawn(move || stdin.write_all(text.as_bytes()).unwrap());
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap();
@@ -37,7 +37,7 @@ pub(crate) fn pack(words: usize, cpu: u16, lines: &[String]) -> Vec<Sent> {
     String::from_utf8(output.stdout).unwrap().lines().map(frame).collect()
 }
 
-/// Decodes frames, each at the time it was sent.
+/// Decodes frames, each at the time at which it was sent.
 pub(crate) fn decode<'s>(frames: impl IntoIterator<Item = &'s Sent>) -> (Vec<Event>, Losses) {
     let (mut decoder, mut events) = (Decoder::default(), Vec::new());
     for frame in frames {

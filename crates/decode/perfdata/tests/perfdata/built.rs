@@ -1,4 +1,4 @@
-//! Files of both forms and byte orders say what was put into them.
+//! Reads back generated files of both forms and byte orders.
 
 use perfdata::{Body, CpuMode, Form, PerfData, PerfDataError, ip_is_marker};
 

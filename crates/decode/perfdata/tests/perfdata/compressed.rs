@@ -1,4 +1,4 @@
-//! Compressed records are what they were, in whatever pieces they come.
+//! Compressed records decompress correctly, however they are split.
 
 use std::io::Read;
 
@@ -9,7 +9,7 @@ use zstd::stream::raw::{Encoder, InBuffer, Operation, OutBuffer};
 
 use crate::support::{ORDERS, bodies, builder};
 
-/// Cuts records into pieces of `step` bytes, and compresses each as the next of one stream.
+/// Splits records into pieces of `step` bytes, and compresses all pieces as one stream.
 fn pieces(records: &[u8], step: usize) -> Vec<Vec<u8>> {
     let mut encoder = Encoder::new(1).unwrap();
     let packed = |piece: &[u8]| {
@@ -23,7 +23,8 @@ fn pieces(records: &[u8], step: usize) -> Vec<Vec<u8>> {
     records.chunks(step).map(packed).collect()
 }
 
-/// The file with its records in compressed ones of type `kind`, a round's end after each.
+/// The file with its records compressed in records of type `kind`, each followed by the end of a
+/// round.
 fn packed(order: ByteOrder, kind: u32, step: usize) -> (PerfDataBuilder, Vec<u8>) {
     let built = builder(order);
     let mut file = builder_without_records(order);
@@ -56,7 +57,7 @@ fn unpack(file: &[u8]) -> (PerfData, Vec<u8>, Vec<String>) {
     (perf, bytes, damage.into_iter().map(|bad| bad.what).collect())
 }
 
-/// Records without those that end rounds.
+/// Removes the records that end rounds.
 fn without_rounds(bytes: &[u8], order: ByteOrder) -> Vec<u8> {
     let records = Records::new(bytes, order, 0).map(Result::unwrap);
     records.filter(|record| record.kind != 68).flat_map(|record| record.bytes.to_vec()).collect()

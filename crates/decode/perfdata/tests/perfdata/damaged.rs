@@ -1,4 +1,4 @@
-//! Files that are cut or wrong anywhere: no panic, nothing invented, what is sound is read.
+//! Truncated or corrupted files: no panic, no invented data, and intact records are read.
 
 use perfdata::PerfData;
 use std::io::Read;
@@ -6,7 +6,7 @@ use testkit::{PerfBytes, Random};
 
 use crate::support::{ORDERS, bodies, builder};
 
-/// Reads all of a file; how many records it has.
+/// Reads a whole file; returns its number of records.
 fn read(file: &[u8]) -> usize {
     let Ok(perf) = PerfData::parse(file) else { return 0 };
     let (all, _) = bodies(&perf, perf.records(file));

@@ -1,4 +1,4 @@
-//! Every field that a sample may have, alone and with all others.
+//! Each field of a sample, alone and together with all others.
 
 use perfdata::{Body, PerfData, Sample};
 use raw_bytes::ByteOrder;
@@ -6,10 +6,10 @@ use testkit::{PerfBytes, PerfDataBuilder, PerfEvent};
 
 use crate::support::ORDERS;
 
-/// Writes one field, and says what a sample with it must say.
+/// The field's bit, a function that writes it, and a check of the parsed sample.
 type Field = (u64, fn(PerfBytes) -> PerfBytes, fn(&Sample<'_>) -> bool);
 
-/// All fields in the kernel's order.
+/// All fields, in the kernel's order.
 const FIELDS: [Field; 24] = [
     (1 << 16, |b| b.u64s(&[50]), |s| s.id == Some(50)),
     (1, |b| b.u64s(&[51]), |s| s.ip == Some(51)),

@@ -1,4 +1,4 @@
-//! Real files: what perf itself says of them.
+//! Real files, compared with perf's own output.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Damaged and hostile files: no panic, no hang, and what is sound is still given.
+//! Damaged and hostile files: no panic, no hang, and intact data remains available.
 
 use crate::support::{fixture, header, read_all, small, write};
 use flate2::write::ZlibEncoder;
@@ -7,10 +7,11 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 use tracedat::{Chunk, ChunkReader, Compression, TraceDat, TraceDatError, Version, id};
 
-/// A small file is read in well under a millisecond; a debug build on a busy machine in this.
+/// Reading a small file takes well under a millisecond; this leaves room for a debug build on a
+/// busy machine.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Parses and reads all; fails when it takes too long. Returns the bytes of pages.
+/// Parses and reads everything; fails if that takes too long. Returns the number of page bytes.
 fn survive(file: &[u8], what: &str) -> Option<u64> {
     let start = Instant::now();
     let recording = TraceDat::parse(file).ok();
@@ -19,7 +20,7 @@ fn survive(file: &[u8], what: &str) -> Option<u64> {
     sum
 }
 
-/// Numbers without a pattern, the same in every run.
+/// Pseudorandom numbers, the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -133,7 +134,7 @@ fn damage(file: &[u8]) -> String {
     damage.iter().map(|damage| format!("{damage}\n")).collect()
 }
 
-/// Where the data of the last option of a number begin.
+/// Offset of the data of the last option with this id.
 fn place(file: &[u8], id: u16) -> usize {
     let recording = TraceDat::parse(file).unwrap();
     recording.options.iter().rfind(|option| option.id == id).unwrap().offset as usize

@@ -1,6 +1,6 @@
-//! Whole files: real ones, written ones, damaged ones.
+//! Whole files: real, generated and damaged.
 
-// Helpers of tests are not `#[test]` functions, which clippy.toml lets unwrap.
+// clippy.toml allows unwrap in `#[test]` functions only, not in their helpers.
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
 
 mod clocks;

@@ -1,11 +1,12 @@
-//! What the writer writes, the reader reads: both versions, byte orders, sizes, compressions.
+//! The reader reads what the writer writes, in both versions, with all byte orders, sizes and
+//! compressions.
 
 use crate::support::{PAGES, header, pages, small, write};
 use raw_bytes::{ByteOrder, LongSize};
 use std::io::Cursor;
 use tracedat::{ChunkReader, Compression, Contents, TraceDat, TraceDatWriter, Version};
 
-/// Every header a file can have.
+/// All possible headers of a file.
 fn headers() -> Vec<tracedat::Header> {
     let mut all = Vec::new();
     for order in [ByteOrder::Little, ByteOrder::Big] {

@@ -1,4 +1,4 @@
-//! The reference tool reads what the writer writes, and says the same as of the original.
+//! trace-cmd reads the writer's files and prints the same as for the originals.
 
 use crate::support::{fixture, header, small, write};
 use raw_bytes::ByteOrder;
@@ -9,7 +9,7 @@ use tracedat::{
     BufferSpec, ChunkReader, Compression, Contents, Metadata, TraceDat, TraceDatWriter, Version, id,
 };
 
-/// What `trace-cmd` prints, or `None` (with a reason on the test's output) when there is none.
+/// Output of `trace-cmd`, or `None` (with a message) if it is not installed.
 pub(crate) fn trace_cmd(arguments: &[&str], file: &Path) -> Option<String> {
     let output = Command::new("trace-cmd").args(arguments).arg("-i").arg(file).output();
     let Ok(output) = output else {
@@ -21,7 +21,7 @@ pub(crate) fn trace_cmd(arguments: &[&str], file: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The metadata of a recording, to be written with another header.
+/// The metadata of a recording, with another header.
 pub(crate) fn contents(file: &[u8], recording: &TraceDat, header: tracedat::Header) -> Contents {
     let text = |section: &Option<tracedat::Section>| {
         section.as_ref().unwrap().read(file).unwrap().into_owned()

@@ -1,4 +1,4 @@
-//! Corrected times against those the reference tool shows, event by event.
+//! Compares corrected times with trace-cmd's, event by event.
 
 use crate::support::{fixture, header};
 use crate::trace_cmd::{contents, trace_cmd, with_pages_of};
@@ -10,7 +10,7 @@ use tracedat::{
 
 const ORDER: ByteOrder = ByteOrder::Little;
 
-/// CPU and time of a report's line, without the point between seconds and nanoseconds.
+/// CPU and time in a line of a report, without the point between seconds and nanoseconds.
 fn cpu_and_time(line: &str) -> Option<(u32, u64)> {
     let mut words = line.split_whitespace().skip_while(|word| {
         let digits = word.strip_prefix('[').and_then(|word| word.strip_suffix(']'));
