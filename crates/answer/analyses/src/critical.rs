@@ -8,6 +8,7 @@
 //! without an explaining event is a part of its own.
 
 mod busiest;
+mod cause;
 mod context;
 mod disks;
 mod events;

@@ -5,6 +5,7 @@
 mod csv;
 mod guest_events;
 mod jsonl;
+mod line_batch;
 mod merge;
 mod names;
 mod neighbours;

@@ -1,24 +1,7 @@
 //! The context in which a CPU wakes threads: a specific interrupt, or the current thread.
 
-use super::history::Cause;
+use super::cause::{Cause, InterruptKind};
 use crate::path::in_hardirq;
-
-/// Source of an interrupt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum InterruptKind {
-    /// A timer expired.
-    Timer,
-    /// A disk request completed; the disk's `dev_t`.
-    Disk(u32),
-    /// A device's interrupt, by its number.
-    Irq(u32),
-    /// An interrupt of the architecture: its index in [`X86_VECTORS`](sources::X86_VECTORS).
-    Vector(u8),
-    /// A soft interrupt, by its number.
-    Softirq(u8),
-    /// No event identifies it.
-    Unknown,
-}
 
 /// `TRACE_FLAG_SOFTIRQ` (include/linux/trace_events.h).
 const SOFTIRQ: u64 = 0x10;

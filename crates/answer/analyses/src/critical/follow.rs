@@ -6,10 +6,11 @@ use timeline::arch::FLAG;
 use timeline::cycles::exit_code;
 use timeline::trace_events::{EventRequest, Gap, TraceEvent, TraceEventSink, WantsTraceEvents};
 
+use super::cause::Cause;
 use super::context::{CpuContext, in_interrupt};
 use super::disks::{Disk, Disks, Issued};
 use super::events::{Events, Meaning};
-use super::history::{Activity, Cause, History, Mode, Raised};
+use super::history::{Activity, History, Mode, Raised};
 use super::layers::Layers;
 use super::piece::PieceSink;
 use super::walk::{Places, Target, Walk};

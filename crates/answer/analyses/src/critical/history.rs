@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-use super::context::InterruptKind;
+use super::cause::Cause;
 use super::disks::{Disk, Issued};
 use crate::loss_log::LossLog;
 use crate::path::Thread;
@@ -14,20 +14,6 @@ const FEW: usize = 1 << 16;
 
 /// Max entries of at most 40 bytes.
 pub(super) const MAX_KEPT: usize = 1 << 21;
-
-/// Cause of a wake-up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
-    /// Another thread of the same machine.
-    Thread(u32),
-    /// An interrupt on a CPU of the same machine.
-    Interrupt {
-        cpu: u16,
-        kind: InterruptKind,
-        /// Start of the handler, as far as events show it.
-        since_ns: u64,
-    },
-}
 
 /// Activity of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

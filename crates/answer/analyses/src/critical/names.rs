@@ -5,7 +5,7 @@ use sources::X86_VECTORS;
 use timeline::reasons::ReasonNames;
 use timeline::trace_events::ThreadNames;
 
-use super::context::InterruptKind;
+use super::cause::InterruptKind;
 use super::disks::disk_number;
 use super::piece::{Spent, Who, Why};
 use crate::align::GuestAlignment;

@@ -1,7 +1,7 @@
 //! The source of the interrupt that a guest handled.
 
-use super::context::InterruptKind;
-use super::history::{Activity, Cause, History, Mode, Raised};
+use super::cause::{Cause, InterruptKind};
+use super::history::{Activity, History, Mode, Raised};
 use super::layers::Layers;
 use crate::path::Thread;
 

@@ -2,7 +2,7 @@
 
 use timeline::trace_events::ThreadNames;
 
-use super::context::InterruptKind;
+use super::cause::InterruptKind;
 use crate::path::Thread;
 
 /// What a thread did, or waited for, in a part of a wait.

@@ -6,9 +6,9 @@
 
 use std::ops::Range;
 
-use super::context::InterruptKind;
+use super::cause::{Cause, InterruptKind};
 use super::disks::Issued;
-use super::history::{Activity, At, Cause, History, Mode};
+use super::history::{Activity, At, History, Mode};
 use super::layers::Layers;
 use super::origin::{Origin, origin};
 use super::piece::{Counts, CriticalState as S, End, Piece, PieceSink, Spent, Who, Why};

@@ -5,7 +5,7 @@ use ftrace::eventfmt::{
 };
 use raw_bytes::ByteOrder;
 
-use super::merge::{EventStart, LineBatch};
+use super::line_batch::{EventStart, LineBatch};
 
 /// Shared parts of all events of a recording, as JSON text.
 #[derive(Debug)]

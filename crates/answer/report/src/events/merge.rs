@@ -4,74 +4,12 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
 use std::ops::{ControlFlow, Range};
 
-use sources::Damage;
-use timeline::rounds::{Batch, Consume, Lanes, in_order};
-use timeline::stamps::{BlockStamps, StreamStamps};
+use timeline::rounds::{Consume, Lanes, in_order};
+use timeline::stamps::StreamStamps;
 
-use super::names::{BlockNames, Names};
+use super::line_batch::LineBatch;
+use super::names::Names;
 use super::neighbours::Neighbours;
-use super::text::LineStart;
-
-/// One finished line.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Line {
-    pub(super) stamp_ns: u64,
-    /// Its end in the batch's text; it begins where the previous line ends.
-    pub(super) end: usize,
-}
-
-/// Time, CPU and thread of an event.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct EventStart {
-    pub(super) stamp_ns: u64,
-    pub(super) cpu: u32,
-    pub(super) pid: u32,
-}
-
-/// The lines of one block.
-#[derive(Debug, Default)]
-pub(super) struct LineBatch {
-    pub(super) text: Vec<u8>,
-    pub(super) lines: Vec<Line>,
-    /// Indices of requested lines, if lines are printed with others near them.
-    pub(super) wanted: Vec<usize>,
-    pub(super) start: LineStart,
-    /// Names learned, if a line lacks one.
-    pub(super) names: Option<Box<BlockNames>>,
-    pub(super) events: u64,
-    pub(super) last_ns: Option<u64>,
-    pub(super) damaged: u64,
-    pub(super) stamps: BlockStamps,
-}
-
-impl LineBatch {
-    /// Records the end of a line in the text.
-    pub(super) fn end_line(&mut self, stamp_ns: u64) {
-        self.lines.push(Line { stamp_ns, end: self.text.len() });
-    }
-}
-
-impl Batch for LineBatch {
-    fn clear(&mut self) {
-        self.text.clear();
-        self.lines.clear();
-        self.wanted.clear();
-        self.start.clear();
-        self.names = None;
-        self.events = 0;
-        self.last_ns = None;
-        self.damaged = 0;
-        self.stamps = BlockStamps::default();
-    }
-
-    fn last_stamp_ns(&self) -> Option<u64> {
-        self.last_ns
-    }
-
-    fn set_unreadable(&mut self, _: Damage) {
-        self.damaged += 1;
-    }
-}
 
 /// Batches of one stream that have not been written yet.
 #[derive(Debug, Default)]

@@ -17,7 +17,7 @@ use timeline::trace_cmd_forms::TraceCmdForm;
 
 use super::csv::{self, CsvParts};
 use super::jsonl::{self, JsonEvent, JsonParts};
-use super::merge::{EventStart, Line, LineBatch};
+use super::line_batch::{EventStart, Line, LineBatch};
 use super::names::{CommSource, CommSources};
 use super::text::{self, LineParts, name_part};
 use super::{Machine, Style};

@@ -11,7 +11,7 @@ use ftrace::eventfmt::{OftenText, six_digits};
 use rustc_hash::FxHashMap;
 use sources::Recording;
 
-use super::merge::{EventStart, LineBatch};
+use super::line_batch::{EventStart, LineBatch};
 
 /// Min columns of an event's name and its colon.
 const NAME_WIDTH: usize = 21;
@@ -81,50 +81,6 @@ impl LineParts {
             out.push(b'.');
         }
         batch.start.often = OftenText::new(out);
-    }
-}
-
-/// The beginning of the previous line, up to the decimal point of its time: the next line of its
-/// stream mostly has the same.
-#[derive(Debug, Default)]
-pub(super) struct LineStart {
-    /// Thread, CPU, and seconds if the clock has seconds.
-    key: Option<(u32, u32, Option<u64>)>,
-    text: Vec<u8>,
-    /// The same, for text lines.
-    often: OftenText,
-}
-
-impl LineStart {
-    /// Clears it, because the next line may come from another recording, or name the thread
-    /// differently.
-    pub(super) fn clear(&mut self) {
-        self.key = None;
-    }
-
-    /// Whether it is the beginning for this thread, CPU and second.
-    #[inline]
-    pub(super) fn is_of(&self, key: (u32, u32, Option<u64>)) -> bool {
-        self.key == Some(key)
-    }
-
-    /// An empty text to be [`set`](Self::set).
-    pub(super) fn restart(&mut self) -> Vec<u8> {
-        self.key = None;
-        let mut text = std::mem::take(&mut self.text);
-        text.clear();
-        text
-    }
-
-    /// Sets the beginning of lines of this thread, CPU and second.
-    pub(super) fn set(&mut self, key: (u32, u32, Option<u64>), text: Vec<u8>) {
-        (self.key, self.text) = (Some(key), text);
-    }
-
-    /// The beginning of lines.
-    #[inline]
-    pub(super) fn text(&self) -> &[u8] {
-        &self.text
     }
 }
 
