@@ -16,6 +16,7 @@ pub mod completions;
 mod groups;
 pub mod man;
 mod misspelt;
+mod short_help;
 
 /// Titles of groups, each with its verbs under their names in the code.
 pub type Groups = &'static [(&'static str, &'static [&'static str])];
@@ -107,9 +108,10 @@ fn named<P: Program>(verb: Command) -> Command {
 
 /// Reads the command line; ends the process with code 2 if it is invalid.
 pub(crate) fn read<P: Program>() -> P {
-    let mut matches = with_negative_times(groups::grouped::<P>(command::<P>()))
-        .try_get_matches()
-        .unwrap_or_else(|error| end(&misspelt::explained::<P>(error)));
+    let mut matches =
+        with_negative_times(short_help::shortened(groups::grouped::<P>(command::<P>())))
+            .try_get_matches()
+            .unwrap_or_else(|error| end(&misspelt::explained::<P>(error)));
     let verb = P::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit());
     if let Range::Within { from, to } = verb.args().range()
         && ends_before_it_begins((from, to))

@@ -28,6 +28,7 @@ mod made_ctf;
 mod manual;
 mod misuse;
 mod nested_symbols;
+mod options;
 mod outputs;
 mod page_profile;
 mod pages;

@@ -5,7 +5,7 @@ use std::fs;
 use crate::tool::{assert_golden, output_of};
 
 /// The verbs that the help lists with a description, and those that it lists by name.
-fn verbs() -> Vec<String> {
+pub(crate) fn verbs() -> Vec<String> {
     let help = output_of(&["--help"]);
     let (_, listed) = help.split_once("<COMMAND>\n").unwrap();
     let (common, rest) = listed.split_once("\n\nMore, ").unwrap();
