@@ -33,9 +33,9 @@ fn stand_in(folder: &TempDir, script: &str) -> Recordings {
     testkit::copy_program(&text, &program);
     let times = Times {
         record: Duration::from_secs(10),
-        besides: Duration::from_secs(10),
-        report: Duration::from_secs(20),
-        grace: Duration::from_secs(10),
+        besides: Duration::from_secs(60),
+        report: Duration::from_secs(60),
+        grace: Duration::from_secs(60),
     };
     Recordings::by(program, times, false)
 }
@@ -50,7 +50,7 @@ fn begin(recordings: &mut Recordings, folder: &TempDir) -> PathBuf {
 
 /// Continues until the notice is the expected one.
 fn wait_for(recordings: &mut Recordings, wanted: impl Fn(&str) -> bool) -> String {
-    let end = Instant::now() + Duration::from_secs(20);
+    let end = Instant::now() + Duration::from_secs(60);
     loop {
         recordings.go_on();
         let notice = recordings.notice().unwrap_or_default();
@@ -90,8 +90,11 @@ fn the_key_ends_a_recording_that_runs_and_begins_no_second() {
     let mut recordings = stand_in(&folder, WAITS);
     let session = begin(&mut recordings, &folder);
     let path = session.display();
-    let wanted = format!("recording web: 0 of 10 s, into {path} (r stops it)");
-    wait_for(&mut recordings, |notice| notice == wanted);
+    // A busy machine may show the first second late, or not at all.
+    let ending = format!(" of 10 s, into {path} (r stops it)");
+    wait_for(&mut recordings, |notice| {
+        notice.starts_with("recording web: ") && notice.ends_with(&ending)
+    });
     recordings.press(Some(ChosenVm { name: "db".to_owned(), process: 1 }), None);
     assert_eq!(recordings.notice().unwrap(), format!("recording web: stopping, into {path}"));
     wait_for(&mut recordings, |notice| notice == format!("recorded web: {path}/report.html"));
@@ -152,7 +155,7 @@ fn leaving_ends_the_recorder_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let mut recordings = stand_in(&folder, WAITS);
     let session = begin(&mut recordings, &folder);
-    wait_for(&mut recordings, |notice| notice.contains("0 of 10 s"));
+    wait_for(&mut recordings, |notice| notice.contains(" of 10 s"));
     let Step::Recording(recording) = &recordings.step else { panic!("{recordings:?}") };
     let process = format!("/proc/{}", recording.recorder.id());
     let results = recordings.end();
