@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use crate::manual::verbs;
 use crate::tool::{output_of, repository};
 
-/// Options that `-h` shows, with `--help` itself.
-const MOST: usize = 10;
+/// Max options in a `-h`, with `--help` itself.
+const MAX_SHOWN: usize = 10;
 
-/// Verbs that share an option from which it counts as common.
-const COMMON: usize = 5;
+/// Number of commands from which an option that they share is common.
+const MIN_COMMON: usize = 5;
 
 /// All verbs, and the commands of those that have some.
 fn paths() -> Vec<String> {
@@ -50,7 +50,7 @@ fn short_help_shows_ten_options_at_most() {
         let (short, long) = (help_of(&path, "-h"), help_of(&path, "--help"));
         let (shown, all) = (options(&short), options(&long));
         assert!(all.contains(&"--help".to_owned()), "{path}: {long}");
-        assert!(shown.len() <= MOST, "{path} -h shows {}: {shown:?}", shown.len());
+        assert!(shown.len() <= MAX_SHOWN, "{path} -h shows {}: {shown:?}", shown.len());
         assert!(short.lines().all(|line| line.chars().count() <= 100), "{path}: {short}");
         let rest = format!("more options: hyperscope {path} --help");
         let rest =
@@ -75,12 +75,12 @@ fn the_table_of_options_is_current() {
 }
 
 fn table(verbs_of: &BTreeMap<String, usize>, listed: &[(String, bool, String)]) -> String {
-    let common = verbs_of.values().filter(|verbs| **verbs >= COMMON).count();
+    let common = verbs_of.values().filter(|verbs| **verbs >= MIN_COMMON).count();
     let shown = listed.iter().filter(|(_, is_shown, _)| *is_shown).count();
     let mut text = format!(
         "# Options\n\nThe commands have {} options under {} names. `-h` shows {shown} of them, at \
-         most {MOST} of each command; `--help` and the manual pages show all. {common} names are \
-         common: {COMMON} or more commands have them.\n\nA test writes this page from the help \
+         most {MAX_SHOWN} of each command; `--help` and the manual pages show all. {common} names are \
+         common: {MIN_COMMON} or more commands have them.\n\nA test writes this page from the help \
          of all commands: `make bless` updates it.\n\n| command | option | shown by | common |\n\
          |---|---|---|---|\n",
         listed.len(),
@@ -88,7 +88,7 @@ fn table(verbs_of: &BTreeMap<String, usize>, listed: &[(String, bool, String)]) 
     );
     for (path, is_shown, option) in listed {
         let by = if *is_shown { "`-h`" } else { "`--help`" };
-        let common = if verbs_of[option] >= COMMON { "yes" } else { "" };
+        let common = if verbs_of[option] >= MIN_COMMON { "yes" } else { "" };
         text.push_str(&format!("| {path} | `{option}` | {by} | {common} |\n"));
     }
     text

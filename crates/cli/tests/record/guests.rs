@@ -12,8 +12,8 @@ use serde_json::Value;
 use crate::agent::{Agent, signal};
 use crate::samples::{BUSY, counted, perf_counts};
 use crate::tool::{
-    OWN, Ran, TRACEFS, command, count_started, file_info, kept_bytes, left_in_tracefs,
-    lock_tracing, own_program, run, session_json, start_programs, wait_until,
+    OWN, Ran, TRACEFS, command, count_started, file_info, kept_bytes, kernels_own_buffer_is_in_use,
+    left_in_tracefs, lock_tracing, own_program, run, session_json, start_programs, wait_until,
 };
 
 pub(crate) struct Setup {
@@ -531,11 +531,6 @@ impl KernelsOwn {
         Path::new(TRACEFS).join(name)
     }
 
-    fn is_in_use() -> bool {
-        let read = |name| fs::read_to_string(Self::file(name)).unwrap();
-        !read("set_event").trim().is_empty() || read("current_tracer").trim() != "nop"
-    }
-
     fn start() -> Self {
         let was_on = fs::read_to_string(Self::file("tracing_on")).unwrap();
         fs::write(Self::file("trace"), "").unwrap();
@@ -557,7 +552,7 @@ impl Drop for KernelsOwn {
 #[test]
 fn what_a_kernel_recorded_before_is_taken() {
     let Some(_lock) = lock_tracing() else { return };
-    if KernelsOwn::is_in_use() {
+    if kernels_own_buffer_is_in_use() {
         return testkit::skip!("somebody traces with the kernel's own buffers");
     }
     let kernels_own = KernelsOwn::start();

@@ -62,6 +62,12 @@ pub(crate) fn lock_tracing() -> Option<TracingLock> {
     Some(TracingLock { _in_process: in_process, _on_machine: on_machine })
 }
 
+/// Whether another program traces with the kernel's own buffer.
+pub(crate) fn kernels_own_buffer_is_in_use() -> bool {
+    let read = |name| fs::read_to_string(Path::new(TRACEFS).join(name)).unwrap();
+    !read("set_event").trim().is_empty() || read("current_tracer").trim() != "nop"
+}
+
 /// An environment variable in all processes that these tests start, and their children; other recorders on
 /// this machine lack it.
 const MARK: &str = "HYPERSCOPE_STARTED_BY_TESTS";
